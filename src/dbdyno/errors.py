@@ -1,0 +1,77 @@
+"""Every error a user can meet: what happened and where (`message`), what to do about it (`hint`).
+
+Exit codes follow from the kind: 2 when the user can mend it by changing the input, 1 when something failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class DynoError(Exception):
+    """Something failed that the input did not cause."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UserError(DynoError):
+    """The input is wrong: a file, an option, a name."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One fault in a study. `line` counts from 1; 0 means the file as a whole."""
+
+    line: int
+    message: str
+    hint: str = ""
+
+
+class StudyError(UserError):
+    """All the mistakes of one study, found together, before anything was touched."""
+
+    def __init__(self, path: str, mistakes: list[Mistake]) -> None:
+        count = len(mistakes)
+        super().__init__(f"{path}: {count} mistake{'s' if count != 1 else ''}; nothing was run")
+        self.path = path
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake.line))
+
+
+class EngineMissing(UserError):
+    """The engine that a study names is not on this machine."""
+
+
+class ServerFailed(DynoError):
+    """The server did not start, died, or would not stop. `log` holds the end of its own log."""
+
+    def __init__(self, message: str, hint: str = "", log: str = "") -> None:
+        super().__init__(message, hint)
+        self.log = log
+
+
+class DriverFailed(DynoError):
+    """The load driver could not do its work. `kind` is the driver's own: user, connect, server, protocol, internal."""
+
+    def __init__(self, message: str, hint: str = "", kind: str = "internal") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+        self.exit_code = 2 if kind == "user" else 1
+
+
+class Blocked(DynoError):
+    """A level could not be put into effect here: `message` says who refused, `hint` what would allow it."""
+
+    def __init__(self, factor: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.factor = factor
+
+
+class RunLocked(DynoError):
+    """Another Dyno holds what this one needs."""

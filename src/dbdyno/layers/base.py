@@ -1,0 +1,65 @@
+"""What the flow needs of a layer: to set its knobs before the start, and to prove them on the running system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from dbdyno.engines.base import Ask, Engine, Installation, Launch, Server
+from dbdyno.errors import Mistake
+from dbdyno.record import Evidence, Level
+from dbdyno.study import Factor
+
+
+@dataclass
+class Setup:
+    """One variant on its way to a running server. Each layer adds its part before the start.
+
+    `settings` go to the engine, `launch` to its process, `job` to the driver (see the driver's `Job`);
+    `scratch` is this trial's own folder, removed when the trial ends.
+    """
+
+    engine: Engine
+    installation: Installation
+    scratch: Path
+    settings: dict[str, Level] = field(default_factory=dict)
+    launch: Launch = field(default_factory=Launch)
+    job: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers, and the means to look at it: what a layer reads its proof from."""
+
+    setup: Setup
+    server: Server
+    ask: Ask
+    process_ids: tuple[int, ...]
+    status_before: Mapping[str, float] = field(default_factory=dict)
+    status_after: Mapping[str, float] = field(default_factory=dict)
+
+
+class Layer(Protocol):
+    """One layer of factors. A level that cannot be put into effect raises Blocked from `put`."""
+
+    name: str
+    needs_fresh_data: bool
+    """True when a level changes the pristine data itself (page size), so that it is made once per level."""
+
+    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+        """Faults of a factor that can be told without touching anything; lines are filled in by the caller."""
+        ...
+
+    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
+        """Puts this layer's levels (by knob) into the setup. What touches the host goes through the journal first."""
+        ...
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        """Reads the running system: one Evidence per knob, before any load."""
+        ...
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        """The same evidence with what the load showed of the knob's use, where a counter tells."""
+        ...

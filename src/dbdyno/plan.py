@@ -1,0 +1,38 @@
+"""From a Study to its trials: which variants, in which order, and how long they will take.
+
+The design is a randomised complete block design: every block holds every variant once, in an order drawn from the
+study's seed (R. A. Fisher, The Design of Experiments, 1935). The block is the unit of inference.
+"""
+
+from __future__ import annotations
+
+from dbdyno.record import Frozen, Level
+
+
+class Variant(Frozen):
+    """One whole setup: a level for every factor. The first variant of a plan is the baseline.
+
+    `name` is short and unique in the plan: `baseline`, or the levels that differ from the baseline's
+    (`config.innodb_buffer_pool_size=1G`). `twin` marks the second copy of the baseline of an A/A study.
+    """
+
+    name: str
+    levels: dict[str, Level]
+    twin: bool = False
+
+
+class Trial(Frozen):
+    """One variant in one block. `index` counts trials from 0 in the order in which they run."""
+
+    index: int
+    block: int
+    position: int
+    variant: Variant
+
+
+class Plan(Frozen):
+    """The trials of a study in their order. `seed` is the one that drew the order."""
+
+    variants: tuple[Variant, ...]
+    trials: tuple[Trial, ...]
+    seed: int
