@@ -1,0 +1,56 @@
+# Every target is quiet unless it fails. `make setup` is stamped: it does again only what a changed file asks for.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+
+.PHONY: setup demo test check format bench bench-driver lock clean
+
+setup: $(VENV)/driver.stamp
+
+$(VENV)/packages.stamp: requirements.txt .ci/prerequisites
+	@.ci/prerequisites $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(VENV)/driver.log 2>&1 \
+		|| { cat $(VENV)/driver.log; exit 1; }
+	@touch $@
+
+demo: setup
+	@$(BIN)/dyno run studies/quickstart.toml
+
+test: setup
+	@$(BIN)/pytest
+	@cargo test --quiet --workspace --locked
+
+check: setup
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@cargo fmt --all --check
+	@cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@$(BIN)/python -m mypy.stubtest dbdyno._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
+	@$(MAKE) --no-print-directory test
+
+format: setup
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+	@cargo fmt --all
+
+# The driver's cost per operation beside sysbench's, both against one server in one run.
+bench-driver: setup
+	@cargo bench --quiet --package dyno-driver --locked
+
+bench: bench-driver
+
+# Needs uv; the lock holds hashes and no index's address.
+lock:
+	@uv pip compile pyproject.toml --extra firebird --extra develop --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock" -o requirements.txt
+
+clean:
+	@rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -f src/dbdyno/_driver*.so
