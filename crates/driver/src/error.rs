@@ -1,0 +1,144 @@
+//! The driver's only error: what happened, what to do about it, and what the transaction runner needs to know.
+
+use std::fmt;
+
+/// Who is to blame; the binding and the command line choose exit codes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The job asks for something that cannot be.
+    User,
+    /// No session could be had.
+    Connect,
+    /// The server refused a statement, or the connection to it was lost.
+    Server,
+    /// The server's bytes do not follow its protocol.
+    Protocol,
+    /// A defect of the driver, or the operating system refused it something.
+    Internal,
+}
+
+impl Kind {
+    /// The word that stands for the kind outside of Rust.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::User => "user",
+            Kind::Connect => "connect",
+            Kind::Server => "server",
+            Kind::Protocol => "protocol",
+            Kind::Internal => "internal",
+        }
+    }
+}
+
+/// What a failed statement means for the transaction that it was part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The statement failed; nothing says that another try would do better.
+    Failed,
+    /// Another transaction was in the way: roll back and try the same transaction again.
+    Retry,
+    /// The connection is gone. Whether a commit under way took effect is unknown.
+    Lost,
+}
+
+/// Boxed, so that the `Result` of every call on the hot path stays one word wide.
+#[derive(Clone, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: Kind,
+    fate: Fate,
+    label: String,
+    message: String,
+    hint: String,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    fn new(kind: Kind, fate: Fate, label: &str, message: impl Into<String>) -> Self {
+        let (label, message, hint) = (label.to_owned(), message.into(), String::new());
+        Error(Box::new(Inner { kind, fate, label, message, hint }))
+    }
+
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::new(Kind::User, Fate::Failed, "user", message)
+    }
+
+    pub fn connect(message: impl Into<String>) -> Self {
+        Self::new(Kind::Connect, Fate::Lost, "connect", message)
+    }
+
+    /// A statement that the server refused. `label` is its code and a word, such as "1213 deadlock";
+    /// the tally counts errors by it.
+    pub fn server(label: &str, fate: Fate, message: impl Into<String>) -> Self {
+        Self::new(Kind::Server, fate, label, message)
+    }
+
+    /// The connection ended (reset, closed, no answer in time). `label` says how, for the tally.
+    pub fn lost(label: &str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Server, Fate::Lost, label, message)
+    }
+
+    /// Bytes that break the protocol. The connection cannot be used any further.
+    pub fn protocol(message: impl Into<String>) -> Self {
+        Self::new(Kind::Protocol, Fate::Lost, "protocol", message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, Fate::Failed, "internal", message)
+    }
+
+    /// The same error with what the user can do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = hint.into();
+        self
+    }
+
+    /// The same error with where it happened put before its message.
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
+    /// The same error as a failure to connect: for what goes wrong during a handshake.
+    pub fn while_connecting(mut self) -> Self {
+        if self.0.kind != Kind::User {
+            self.0.kind = Kind::Connect;
+        }
+        self
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    pub fn fate(&self) -> Fate {
+        self.0.fate
+    }
+
+    pub fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    pub fn hint_text(&self) -> &str {
+        &self.0.hint
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if !self.0.hint.is_empty() {
+            write!(f, " ({})", self.0.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,103 @@
+//! What a workload needs of a database connection. One file per protocol or embedded engine implements it.
+
+mod dialect;
+mod rows;
+mod target;
+mod value;
+
+pub use dialect::{Dialect, Identity, Placeholder};
+pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
+pub use target::{Protocol, Target};
+pub use value::{Owned, RowBuffer, Value};
+
+use crate::error::Result;
+
+/// A statement that a session has prepared: its number in that session, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement(pub u32);
+
+/// Bytes that went over the connection; 0 for an engine within the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+}
+
+/// One connection. It lives and dies on one thread, so nothing about it needs to be `Send`.
+///
+/// `execute`, `begin`, `commit` and `rollback` are the path of an operation: after warm-up they allocate nothing and
+/// take no lock. SQL is written with `?` for parameters and is put into the session's own form by `prepare`.
+pub trait Session: Sized + 'static {
+    /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
+    const BLOCKING: bool;
+
+    /// Opens a session within `target.connect_timeout`; errors are of kind `Connect` or `User`.
+    async fn connect(target: &Target) -> Result<Self>;
+
+    fn dialect(&self) -> &'static Dialect;
+
+    /// The server's own words for its version.
+    fn server_version(&self) -> &str;
+
+    /// Prepares `sql` (parameters as `?`) for the life of the session.
+    async fn prepare(&mut self, sql: &str) -> Result<Statement>;
+
+    /// Executes a prepared statement. Every row of the answer is read; each is shown to `rows`.
+    async fn execute<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer>;
+
+    /// Executes the same statement once per `width` parameters, all in flight together where the protocol can.
+    async fn execute_batch<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        width: usize,
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let mut sum = Answer::default();
+        for one in parameters.chunks(width.max(1)) {
+            sum += self.execute(statement, one, rows).await?;
+        }
+        Ok(sum)
+    }
+
+    /// Executes one statement given as text, without parameters, in the session's own SQL.
+    async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer>;
+
+    async fn begin(&mut self) -> Result<()>;
+
+    async fn commit(&mut self) -> Result<()>;
+
+    /// Rolls back; fine outside of a transaction too.
+    async fn rollback(&mut self) -> Result<()>;
+
+    /// Inserts rows as fast as the protocol allows (multi-row INSERT, COPY, a batch) and commits them.
+    /// `next` fills the buffer with one row in the order of `columns`, or returns false at the end.
+    async fn bulk_insert(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64>;
+
+    /// Drops a table; one that is not there is no error.
+    async fn drop_table(&mut self, table: &str) -> Result<()> {
+        self.text(&format!("DROP TABLE IF EXISTS {table}"), &mut ()).await.map(drop)
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+
+    /// CPU time spent inside an embedded engine's calls so far; `None` where the engine is another process.
+    fn engine_cpu_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Says goodbye. Dropping a session closes it too, without the courtesy.
+    async fn close(self);
+}

@@ -1,0 +1,112 @@
+//! How a workload looks at the rows of an answer.
+
+use super::value::{Owned, Value};
+use std::ops::AddAssign;
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Rows that came back, all of them read.
+    pub rows: u64,
+    /// Rows that were changed.
+    pub affected: u64,
+}
+
+impl AddAssign for Answer {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.affected += other.affected;
+    }
+}
+
+/// One row as the session holds it: a value is decoded when it is asked for.
+pub trait Row {
+    fn columns(&self) -> usize;
+
+    /// The value of a column, counted from 0; `Null` beyond the last one.
+    fn value(&self, column: usize) -> Value<'_>;
+}
+
+/// What looks at rows. `()` looks at none, which lets a session step over them.
+pub trait Rows {
+    /// False lets the session skip decoding.
+    const READS: bool = true;
+
+    /// Called once before the rows, if the session knows the columns' names.
+    fn names(&mut self, _names: &[String]) {}
+
+    fn row(&mut self, row: &dyn Row);
+}
+
+impl Rows for () {
+    const READS: bool = false;
+
+    fn row(&mut self, _row: &dyn Row) {}
+}
+
+/// Calls a closure for each row.
+pub struct Each<F>(pub F);
+
+impl<F: FnMut(&dyn Row)> Rows for Each<F> {
+    fn row(&mut self, row: &dyn Row) {
+        (self.0)(row);
+    }
+}
+
+/// Types that a single column can be read as.
+pub trait Cell: Sized {
+    fn from_value(value: Value<'_>) -> Option<Self>;
+}
+
+impl Cell for i64 {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        value.as_i64()
+    }
+}
+
+impl Cell for f64 {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        value.as_f64()
+    }
+}
+
+impl Cell for Owned {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        Some(value.to_owned())
+    }
+}
+
+/// Keeps the first column of the first row.
+#[derive(Clone, Debug)]
+pub struct First<T>(pub Option<T>, bool);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        First(None, false)
+    }
+}
+
+impl<T: Cell> Rows for First<T> {
+    fn row(&mut self, row: &dyn Row) {
+        if !std::mem::replace(&mut self.1, true) {
+            self.0 = T::from_value(row.value(0));
+        }
+    }
+}
+
+/// Keeps everything: for checks and for questions of a person, not for the measured path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Collect {
+    pub names: Vec<String>,
+    pub rows: Vec<Vec<Owned>>,
+}
+
+impl Rows for Collect {
+    fn names(&mut self, names: &[String]) {
+        self.names = names.to_vec();
+    }
+
+    fn row(&mut self, row: &dyn Row) {
+        self.rows.push((0..row.columns()).map(|column| row.value(column).to_owned()).collect());
+    }
+}

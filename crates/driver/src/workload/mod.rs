@@ -1,0 +1,180 @@
+//! What a workload is, and the table of those there are. One file per workload holds all of it: options, schema,
+//! bulk load, transactions, invariants.
+
+mod options;
+
+pub use options::{About, OptionSpec, OptionType, Options};
+
+use crate::error::Result;
+use crate::random::Random;
+use crate::session::Session;
+use std::collections::BTreeMap;
+
+/// How a transaction ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Committed,
+    /// Rolled back on purpose, as the workload prescribes. Counts as an operation and as a roll-back.
+    RolledBack,
+    /// The workload is through: nothing was done, and this client stops.
+    Finished,
+}
+
+/// Waits that belong to a transaction: neither is part of its latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Keying time, before the transaction starts.
+    pub before_ns: u64,
+    /// Think time, after it has ended.
+    pub after_ns: u64,
+}
+
+/// Which client of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Counted from 0.
+    pub client: u32,
+    pub clients: u32,
+}
+
+/// What clients were told since the data was loaded; an invariant compares it with what the server holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Acknowledged {
+    /// Transactions whose success the server acknowledged, warm-up included.
+    pub acknowledged: u64,
+    /// Transactions whose fate is unknown because the connection was lost.
+    pub unknown: u64,
+    /// `acknowledged` by the transaction's name.
+    pub by_transaction: BTreeMap<String, u64>,
+}
+
+/// One statement about the data that must be true.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Invariant {
+    pub name: String,
+    pub holds: bool,
+    /// The figures that were compared.
+    pub detail: String,
+    /// For `rows_unchanged`: the checksum, to be given as the next check's baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl Invariant {
+    pub fn new(name: &str, holds: bool, detail: impl Into<String>) -> Self {
+        Invariant { name: name.to_owned(), holds, detail: detail.into(), value: None }
+    }
+}
+
+/// What a check may compare the data with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckAgainst<'a> {
+    /// `None` where no run is known: leave out what needs it.
+    pub acknowledged: Option<&'a Acknowledged>,
+    /// An earlier `Invariant::value`.
+    pub baseline: Option<&'a str>,
+}
+
+/// A workload with its options set. Shared by all threads; what changes during a run lives in `Client`.
+pub trait Workload: Sized + Send + Sync + 'static {
+    /// What one client keeps between transactions: prepared statements, buffers, its own counters.
+    type Client: 'static;
+
+    /// The names under which this workload is offered (a family may have several).
+    const OFFERS: &'static [About];
+
+    /// Checks the options; their names and types have been checked already.
+    fn new(about: &'static About, options: &Options) -> Result<Self>;
+
+    /// The names of the transactions, in the order of `choose`'s numbers.
+    fn transactions(&self) -> Vec<String>;
+
+    /// Makes the tables, dropping those of the same name.
+    async fn create<S: Session>(&self, session: &mut S) -> Result<()>;
+
+    /// Into how many independent parts the rows are divided; parts are loaded in parallel.
+    fn load_parts(&self) -> u64;
+
+    /// Loads one part and commits it; returns its rows. `random` is a stream of its own per part, so that the data
+    /// depends on the seed alone.
+    async fn load<S: Session>(&self, part: u64, session: &mut S, random: Random) -> Result<u64>;
+
+    /// Into how many independent parts the work after the load is divided (indexes, keys).
+    fn finish_parts(&self) -> u64 {
+        0
+    }
+
+    async fn finish<S: Session>(&self, _part: u64, _session: &mut S) -> Result<()> {
+        Ok(())
+    }
+
+    /// Readies one client on its session. Called again after a reconnect.
+    async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Self::Client>;
+
+    /// Draws which transaction comes next.
+    fn choose(&self, _client: &mut Self::Client, _random: &mut Random) -> usize {
+        0
+    }
+
+    /// The waits around transaction `kind`.
+    fn pause(&self, _kind: usize, _random: &mut Random) -> Pause {
+        Pause::default()
+    }
+
+    /// One transaction, from its first statement to the acknowledgement of its commit. Parameters are drawn from
+    /// `random`: on an error that is to be retried the caller rolls back, puts `random` back as it was and calls again,
+    /// so the same transaction is tried. Allocates nothing.
+    async fn perform<S: Session>(
+        &self,
+        kind: usize,
+        client: &mut Self::Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<Outcome>;
+
+    /// Compares the data with the workload's invariants.
+    async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>>;
+
+    /// Drops what `create` made.
+    async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()>;
+}
+
+/// Something to be done with a workload whose type is known at run time only.
+pub trait WithWorkload {
+    type Output;
+
+    fn with<W: Workload>(self, workload: W) -> Result<Self::Output>;
+}
+
+/// The table of workloads: one line each.
+macro_rules! workloads {
+    ($($file:ident :: $workload:ident),* $(,)?) => {
+        $(mod $file;)*
+
+        /// Everything that can be run, in the order in which help lists it.
+        pub fn offers() -> Vec<&'static About> {
+            let mut all: Vec<&'static About> = Vec::new();
+            $(all.extend(<$file::$workload as Workload>::OFFERS);)*
+            all
+        }
+
+        /// Makes the workload `name` from `given` options and hands it to `task`.
+        pub fn with_workload<T: WithWorkload>(
+            name: &str,
+            given: &serde_json::Map<String, serde_json::Value>,
+            task: T,
+        ) -> Result<T::Output> {
+            $(
+                if let Some(about) = <$file::$workload as Workload>::OFFERS.iter().find(|about| about.name == name) {
+                    let options = Options::resolve(about, given)?;
+                    return task.with(<$file::$workload as Workload>::new(about, &options)?);
+                }
+            )*
+            Err(options::unknown("workload", name, offers().iter().map(|about| about.name)))
+        }
+    };
+}
+
+workloads! {
+    tpcb::TpcB,
+}

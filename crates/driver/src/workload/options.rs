@@ -1,0 +1,231 @@
+//! The options of workloads: what there are, their types and limits, and how a job's values are checked.
+
+use crate::error::{Error, Result};
+use serde::Serialize;
+use serde_json::{json, Map, Value};
+use std::collections::BTreeMap;
+
+/// What there is to know of a workload before it is made.
+#[derive(Debug)]
+pub struct About {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub options: &'static [OptionSpec],
+    pub transactions: &'static [&'static str],
+    pub read_only: bool,
+}
+
+#[derive(Debug)]
+pub struct OptionSpec {
+    pub name: &'static str,
+    pub kind: OptionType,
+    pub help: &'static str,
+}
+
+/// The type of an option with its default and what is allowed.
+#[derive(Clone, Copy, Debug)]
+pub enum OptionType {
+    Int { default: i64, min: i64, max: i64 },
+    Float { default: f64, min: f64, max: f64 },
+    Bool { default: bool },
+    Choice { default: &'static str, allowed: &'static [&'static str] },
+    Text { default: &'static str },
+}
+
+impl OptionSpec {
+    pub const fn int(name: &'static str, default: i64, min: i64, max: i64, help: &'static str) -> Self {
+        OptionSpec { name, kind: OptionType::Int { default, min, max }, help }
+    }
+
+    pub const fn float(name: &'static str, default: f64, min: f64, max: f64, help: &'static str) -> Self {
+        OptionSpec { name, kind: OptionType::Float { default, min, max }, help }
+    }
+
+    pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
+        OptionSpec { name, kind: OptionType::Bool { default }, help }
+    }
+
+    pub const fn choice(
+        name: &'static str,
+        default: &'static str,
+        allowed: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        OptionSpec { name, kind: OptionType::Choice { default, allowed }, help }
+    }
+
+    pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        OptionSpec { name, kind: OptionType::Text { default }, help }
+    }
+
+    fn default(&self) -> Value {
+        match self.kind {
+            OptionType::Int { default, .. } => json!(default),
+            OptionType::Float { default, .. } => json!(default),
+            OptionType::Bool { default } => json!(default),
+            OptionType::Choice { default, .. } | OptionType::Text { default } => json!(default),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        match self.kind {
+            OptionType::Int { min, max, .. } => format!("a whole number of {min} to {max}"),
+            OptionType::Float { min, max, .. } => format!("a number of {min} to {max}"),
+            OptionType::Bool { .. } => "true or false".to_owned(),
+            OptionType::Choice { allowed, .. } => format!("one of {}", allowed.join(", ")),
+            OptionType::Text { .. } => "a text".to_owned(),
+        }
+    }
+
+    fn accepts(&self, value: &Value) -> bool {
+        match self.kind {
+            OptionType::Int { min, max, .. } => value.as_i64().is_some_and(|n| (min..=max).contains(&n)),
+            OptionType::Float { min, max, .. } => value.as_f64().is_some_and(|x| (min..=max).contains(&x)),
+            OptionType::Bool { .. } => value.is_boolean(),
+            OptionType::Choice { allowed, .. } => value.as_str().is_some_and(|text| allowed.contains(&text)),
+            OptionType::Text { .. } => value.is_string(),
+        }
+    }
+
+    fn describe(&self) -> Value {
+        let (kind, allowed) = match self.kind {
+            OptionType::Int { min, max, .. } => ("int", json!({"min": min, "max": max})),
+            OptionType::Float { min, max, .. } => ("float", json!({"min": min, "max": max})),
+            OptionType::Bool { .. } => ("bool", Value::Null),
+            OptionType::Choice { allowed, .. } => ("choice", json!(allowed)),
+            OptionType::Text { .. } => ("text", Value::Null),
+        };
+        json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help})
+    }
+}
+
+impl Serialize for About {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "options": self.options.iter().map(OptionSpec::describe).collect::<Vec<_>>(),
+            "transactions": self.transactions,
+            "read_only": self.read_only,
+        })
+        .serialize(serializer)
+    }
+}
+
+/// A value for every option of a workload.
+#[derive(Clone, Debug)]
+pub struct Options(BTreeMap<&'static str, Value>);
+
+impl Options {
+    /// Fills in defaults and refuses unknown names and values that are not allowed.
+    pub fn resolve(about: &'static About, given: &Map<String, Value>) -> Result<Self> {
+        let mut values: BTreeMap<&'static str, Value> =
+            about.options.iter().map(|option| (option.name, option.default())).collect();
+        for (name, value) in given {
+            let Some(option) = about.options.iter().find(|option| option.name == name) else {
+                let what = format!("option of {}", about.name);
+                return Err(unknown(&what, name, about.options.iter().map(|option| option.name)));
+            };
+            if !option.accepts(value) {
+                return Err(Error::user(format!("option {name} of {} cannot be {value}", about.name))
+                    .hint(format!("give {}", option.allowed())));
+            }
+            values.insert(option.name, value.clone());
+        }
+        Ok(Options(values))
+    }
+
+    /// An option of type `Int`. Asking for a name or type that the workload does not declare gives 0, which its own
+    /// tests notice.
+    pub fn int(&self, name: &str) -> i64 {
+        self.0.get(name).and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    pub fn float(&self, name: &str) -> f64 {
+        self.0.get(name).and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// The error for a name that does not exist: names the nearest one and lists the rest.
+pub(crate) fn unknown<'a>(what: &str, name: &str, allowed: impl Iterator<Item = &'a str>) -> Error {
+    let allowed: Vec<&str> = allowed.collect();
+    let nearest = allowed.iter().min_by_key(|candidate| distance(name, candidate));
+    let error = Error::user(format!("unknown {what} {name:?}"));
+    match nearest {
+        Some(near) if distance(name, near) <= 1 + name.len() / 3 => {
+            error.hint(format!("did you mean {near}? there are: {}", allowed.join(", ")))
+        }
+        Some(_) => error.hint(format!("there are: {}", allowed.join(", "))),
+        None => error.hint("it takes none"),
+    }
+}
+
+/// Levenshtein's edit distance.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (above, letter) in left.chars().enumerate() {
+        let (mut diagonal, mut before) = (above, above + 1);
+        row[0] = before;
+        for (column, other) in right.iter().enumerate() {
+            let up = row[column + 1];
+            before = (diagonal + usize::from(letter != *other)).min(before + 1).min(up + 1);
+            diagonal = std::mem::replace(&mut row[column + 1], before);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ABOUT: About = About {
+        name: "example",
+        description: "",
+        options: &[
+            OptionSpec::int("tables", 1, 1, 100, ""),
+            OptionSpec::choice("distribution", "uniform", &["uniform", "zipfian"], ""),
+        ],
+        transactions: &["example"],
+        read_only: true,
+    };
+
+    fn resolve(text: &str) -> Result<Options> {
+        Options::resolve(&ABOUT, &serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let options = resolve(r#"{"tables": 7}"#).unwrap();
+        assert_eq!((options.int("tables"), options.text("distribution")), (7, "uniform"));
+    }
+
+    #[test]
+    fn a_wrong_name_is_answered_with_the_nearest() {
+        let error = resolve(r#"{"table": 7}"#).err().unwrap();
+        assert!(error.hint_text().contains("did you mean tables?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_answered_with_what_is_allowed() {
+        for text in [r#"{"tables": 0}"#, r#"{"tables": "7"}"#, r#"{"distribution": "normal"}"#] {
+            let error = resolve(text).err().unwrap();
+            assert!(error.hint_text().starts_with("give "), "{error}");
+        }
+    }
+
+    #[test]
+    fn distances_count_edits() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

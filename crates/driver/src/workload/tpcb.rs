@@ -1,0 +1,289 @@
+//! TPC-B as pgbench runs it: its tables, its columns, its built-in scripts (`-N` and `-S` as options), so that a
+//! database loaded by pgbench runs under this driver and the reverse.
+
+use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::session::{First, Session, Statement, Value};
+
+const TELLERS_PER_BRANCH: i64 = 10;
+const ACCOUNTS_PER_BRANCH: i64 = 100_000;
+/// Small enough that two connections share the load of scale 1 evenly.
+const ACCOUNTS_PER_PART: i64 = 10_000;
+const TABLES: [&str; 4] = ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
+
+pub struct TpcB {
+    scale: i64,
+    script: Script,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Script {
+    Full,
+    /// Without teller and branch: no row that all clients fight for.
+    SimpleUpdate,
+    SelectOnly,
+}
+
+/// The statements of one client; those that its script does not use are not prepared.
+pub struct Client {
+    update_account: Option<Statement>,
+    select_account: Statement,
+    update_teller: Option<Statement>,
+    update_branch: Option<Statement>,
+    insert_history: Option<Statement>,
+}
+
+impl Workload for TpcB {
+    type Client = Client;
+
+    const OFFERS: &'static [About] = &[About {
+        name: "tpcb",
+        description: "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
+        options: &[
+            OptionSpec::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts"),
+            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)"),
+            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)"),
+        ],
+        transactions: &["tpcb"],
+        read_only: false,
+    }];
+
+    fn new(_about: &'static About, options: &Options) -> Result<Self> {
+        let script = match (options.flag("simple_update"), options.flag("select_only")) {
+            (false, false) => Script::Full,
+            (true, false) => Script::SimpleUpdate,
+            (false, true) => Script::SelectOnly,
+            (true, true) => {
+                return Err(Error::user("tpcb cannot be both simple_update and select_only")
+                    .hint("set one of the two options"))
+            }
+        };
+        Ok(TpcB { scale: options.int("scale"), script })
+    }
+
+    fn transactions(&self) -> Vec<String> {
+        vec!["tpcb".to_owned()]
+    }
+
+    async fn create<S: Session>(&self, session: &mut S) -> Result<()> {
+        let dialect = session.dialect();
+        let key = if dialect.clustered { " PRIMARY KEY" } else { "" };
+        let (suffix, timestamp) = (dialect.table_suffix, dialect.timestamp);
+        self.cleanup(session).await?;
+        for sql in [
+            format!(
+                "CREATE TABLE pgbench_history (tid INTEGER, bid INTEGER, aid INTEGER, delta INTEGER, \
+                 mtime {timestamp}, filler CHAR(22)){suffix}"
+            ),
+            format!(
+                "CREATE TABLE pgbench_accounts (aid INTEGER NOT NULL{key}, bid INTEGER, abalance INTEGER, \
+                 filler CHAR(84)){suffix}"
+            ),
+            format!(
+                "CREATE TABLE pgbench_tellers (tid INTEGER NOT NULL{key}, bid INTEGER, tbalance INTEGER, \
+                 filler CHAR(84)){suffix}"
+            ),
+            format!(
+                "CREATE TABLE pgbench_branches (bid INTEGER NOT NULL{key}, bbalance INTEGER, filler CHAR(88)){suffix}"
+            ),
+        ] {
+            session.text(&sql, &mut ()).await?;
+        }
+        Ok(())
+    }
+
+    fn load_parts(&self) -> u64 {
+        (self.scale * ACCOUNTS_PER_BRANCH / ACCOUNTS_PER_PART) as u64
+    }
+
+    async fn load<S: Session>(&self, part: u64, session: &mut S, _random: Random) -> Result<u64> {
+        let first = part as i64 * ACCOUNTS_PER_PART;
+        let mut rows = 0;
+        if first % ACCOUNTS_PER_BRANCH == 0 {
+            rows += load_branch(session, first / ACCOUNTS_PER_BRANCH + 1).await?;
+        }
+        let mut accounts = first + 1..=first + ACCOUNTS_PER_PART;
+        rows += session
+            .bulk_insert("pgbench_accounts", &["aid", "bid", "abalance", "filler"], |row| {
+                let Some(aid) = accounts.next() else { return false };
+                row.int(aid).int((aid - 1) / ACCOUNTS_PER_BRANCH + 1).int(0).text("");
+                true
+            })
+            .await?;
+        Ok(rows)
+    }
+
+    fn finish_parts(&self) -> u64 {
+        3
+    }
+
+    async fn finish<S: Session>(&self, part: u64, session: &mut S) -> Result<()> {
+        if session.dialect().clustered {
+            return Ok(());
+        }
+        let (table, column) =
+            [("pgbench_accounts", "aid"), ("pgbench_tellers", "tid"), ("pgbench_branches", "bid")][part as usize];
+        session.text(&format!("ALTER TABLE {table} ADD PRIMARY KEY ({column})"), &mut ()).await?;
+        Ok(())
+    }
+
+    async fn client<S: Session>(&self, session: &mut S, _place: Place) -> Result<Client> {
+        let (writes, full) = (self.script != Script::SelectOnly, self.script == Script::Full);
+        Ok(Client {
+            select_account: session.prepare("SELECT abalance FROM pgbench_accounts WHERE aid = ?").await?,
+            update_account: prepare_if(
+                session,
+                writes,
+                "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?",
+            )
+            .await?,
+            update_teller: prepare_if(
+                session,
+                full,
+                "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?",
+            )
+            .await?,
+            update_branch: prepare_if(
+                session,
+                full,
+                "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?",
+            )
+            .await?,
+            insert_history: prepare_if(
+                session,
+                writes,
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)",
+            )
+            .await?,
+        })
+    }
+
+    async fn perform<S: Session>(
+        &self,
+        _kind: usize,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        let aid = Value::Int(random.between(1, ACCOUNTS_PER_BRANCH * self.scale));
+        let bid = Value::Int(random.between(1, self.scale));
+        let tid = Value::Int(random.between(1, TELLERS_PER_BRANCH * self.scale));
+        let delta = Value::Int(random.between(-5000, 5000));
+        if self.script == Script::SelectOnly {
+            session.execute(client.select_account, &[aid], &mut ()).await?;
+            return Ok(Outcome::Committed);
+        }
+        session.begin().await?;
+        execute_if(session, client.update_account, &[delta, aid]).await?;
+        session.execute(client.select_account, &[aid], &mut ()).await?;
+        execute_if(session, client.update_teller, &[delta, tid]).await?;
+        execute_if(session, client.update_branch, &[delta, bid]).await?;
+        execute_if(session, client.insert_history, &[tid, bid, aid, delta]).await?;
+        session.commit().await?;
+        Ok(Outcome::Committed)
+    }
+
+    async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
+        let accounts = sum(session, "abalance", "pgbench_accounts").await?;
+        let tellers = sum(session, "tbalance", "pgbench_tellers").await?;
+        let branches = sum(session, "bbalance", "pgbench_branches").await?;
+        let history = sum(session, "delta", "pgbench_history").await?;
+        // Without teller and branch only accounts and history move together.
+        let moved_together = accounts == history
+            && match self.script {
+                Script::Full => tellers == accounts && branches == accounts,
+                Script::SimpleUpdate | Script::SelectOnly => tellers == branches,
+            };
+        let rows = number(session, "SELECT COUNT(*) FROM pgbench_accounts").await?;
+        let expected = self.scale * ACCOUNTS_PER_BRANCH;
+        let mut invariants = vec![
+            Invariant::new(
+                "balances_equal",
+                moved_together,
+                format!("account {accounts}, teller {tellers}, branch {branches}, history {history}"),
+            ),
+            Invariant::new("accounts_complete", rows == expected, format!("{rows} accounts, {expected} expected")),
+        ];
+        if let (Some(told), true) = (against.acknowledged, self.script != Script::SelectOnly) {
+            let rows = number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
+            invariants.push(history_complete(rows, told));
+        }
+        Ok(invariants)
+    }
+
+    async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()> {
+        for table in TABLES {
+            session.drop_table(table).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Every acknowledged transaction left one row; each whose acknowledgement was lost may have left one.
+fn history_complete(rows: i64, told: &Acknowledged) -> Invariant {
+    let (least, most) = (told.acknowledged as i64, (told.acknowledged + told.unknown) as i64);
+    Invariant::new(
+        "history_complete",
+        (least..=most).contains(&rows),
+        format!("{rows} rows of history, {least} transactions acknowledged, {} unknown", told.unknown),
+    )
+}
+
+async fn load_branch<S: Session>(session: &mut S, bid: i64) -> Result<u64> {
+    let mut branch = std::iter::once(bid);
+    let mut rows = session
+        .bulk_insert("pgbench_branches", &["bid", "bbalance"], |row| {
+            branch.next().map(|bid| row.int(bid).int(0)).is_some()
+        })
+        .await?;
+    let mut tellers = (bid - 1) * TELLERS_PER_BRANCH + 1..=bid * TELLERS_PER_BRANCH;
+    rows += session
+        .bulk_insert("pgbench_tellers", &["tid", "bid", "tbalance"], |row| {
+            tellers.next().map(|tid| row.int(tid).int(bid).int(0)).is_some()
+        })
+        .await?;
+    Ok(rows)
+}
+
+async fn prepare_if<S: Session>(session: &mut S, wanted: bool, sql: &str) -> Result<Option<Statement>> {
+    if wanted {
+        session.prepare(sql).await.map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+async fn execute_if<S: Session>(session: &mut S, statement: Option<Statement>, parameters: &[Value<'_>]) -> Result<()> {
+    if let Some(statement) = statement {
+        session.execute(statement, parameters, &mut ()).await?;
+    }
+    Ok(())
+}
+
+async fn sum<S: Session>(session: &mut S, column: &str, table: &str) -> Result<i64> {
+    number(session, &format!("SELECT COALESCE(SUM({column}), 0) FROM {table}")).await
+}
+
+async fn number<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
+    let mut first = First::<i64>::default();
+    session.text(sql, &mut first).await?;
+    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(acknowledged: u64, unknown: u64) -> Acknowledged {
+        Acknowledged { acknowledged, unknown, ..Acknowledged::default() }
+    }
+
+    #[test]
+    fn the_history_may_hold_the_unknown_but_must_hold_the_acknowledged() {
+        assert!(history_complete(10, &told(10, 0)).holds);
+        assert!(history_complete(11, &told(10, 1)).holds);
+        assert!(!history_complete(9, &told(10, 1)).holds);
+        assert!(!history_complete(12, &told(10, 1)).holds);
+    }
+}
