@@ -1,1 +1,5 @@
-"""Engines: one file each, holding all that is known of it. The rest of Dyno speaks to the two protocols of `base.py`."""
+"""Engines: one file each, holding all that is known of it. The rest of Dyno speaks to the protocols of
+`base`.
+
+`registry` lists them, apart, so that a noun can import `base` without loading every engine.
+"""

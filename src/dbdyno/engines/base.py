@@ -1,8 +1,8 @@
-"""What the flow needs of an engine: an installation, a data directory, a running server, readings of its settings."""
+"""What the flow needs of an engine: an installation, a data directory, a running server, its readings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from dbdyno.record import Level, Reading
 
 @dataclass(frozen=True)
 class Reference:
-    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, or the URL of a running server."""
+    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, a running server's URL."""
 
     engine: str
     version: str = ""
@@ -20,9 +20,14 @@ class Reference:
     url: str = ""
 
 
+def covers(wanted: str, version: str) -> bool:
+    """Whether a version is one that was asked for: `11.8` covers 11.8.6, an empty one covers all."""
+    return not wanted or f"{version}.".startswith(f"{wanted}.")
+
+
 @dataclass(frozen=True)
 class Installation:
-    """An engine that can be started. `command` runs the server binary, private loader included where there is one.
+    """An engine that can be started. `command` runs the server binary, private loader included if any.
 
     `origin` says where it came from in words a person can check; `digest` identifies the bytes.
     """
@@ -36,12 +41,27 @@ class Installation:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Offer:
+    """One line of `dyno engines`: an engine that is here, or that can be had.
+
+    `source` is a path or where it comes from; `command` is what `dyno engines fetch` takes, if anything.
+    """
+
+    engine: str
+    version: str
+    source: str
+    present: bool
+    command: str = ""
+
+
 @dataclass
 class Launch:
     """How to start the server's process. Layers add to it before the start; the engine only carries it out.
 
-    `wrapper` stands before the command (`setpriv`, `numactl`, a namespace of its own); `cgroups` are directories the
-    process is put into before it runs; `affinity` the CPUs it may use (empty: all).
+    `wrapper` stands before the command (`setpriv`, `numactl`, `unshare`) and must become it by exec, so that
+    signals and readings reach the server; `cgroups` are directories the process is put into before it runs;
+    `affinity` the CPUs it may use (empty: all).
     """
 
     environment: dict[str, str] = field(default_factory=dict)
@@ -53,13 +73,26 @@ class Launch:
 class Server(Protocol):
     """A running system under test."""
 
-    url: str
-    version: str
-    process_ids: tuple[int, ...]
-    ready_s: float
-    """Seconds from the start of the process until it answered."""
-    driver_environment: Mapping[str, str]
-    """What the load process must have in its environment; an embedded engine lives in that process."""
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """The server's processes as they are now, parents first; empty for an embedded engine."""
+        ...
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds from the start of the process until it answered."""
+        ...
+
+    @property
+    def driver_environment(self) -> Mapping[str, str]:
+        """What the load process must have in its environment; an embedded engine lives in that process."""
+        ...
 
     def alive(self) -> bool: ...
 
@@ -86,10 +119,18 @@ class Engine(Protocol):
     embedded: bool
     """True when the engine runs inside the load process and has no process of its own."""
     creation_settings: frozenset[str]
-    """Settings fixed when the data directory is made (page size): each combination needs its own pristine data."""
+    """Settings fixed when the data is made (page size): each combination needs pristine data of its own."""
 
     def locate(self, reference: Reference) -> Installation:
-        """Finds the installation that the reference names. Raises EngineMissing with the command that obtains it."""
+        """Finds the installation that is named. Raises EngineMissing with the command that obtains it."""
+        ...
+
+    def offers(self) -> list[Offer]:
+        """What of this engine is here, and what can be had, without asking the network."""
+        ...
+
+    def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
+        """Obtains the engine. Raises UserError when this engine or version cannot be fetched."""
         ...
 
     def settings(self, installation: Installation) -> frozenset[str]:
@@ -108,14 +149,15 @@ class Engine(Protocol):
         settings: Mapping[str, Level],
         launch: Launch,
     ) -> Server:
-        """Starts the server on `data` and waits until it answers. `runtime` holds its socket and log; its path is short.
+        """Starts the server on `data` and waits until it answers. `runtime`, a short path, holds socket and
+        log.
 
         Raises ServerFailed with the end of the log when it does not come up.
         """
         ...
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
-        """What the live server says of each setting, in the unit a study writes. Unknown names are left out."""
+        """What the live server says of each setting, in a study's units. Unknown names are left out."""
         ...
 
     def same(self, name: str, requested: Level, effective: str) -> bool:
@@ -123,7 +165,7 @@ class Engine(Protocol):
         ...
 
     def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
-        """What the status counters show of a setting being used during the load; None when no counter tells."""
+        """What the counters show of a setting's use during the load; None when no counter tells."""
         ...
 
     def status(self, ask: Ask) -> dict[str, float]:

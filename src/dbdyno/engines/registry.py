@@ -1,0 +1,25 @@
+"""The engines that Dyno knows, by the name that a study writes."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from dbdyno.engines.base import Engine, Offer
+from dbdyno.engines.mariadb import MariaDB
+from dbdyno.errors import UserError
+
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(),)}
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises UserError with the nearest name."""
+    if name in ENGINES:
+        return ENGINES[name]
+    near = get_close_matches(name, ENGINES, n=1)
+    suggestion = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(ENGINES)}"
+    raise UserError(f"there is no engine `{name}`", suggestion)
+
+
+def offers() -> list[Offer]:
+    """What is here and what can be had, engine by engine; reads the disk alone."""
+    return [offer for engine in ENGINES.values() for offer in engine.offers()]

@@ -1,0 +1,207 @@
+"""A server that is a process of its own: started, waited for, stopped, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno import process
+from dbdyno.engines.base import Installation, Launch
+from dbdyno.errors import DynoError, ServerFailed, UserError
+from dbdyno.paths import SOCKET_PATH_BYTES
+
+LOG_BYTES = 64 * 1024
+READY_TIMEOUT_S = 120.0
+POLL_S = 0.005
+
+
+@dataclass
+class ServerProcess:
+    """The running server. `problems` picks the doubtful lines out of its log; `stop_signal` asks for a
+    clean end.
+    """
+
+    title: str
+    url: str
+    version: str
+    child: subprocess.Popen[bytes]
+    log_path: Path
+    problems: Callable[[str], list[str]]
+    ready_s: float = 0.0
+    stop_signal: signal.Signals = signal.SIGTERM
+    leftovers: tuple[Path, ...] = ()
+    driver_environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        return process.family(self.child.pid)
+
+    def alive(self) -> bool:
+        return self.child.poll() is None
+
+    def log(self) -> str:
+        return tail(self.log_path)
+
+    def log_problems(self) -> list[str]:
+        return self.problems(self.log())
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Asks for a clean end and waits. Raises ServerFailed when it had died before or had to be killed."""
+        if self.child.returncode is not None:
+            return
+        died_before = not self.alive()
+        if not died_before:
+            self.child.send_signal(self.stop_signal)
+        try:
+            self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerFailed(
+                f"{self.title} did not stop within {timeout_s:g} s and was killed",
+                "its data directory may need recovery; allow it more time, or look at its log",
+                self.log(),
+            ) from None
+        finally:
+            self._clear()
+        returncode = self.child.wait()
+        if died_before or returncode not in (0, -self.stop_signal):
+            raise ServerFailed(f"{self.title} {how_it_ended(returncode)}", "look at its log", self.log())
+
+    def kill(self) -> None:
+        """Ends the server with all its processes at once, as a power cut would."""
+        process.kill_family(self.child)
+        self._clear()
+
+    def _clear(self) -> None:
+        for path in self.leftovers:
+            path.unlink(missing_ok=True)
+
+
+def launch(
+    *,
+    title: str,
+    url: str,
+    installation: Installation,
+    command: list[str],
+    data: Path,
+    runtime: Path,
+    how: Launch,
+    answers: Callable[[], str | None],
+    problems: Callable[[str], list[str]],
+    hint: Callable[[str], str],
+    stop_signal: signal.Signals = signal.SIGTERM,
+    leftovers: tuple[Path, ...] = (),
+    user: tuple[int, int] | None = None,
+) -> ServerProcess:
+    """Starts the process and waits until `answers` returns the server's version (None: not yet).
+
+    Raises ServerFailed, with the end of the log and the engine's `hint` on it, when the process ends before.
+    """
+    log_path = runtime / "server.log"
+    with log_path.open("wb") as output:
+        started = time.monotonic()
+        try:
+            child = process.start(
+                [*how.wrapper, *command],
+                environment={**os.environ, **installation.environment, **how.environment},
+                output=output,
+                affinity=how.affinity,
+                cgroups=how.cgroups,
+                user=user,
+                folder=data,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ServerFailed(
+                f"{title} cannot be started: {error}", f"the command was {command[0]}"
+            ) from None
+    server = ServerProcess(
+        title=title,
+        url=url,
+        version=installation.version,
+        child=child,
+        log_path=log_path,
+        problems=problems,
+        stop_signal=stop_signal,
+        leftovers=leftovers,
+    )
+    try:
+        server.version = _wait_until_ready(server, started, answers, hint)
+        server.ready_s = time.monotonic() - started
+    except BaseException:
+        server.kill()
+        raise
+    return server
+
+
+def _wait_until_ready(
+    server: ServerProcess, started: float, answers: Callable[[], str | None], hint: Callable[[str], str]
+) -> str:
+    while True:
+        version = answers()
+        if version is not None:
+            return version
+        if not server.alive():
+            log = server.log()
+            message = f"{server.title} {how_it_ended(server.child.returncode)} while it was starting"
+            raise ServerFailed(f"{message}{_last_words(log, server.problems)}", hint(log), log)
+        if time.monotonic() - started > READY_TIMEOUT_S:
+            raise ServerFailed(
+                f"{server.title} did not answer within {READY_TIMEOUT_S:g} s",
+                hint(server.log()),
+                server.log(),
+            )
+        time.sleep(POLL_S)
+
+
+def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:
+    lines = problems(log)
+    # The last error is mostly "aborting"; the first one says why.
+    return f": {lines[0]}" if lines else ""
+
+
+def how_it_ended(returncode: int) -> str:
+    """An exit code in words."""
+    if returncode < 0:
+        try:
+            return f"was killed by {signal.Signals(-returncode).name}"
+        except ValueError:
+            return f"was killed by signal {-returncode}"
+    return f"ended with exit code {returncode}"
+
+
+def tail(path: Path, size_bytes: int = LOG_BYTES) -> str:
+    """The end of a log, from the start of a line."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(0, size - size_bytes))
+            text = log.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return text.split("\n", 1)[-1] if size > size_bytes else text
+
+
+def require_short(socket: Path) -> None:
+    """A socket's path has a limit of the kernel's; the server's own message for it is obscure."""
+    length = len(os.fsencode(socket))
+    if length > SOCKET_PATH_BYTES:
+        raise UserError(
+            f"the socket's path is {length} bytes long, {SOCKET_PATH_BYTES} are allowed: {socket}",
+            "set XDG_RUNTIME_DIR to a shorter folder",
+        )
+
+
+def require_space(folder: Path, size_bytes: int, what: str) -> None:
+    """Says that a disk is full before a server says it in its own way, half-way through."""
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < size_bytes:
+        raise DynoError(
+            f"{what} needs {size_bytes / 1e6:.0f} MB below {folder}, {free_bytes / 1e6:.0f} MB are free",
+            "make room there, or point XDG_CACHE_HOME to another disk",
+        )

@@ -1,0 +1,81 @@
+"""Whether two spellings of a setting's value mean the same: `1G` and 1073741824, `ON` and true, `a,b` and
+`b,a`.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+
+from dbdyno.record import Level
+
+TRUE = frozenset({"1", "on", "true", "yes"})
+FALSE = frozenset({"0", "off", "false", "no"})
+QUANTITY = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([a-z]*)", re.IGNORECASE)
+BYTES = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e": 2**60}
+MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+
+
+def as_text(level: Level) -> str:
+    """A level as servers read it on a command line or in a configuration file."""
+    if isinstance(level, bool):
+        return "ON" if level else "OFF"
+    return str(level)
+
+
+def same_value(requested: Level, effective: str) -> bool:
+    """Compares by meaning. Numbers without a unit are plain numbers, or bytes where the other side has a
+    size.
+    """
+    wanted, found = as_text(requested).strip(), effective.strip()
+    if wanted.lower() == found.lower():
+        return True
+    for words in (TRUE, FALSE):
+        if wanted.lower() in words:
+            return found.lower() in words or _same_quantity(wanted, found)
+    return _same_quantity(wanted, found) or _same_members(wanted, found) or _same_path(wanted, found)
+
+
+def quantity(text: str) -> tuple[float, str] | None:
+    """A number in its base unit, and what it measures: `bytes`, `ms`, or nothing. None when it is no
+    quantity.
+    """
+    found = QUANTITY.fullmatch(text.strip())
+    if not found:
+        return None
+    number, unit = float(found[1]), found[2].lower()
+    if not unit:
+        return number, ""
+    if unit in MILLISECONDS:
+        return number * MILLISECONDS[unit], "ms"
+    prefix = unit[0] if re.fullmatch(r"[kmgtpe](i?b)?|b", unit) else ""
+    return (number * BYTES[prefix], "bytes") if prefix else None
+
+
+def _same_quantity(wanted: str, found: str) -> bool:
+    left, right = quantity(wanted), quantity(found)
+    if left is None or right is None:
+        return False
+    if left[1] and right[1] and left[1] != right[1]:
+        return False
+    return abs(left[0] - right[0]) <= 1e-9 * max(abs(left[0]), abs(right[0]))
+
+
+def _same_members(wanted: str, found: str) -> bool:
+    """Sets (`sql_mode`) compare without order; `name=value` sets (`optimizer_switch`) hold what was asked
+    for.
+    """
+    if "," not in wanted + found and "=" not in wanted:
+        return False
+    left, right = _members(wanted), _members(found)
+    if left and all("=" in member for member in left):
+        return left <= right
+    return left == right
+
+
+def _members(text: str) -> set[str]:
+    return {member.strip().lower() for member in text.split(",") if member.strip()}
+
+
+def _same_path(wanted: str, found: str) -> bool:
+    return "/" in wanted and "/" in found and os.path.normpath(wanted) == os.path.normpath(found)

@@ -1,0 +1,254 @@
+"""The machine's apt, turned to folders of our own: nothing of the host's package state is read or written.
+
+Only what says how to reach a mirror is taken from the machine's configuration: its Debian sources and
+`Acquire::*` (proxy, certificates, time limits). What would weaken verification is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dbdyno.errors import DynoError, UserError
+from dbdyno.process import die_with_parent
+
+DEBIAN_RELEASE = re.compile(
+    r"(buster|bullseye|bookworm|trixie|forky|duke|sid|(old)*stable|testing|unstable)(-updates|-security)?$"
+)
+KEYRINGS = (
+    Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
+    Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
+)
+KEPT_OUT = re.compile(r"Acquire::(IndexTargets|Languages|Allow|GzipIndexes|Changelogs)")
+
+NO_APT = 'use a server that is installed here instead, by its path: `engine = "mariadb:/usr/sbin/mariadbd"`'
+HINTS = (
+    (
+        r"NO_PUBKEY|not signed by|keyring .* (unreadable|does not exist)|isn't known",
+        "the Debian keyring does not know this suite's key: `apt-get install debian-archive-keyring`",
+    ),
+    (
+        r"gpgv?,? .* required for verification|apt-key|could not execute 'gpgv'|sqv",
+        "the signature cannot be checked without gpgv (or sqv): `apt-get install gpgv`",
+    ),
+    (
+        r"BADSIG|invalid signature|not valid: BAD|signatures were invalid|not signed",
+        "the index is not what Debian signed; choose another mirror with --mirror",
+    ),
+    (
+        r"Hash Sum mismatch|unexpected size|File has unexpected",
+        "the mirror served something else than its index promises; try again, or another --mirror",
+    ),
+    (r"is not valid (yet|anymore)|expired", "the index is out of date, or this machine's clock is wrong"),
+    (
+        r"Temporary failure resolving|Could not (resolve|connect)|Connection (failed|timed out)|unreachable",
+        "the mirror cannot be reached from here; check the network and proxy, or name another with --mirror",
+    ),
+    (r"No space left", "make room below the cache folder, or point XDG_CACHE_HOME elsewhere"),
+    (
+        r"404|does not have a Release file|no longer has a Release file|File not found",
+        "this mirror does not carry that suite; name another with --mirror",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One .deb: its file name, its size, and the hash that the signed index gives it."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One line of a sources list: an archive, one of its suites, and the keys that must have signed it."""
+
+    uri: str
+    suite: str
+    keyring: Path
+
+    def line(self) -> str:
+        return f"deb [signed-by={self.keyring}] {self.uri} {self.suite} main"
+
+
+def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[Source]:
+    """The archives to read: the given mirror alone, or those that the machine's apt names for Debian.
+
+    The machine may run another release than `suite`: its archive and its security archive serve every
+    release.
+    """
+    if shutil.which("apt-get") is None:
+        raise UserError("this machine has no apt, which verifies and fetches Debian's packages", NO_APT)
+    keys = keyring or _machine_keyring()
+    if mirror:
+        if urlsplit(mirror).scheme not in ("http", "https", "file", "copy"):
+            raise UserError(f"`{mirror}` is not the address of a mirror", "give an http, https or file URL")
+        return [Source(mirror, suite, keys)]
+    configured = _configured()
+    main = [uri for uri, release in configured if not release.endswith(("-security", "-updates"))]
+    if not main:
+        raise UserError(
+            "this machine's apt names no Debian mirror",
+            "name one with --mirror, or use a server that is installed here by its path",
+        )
+    found = [Source(main[0], suite, keys)]
+    for suffix in ("-updates", "-security"):
+        uris = [uri for uri, release in configured if release.endswith(suffix)]
+        # Unstable has neither; asking for them would fail.
+        if uris and suite not in ("sid", "unstable"):
+            found.append(Source(uris[0], suite + suffix, keys))
+    return found
+
+
+def _configured() -> list[tuple[str, str]]:
+    listing = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages"])
+    pairs = [tuple(line.split()) for line in dict.fromkeys(listing.splitlines())]
+    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and DEBIAN_RELEASE.match(pair[1])]
+
+
+def _machine_keyring() -> Path:
+    for path in KEYRINGS:
+        if path.is_file():
+            return path
+    raise UserError(
+        f"no Debian keyring at {KEYRINGS[0]}: the packages could not be verified",
+        "`apt-get install debian-archive-keyring`",
+    )
+
+
+class Session:
+    """apt on a working folder of ours. The folder may be one that an earlier, killed session left."""
+
+    def __init__(
+        self, folder: Path, *, suite: str, sources: list[Source], without: tuple[str, ...] = ()
+    ) -> None:
+        self.suite = suite
+        self.source_lines = [source.line() for source in sources]
+        self.archive_folder = folder / "cache" / "archives"
+        self._configuration = folder / "apt.conf"
+        for part in ("state/lists/partial", "cache/archives/partial", "etc"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        architecture = _run(["dpkg", "--print-architecture"]).strip()
+        (folder / "etc/sources.list").write_text("\n".join(self.source_lines) + "\n")
+        (folder / "state/status").write_text("".join(_stand_in(name, architecture) for name in without))
+        self._configuration.write_text(_configuration(folder, architecture))
+
+    def update(self) -> None:
+        """Fetches the signed indexes. Raises DynoError when one is missing, unsigned, badly signed or out
+        of date.
+        """
+        self._apt("apt-get", "update", "--error-on=any")
+
+    def resolve(self, packages: tuple[str, ...]) -> list[Archive]:
+        """The packages and all that they depend on, in the versions that the index offers."""
+        listing = self._apt("apt-get", "install", "--yes", "--print-uris", *packages)
+        archives = []
+        for line in listing.splitlines():
+            found = re.match(r"'[^']+' (\S+) (\d+) SHA256:([0-9a-f]{64})$", line)
+            if found:
+                archives.append(Archive(found[1], int(found[2]), found[3]))
+        if not archives:
+            raise DynoError(
+                f"{self.suite} offers no installable {', '.join(packages)}",
+                "this suite packages the engine in another way; use an installed server by its path",
+            )
+        return archives
+
+    def version(self, package: str) -> str:
+        """The version of a package that `resolve` chooses, as Debian writes it."""
+        shown = self._apt("apt-cache", "show", "--no-all-versions", package)
+        found = re.search(r"^Version: (\S+)$", shown, re.MULTILINE)
+        if not found:
+            raise DynoError(
+                f"{self.suite} has no package {package}",
+                "this suite packages the engine in another way; use an installed server by its path",
+            )
+        return found[1]
+
+    def download(self, packages: tuple[str, ...], archives: list[Archive]) -> None:
+        """Puts every archive into `archive_folder` and checks its hash against the signed index."""
+        self._apt("apt-get", "install", "--yes", "--download-only", *packages)
+        for archive in archives:
+            path = self.archive_folder / archive.name
+            digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"
+            if digest != archive.sha256:
+                path.unlink(missing_ok=True)
+                raise DynoError(
+                    f"{archive.name} has SHA-256 {digest}, but the signed index says {archive.sha256}",
+                    "fetch again; if it stays so, name another mirror with --mirror",
+                )
+
+    def _apt(self, *command: str) -> str:
+        return _run(list(command), environment={"APT_CONFIG": str(self._configuration), "LC_ALL": "C.UTF-8"})
+
+
+def _configuration(folder: Path, architecture: str) -> str:
+    """apt's configuration: ours, plus what the machine's own says about reaching a mirror."""
+    dump = _run(["apt-config", "dump", "Acquire"]).splitlines()
+    acquire = [line for line in dump if not KEPT_OUT.match(line)]
+    # main and parts at /dev/null: hooks and preferences of the host must not act on our folders.
+    ours = {
+        "Dir::Etc::main": "/dev/null",
+        "Dir::Etc::parts": "/dev/null",
+        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::Etc::sourcelist": str(folder / "etc/sources.list"),
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::State": str(folder / "state"),
+        "Dir::State::status": str(folder / "state/status"),
+        "Dir::Cache": str(folder / "cache"),
+        "APT::Architecture": architecture,
+        "APT::Architectures::": architecture,
+        "APT::Install-Recommends": "false",
+        "APT::Install-Suggests": "false",
+        "APT::Get::AllowUnauthenticated": "false",
+        # As root apt would become a user that cannot read our cache.
+        "APT::Sandbox::User": "root",
+        "Acquire::ForceHash": "SHA256",
+        "Acquire::Languages": "none",
+        "Acquire::GzipIndexes": "true",
+        "Acquire::AllowInsecureRepositories": "false",
+        "Acquire::AllowWeakRepositories": "false",
+        "Acquire::AllowDowngradeToInsecureRepositories": "false",
+    }
+    return "\n".join([*acquire, *(f'{key} "{value}";' for key, value in ours.items())]) + "\n"
+
+
+def _stand_in(package: str, architecture: str) -> str:
+    """A status entry that says a package is there already, so that apt does not fetch it."""
+    return (
+        f"Package: {package}\nStatus: install ok installed\nVersion: 9999\nArchitecture: {architecture}\n"
+        "Multi-Arch: foreign\nMaintainer: none <none>\nDescription: not needed to run the server\n\n"
+    )
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            preexec_fn=die_with_parent(),
+        )
+    except OSError as error:
+        raise UserError(f"cannot run {command[0]}: {error.strerror}", NO_APT) from None
+    if done.returncode != 0:
+        problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
+        text = "\n".join(problems) or done.stderr.strip() or f"exit code {done.returncode}"
+        raise DynoError(f"{' '.join(command[:2])} failed: {text}", _hint(text))
+    return done.stdout
+
+
+def _hint(text: str) -> str:
+    return next((hint for pattern, hint in HINTS if re.search(pattern, text)), "")

@@ -1,0 +1,236 @@
+"""An engine from a Debian suite, unpacked into a private folder: no root, nothing installed on the host.
+
+The machine's own apt does what it does best: it reads the mirror, proxy and certificates that the machine
+is set up with, verifies the signed index and every package's hash, and resolves dependencies. It works on
+folders of ours alone, with an empty list of installed packages, so that the whole closure down to the C
+library is fetched; the server later runs on that library through its own dynamic loader.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian.debfile import DebError, DebFile
+
+from dbdyno import paths
+from dbdyno.engines.base import Offer, covers
+from dbdyno.errors import DynoError, UserError
+from dbdyno.obtain import apt
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What makes up an engine in Debian. Engines declare theirs.
+
+    `packages` are asked for by name, with all that they depend on except `without`, which stands for what
+    only an installation on the host would need (users, configuration prompts, service scripts). `server` is
+    the package whose version is the engine's; `binary` is its path below the prefix. `suites` names the
+    Debian suite that holds each version, the preferred one first.
+    """
+
+    engine: str
+    packages: tuple[str, ...]
+    server: str
+    binary: str
+    suites: Mapping[str, str]
+    without: tuple[str, ...] = ()
+
+    def suite(self, version: str) -> str:
+        """The suite that holds a version (`11.8`, `11.8.6`; empty: the preferred one). Raises UserError for
+        others.
+        """
+        for held, suite in self.suites.items():
+            if not version or f"{version}.".startswith(f"{held}.") or f"{held}.".startswith(f"{version}."):
+                return suite
+        have = ", ".join(f"{self.engine}@{held} ({suite})" for held, suite in self.suites.items())
+        raise UserError(
+            f"{self.engine}@{version} is in no Debian suite that Dyno knows", f"there are: {have}"
+        )
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One engine in the cache, complete. `digest` identifies the packages it was unpacked from."""
+
+    engine: str
+    version: str
+    suite: str
+    prefix: Path
+    digest: str
+    fetched_unix_s: float
+
+    @property
+    def origin(self) -> str:
+        return f"Debian {self.suite}, packages in {self.prefix}"
+
+
+def fetched(engine: str) -> list[Fetched]:
+    """Every complete unpacked copy of an engine, the newest first."""
+    found = [_read_manifest(path) for path in _shelf().glob(f"{engine}-*/{MANIFEST}")]
+    return sorted((one for one in found if one), key=lambda one: one.fetched_unix_s, reverse=True)
+
+
+def silently(line: str) -> None:
+    """Tells nobody."""
+
+
+def offers(recipe: Recipe) -> list[Offer]:
+    """What `fetch` can obtain and has not."""
+    here = [copy.version for copy in fetched(recipe.engine)]
+    return [
+        Offer(recipe.engine, version, f"Debian {suite}", present=False, command=f"{recipe.engine}@{version}")
+        for version, suite in recipe.suites.items()
+        if not any(covers(version, one) for one in here)
+    ]
+
+
+def fetch(
+    recipe: Recipe,
+    version: str = "",
+    *,
+    mirror: str = "",
+    keyring: Path | None = None,
+    tell: Callable[[str], None] = silently,
+) -> Fetched:
+    """Fetches, verifies and unpacks an engine, or returns the copy that is already there when nothing is
+    newer.
+
+    Two fetches at once take turns. One that was killed leaves only its working folder, which the next one
+    goes on with. Raises UserError when this machine cannot fetch at all, DynoError when the fetch fails.
+    """
+    suite = recipe.suite(version)
+    work = _shelf() / f".fetch-{recipe.engine}-{suite}"
+    with _turn(work.with_suffix(".lock"), tell):
+        session = apt.Session(
+            work, suite=suite, sources=apt.sources(suite, mirror, keyring), without=recipe.without
+        )
+        tell(f"reading the signed index of {suite}")
+        session.update()
+        archives = session.resolve(recipe.packages)
+        found = _upstream(session.version(recipe.server))
+        if not covers(version, found):
+            raise UserError(
+                f"Debian {suite} holds {recipe.engine} {found}, not {version}",
+                f"write {recipe.engine}@{found}, or use an installed server by its path",
+            )
+        digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()[:12]
+        prefix = _shelf() / f"{recipe.engine}-{found}-{digest}"
+        there = _read_manifest(prefix / MANIFEST)
+        if there is None:
+            size_bytes = sum(one.size_bytes for one in archives)
+            tell(f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB")
+            session.download(recipe.packages, archives)
+            _unpack(archives, session.archive_folder, work / "unpacked")
+            _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
+            there = _put_in_place(work / "unpacked", prefix)
+        shutil.rmtree(work, ignore_errors=True)
+        return there
+
+
+def loader(prefix: Path) -> tuple[str, ...]:
+    """The start of a command that runs a binary below `prefix` on the C library that came with it.
+
+    `--inhibit-cache` keeps the host's ld.so.cache, which names the host's libraries, out of the search.
+    """
+    found = sorted(prefix.glob("usr/lib*/ld-linux*.so.*")) + sorted(prefix.glob("usr/lib/*/ld-linux*.so.*"))
+    if not found:
+        raise DynoError(f"no dynamic loader below {prefix}", "remove that folder and fetch the engine again")
+    libraries = sorted({str(path.parent) for path in prefix.glob("usr/lib/*-linux-gnu*/libc.so.6")})
+    return (str(found[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
+
+
+def _shelf() -> Path:
+    folder = paths.cache() / "engines"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _turn(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("another fetch is at work; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _upstream(version: str) -> str:
+    """`1:11.8.6-0+deb13u1` is upstream's 11.8.6 (Debian Policy 5.6.12)."""
+    return version.split(":", 1)[-1].rsplit("-", 1)[0]
+
+
+def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for archive in archives:
+        path = folder / archive.name
+        try:
+            with DebFile(path) as package:
+                # The `tar` filter refuses members that lead out of the target, and drops owners and special
+                # bits.
+                package.data.tgz().extractall(target, filter="tar")
+        except (DebError, tarfile.TarError, EOFError, OSError) as error:
+            raise DynoError(
+                f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
+            ) from None
+
+
+def _write_manifest(
+    folder: Path, recipe: Recipe, version: str, digest: str, session: apt.Session, archives: list[apt.Archive]
+) -> None:
+    manifest = {
+        "engine": recipe.engine,
+        "version": version,
+        "suite": session.suite,
+        "digest": digest,
+        "fetched_unix_s": time.time(),
+        "sources": session.source_lines,
+        "packages": [
+            {"name": one.name, "size_bytes": one.size_bytes, "sha256": one.sha256} for one in archives
+        ],
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    if not (folder / recipe.binary).is_file():
+        raise DynoError(
+            f"{recipe.server} {version} of {session.suite} does not hold {recipe.binary}",
+            "this suite packages the engine in another way; use a path to an installed server instead",
+        )
+
+
+def _put_in_place(unpacked: Path, prefix: Path) -> Fetched:
+    # A folder without a manifest is not an engine: rename is the moment from which the copy counts.
+    shutil.rmtree(prefix, ignore_errors=True)
+    os.sync()
+    unpacked.rename(prefix)
+    there = _read_manifest(prefix / MANIFEST)
+    assert there is not None
+    return there
+
+
+def _read_manifest(path: Path) -> Fetched | None:
+    try:
+        manifest = json.loads(path.read_text())
+        return Fetched(
+            engine=manifest["engine"],
+            version=manifest["version"],
+            suite=manifest["suite"],
+            prefix=path.parent,
+            digest=manifest["digest"],
+            fetched_unix_s=manifest["fetched_unix_s"],
+        )
+    except (OSError, ValueError, KeyError):
+        return None

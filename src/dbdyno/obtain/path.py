@@ -1,0 +1,81 @@
+"""An installed server, named by its path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from dbdyno.errors import EngineMissing, UserError
+
+
+def binary(path: str, names: tuple[str, ...]) -> Path:
+    """The server's binary at `path`: the file itself, or one of `names` in the folder or in its `bin` or
+    `sbin`.
+
+    Raises EngineMissing when there is none, UserError when it cannot be run.
+    """
+    given = Path(path).expanduser()
+    if given.is_dir():
+        inside = [
+            given / part / name for part in ("", "bin", "sbin", "usr/sbin", "usr/bin") for name in names
+        ]
+        found = next((one for one in inside if one.is_file()), None)
+        if found is None:
+            raise EngineMissing(f"no {' or '.join(names)} in {given}", "give the path of the server's binary")
+        given = found
+    if not given.exists():
+        raise EngineMissing(
+            f"there is no server at {given}", "check the path; `dyno engines` lists what is here"
+        )
+    if not given.is_file():
+        raise UserError(f"{given} is not a program", "give the path of the server's binary")
+    if not os.access(given, os.X_OK):
+        raise UserError(
+            f"{given} is not executable", f"`chmod +x {given}`, or give the path of the server's binary"
+        )
+    return given.absolute()
+
+
+def version(command: tuple[str, ...], pattern: str, title: str) -> str:
+    """What `--version` says, by the first group of `pattern`. Raises UserError when it is another program."""
+    shown = ask(command, "--version")
+    found = re.search(pattern, shown)
+    if not found:
+        first = (shown.strip().splitlines() or ["nothing"])[0]
+        raise UserError(
+            f"{command[-1]} is not a {title} server: `--version` says {first[:120]!r}",
+            f"give the path of {title}'s server binary",
+        )
+    return found[1]
+
+
+def ask(command: tuple[str, ...], *arguments: str, timeout_s: float = 30.0) -> str:
+    """Output of a short, harmless run of the server's binary."""
+    try:
+        done = subprocess.run(
+            [*command, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_s,
+            cwd="/",
+        )
+    except OSError as error:
+        raise UserError(
+            f"{command[-1]} cannot be run: {error.strerror}", "is it built for this machine?"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"{command[-1]} {' '.join(arguments)} did not end", "is it a database server?"
+        ) from None
+    return done.stdout or done.stderr
+
+
+def digest(file: Path) -> str:
+    """Identifies the bytes of a binary."""
+    with file.open("rb") as program:
+        return hashlib.file_digest(program, "sha256").hexdigest()[:12]
