@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from dbdyno.engines.base import Ask, Engine, Installation, Launch, Server
+from dbdyno.engines.base import Engine, Installation, Launch, Server
 from dbdyno.errors import Mistake
+from dbdyno.load import Load
 from dbdyno.record import Evidence, Level
 from dbdyno.study import Factor
 
@@ -31,14 +32,30 @@ class Setup:
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers, and the means to look at it: what a layer reads its proof from."""
+    """A server that answers, and the means to look at it: what a layer reads its proof from.
+
+    The tally and the engine's counters around the load are empty until the load is over.
+    """
 
     setup: Setup
     server: Server
-    ask: Ask
-    process_ids: tuple[int, ...]
+    load: Load
+    tally: Mapping[str, Any] = field(default_factory=dict)
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
+
+    def ask(self, sql: str) -> list[list[str | float | None]]:
+        """Runs one SQL statement on the system under test and returns its rows."""
+        return self.load.query(self.server.url, sql)
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """The server's processes; an embedded engine lives in the load process."""
+        return (self.load.process_id,) if self.setup.engine.embedded else self.server.process_ids
+
+    def status(self) -> dict[str, float]:
+        """The engine's own counters, now."""
+        return self.setup.engine.status(self.ask)
 
 
 class Layer(Protocol):

@@ -1,0 +1,108 @@
+"""Cloning a directory tree the fastest true way: shared extents where the file system can, else a plain copy."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+FICLONE = 0x40049409
+"""ioctl_ficlone(2): the target shares the source's extents until one of them is written."""
+
+_CANNOT_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS}
+
+
+@dataclass(frozen=True)
+class Cloned:
+    """How a tree came to be: `way` is `reflink`, `copy`, or `mixed`; `size_bytes` counts what was allocated."""
+
+    way: str
+    files: int
+    size_bytes: int
+    seconds: float
+
+
+def clone_tree(source: Path, target: Path) -> Cloned:
+    """Makes `target`, which must not exist, hold what `source` holds: files, folders, symbolic links, modes, owners.
+
+    Every file is on disk when this returns, so that no write-back of the copy reaches into the measurement.
+    """
+    began = time.monotonic()
+    ways: set[str] = set()
+    files = size_bytes = 0
+    for folder, folders, names in os.walk(source):
+        there = target / Path(folder).relative_to(source)
+        there.mkdir()
+        _take_over_status(Path(folder), there)
+        for name in [*names, *(entry for entry in folders if (Path(folder) / entry).is_symlink())]:
+            origin = Path(folder) / name
+            if origin.is_symlink():
+                (there / name).symlink_to(origin.readlink())
+            elif stat.S_ISREG(origin.stat().st_mode):
+                ways.add(_clone_file(origin, there / name))
+                files += 1
+                size_bytes += origin.stat().st_blocks * 512
+    way = ways.pop() if len(ways) == 1 else "mixed" if ways else "copy"
+    return Cloned(way, files, size_bytes, time.monotonic() - began)
+
+
+def tree_size_bytes(folder: Path) -> int:
+    """What a tree has allocated on disk; sparse files count for what they really hold."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+
+
+def _clone_file(source: Path, target: Path) -> str:
+    with source.open("rb") as origin, target.open("xb") as copy:
+        try:
+            fcntl.ioctl(copy, FICLONE, origin.fileno())
+            way = "reflink"
+        except OSError as error:
+            if error.errno not in _CANNOT_CLONE:
+                raise
+            _copy_data(origin.fileno(), copy.fileno())
+            way = "copy"
+        _take_over_status(source, target)
+        os.fsync(copy.fileno())
+    return way
+
+
+def _copy_data(source: int, target: int) -> None:
+    """Copies what the file holds and leaves its holes as holes."""
+    size = os.fstat(source).st_size
+    os.truncate(target, size)
+    position = 0
+    while position < size:
+        try:
+            start = os.lseek(source, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                # Only a hole is left.
+                return
+            raise
+        position = os.lseek(source, start, os.SEEK_HOLE)
+        _copy_range(source, target, start, position)
+
+
+def _copy_range(source: int, target: int, start: int, end: int) -> None:
+    while start < end:
+        try:
+            copied = os.copy_file_range(source, target, end - start, start, start)
+        except OSError as error:
+            if error.errno not in _CANNOT_CLONE:
+                raise
+            copied = os.pwrite(target, os.pread(source, min(end - start, 1 << 20), start), start)
+        if copied == 0:
+            raise OSError(errno.EIO, "the file shrank while it was copied")
+        start += copied
+
+
+def _take_over_status(source: Path, target: Path) -> None:
+    status = source.stat()
+    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        os.chown(target, status.st_uid, status.st_gid)
+    shutil.copymode(source, target)

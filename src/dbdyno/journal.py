@@ -1,0 +1,225 @@
+"""The journal: every change to the host is written to disk before it is made, with what undoes it.
+
+Each Dyno process keeps one file, locked while that process lives. A file whose lock is free belongs to a Dyno that
+died: `replay_abandoned` undoes what it left, at the next start or by `dyno cleanup`. Undoing goes in reverse, and every
+kind of entry can be undone twice, since a Dyno may die between the undoing and the note of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from dbdyno import paths
+from dbdyno.errors import DynoError
+
+Undo = Callable[[Mapping[str, Any]], None]
+
+_undo_of_kind: dict[str, Undo] = {}
+
+
+def undoes(kind: str) -> Callable[[Undo], Undo]:
+    """Registers how entries of a kind are undone. The function must bear being called twice."""
+
+    def register(undo: Undo) -> Undo:
+        _undo_of_kind[kind] = undo
+        return undo
+
+    return register
+
+
+class Journal:
+    """The changes of one Dyno process that still stand. Made by `open_journal`."""
+
+    def __init__(self, file: IO[str], path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._standing: list[dict[str, Any]] = []
+        self._count = 0
+        self._resisted = False
+
+    def note(self, kind: str, **details: str | int | float) -> None:
+        """Writes what is about to change. Returns once it is on disk; the change comes after."""
+        if kind not in _undo_of_kind:
+            raise ValueError(f"no way is known to undo {kind!r}")
+        entry = {"id": self._count, "kind": kind, **details}
+        self._count += 1
+        self._append(entry)
+        self._standing.append(entry)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is noted within is undone at its end, in reverse, however it ends."""
+        mark = self.mark()
+        try:
+            yield
+        finally:
+            self.undo_to(mark)
+
+    def mark(self) -> int:
+        """A place to undo back to."""
+        return len(self._standing)
+
+    def undo_to(self, mark: int) -> None:
+        """Undoes in reverse all that was noted since the mark. What resists is reported once the rest is undone."""
+        failures = []
+        while len(self._standing) > mark:
+            entry = self._standing.pop()
+            failure = _undo(entry)
+            if failure:
+                failures.append(failure)
+            else:
+                self._append({"undone": entry["id"]})
+        if failures:
+            self._resisted = True
+            raise DynoError(
+                "could not put back: " + "; ".join(failures), f"the journal stays at {self._path}"
+            )
+
+    def close(self) -> None:
+        """Undoes what still stands and removes the file, unless something could not be undone."""
+        self.undo_to(0)
+        if not self._resisted:
+            self._path.unlink(missing_ok=True)
+        self._file.close()
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+@contextmanager
+def open_journal() -> Iterator[Journal]:
+    """This process's journal, undone and removed at the end."""
+    folder = paths.state() / "journal"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{os.getpid()}-{time.time_ns()}.jsonl"
+    file = path.open("a", encoding="utf-8")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    _sync_folder(folder)
+    journal = Journal(file, path)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def replay_abandoned() -> list[str]:
+    """Undoes what Dynos left that died. Returns one line per entry undone; raises when an entry resists."""
+    folder = paths.state() / "journal"
+    done: list[str] = []
+    failures: list[str] = []
+    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else []:
+        with path.open("r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            kept = len(failures)
+            for entry in reversed(_standing_entries(file)):
+                failure = _undo(entry)
+                if failure:
+                    failures.append(failure)
+                else:
+                    done.append(_describe(entry))
+            if len(failures) == kept:
+                path.unlink(missing_ok=True)
+    if failures:
+        raise DynoError(
+            "could not put back: " + "; ".join(failures), "mend the cause, then run: dyno cleanup"
+        )
+    return done
+
+
+def _standing_entries(file: IO[str]) -> list[dict[str, Any]]:
+    entries: dict[int, dict[str, Any]] = {}
+    for line in file:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            # The last line of a Dyno that died while writing it; its change was never made.
+            continue
+        if "undone" in entry:
+            entries.pop(entry["undone"], None)
+        else:
+            entries[entry["id"]] = entry
+    return list(entries.values())
+
+
+def _undo(entry: Mapping[str, Any]) -> str:
+    """Empty when the entry was undone, else why not."""
+    undo = _undo_of_kind.get(entry["kind"])
+    if undo is None:
+        return f"{_describe(entry)}: this version of Dyno does not know how"
+    try:
+        undo(entry)
+    except (OSError, ValueError) as error:
+        return f"{_describe(entry)}: {error}"
+    return ""
+
+
+def _describe(entry: Mapping[str, Any]) -> str:
+    details = " ".join(f"{value}" for key, value in entry.items() if key not in ("id", "kind"))
+    return f"{entry['kind']} {details}"
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def own_folders() -> tuple[Path, ...]:
+    """The only places where Dyno ever removes a directory tree."""
+    return (paths.cache(), paths.state(), paths.runtime())
+
+
+@undoes("tree")
+def _remove_tree(entry: Mapping[str, Any]) -> None:
+    """Removes a directory tree that Dyno made. Refuses every path outside Dyno's own folders."""
+    path = Path(entry["path"])
+    parent = path.parent.resolve()
+    homes = [home.resolve() for home in own_folders()]
+    if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):
+        raise ValueError("not inside Dyno's own folders, so it is left alone")
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+@undoes("process")
+def _end_process(entry: Mapping[str, Any]) -> None:
+    """Ends a process by number and start time, so that a number used again never hits a stranger."""
+    process_id, started = int(entry["process_id"]), int(entry["start_ticks"])
+    deadline = time.monotonic() + 5.0
+    while start_ticks(process_id) == started:
+        if time.monotonic() > deadline:
+            raise ValueError("would not die within 5 s of SIGKILL")
+        try:
+            os.kill(process_id, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+
+
+def start_ticks(process_id: int) -> int | None:
+    """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None when it is gone or a zombie."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name stands in parentheses and may itself hold spaces and parentheses.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])

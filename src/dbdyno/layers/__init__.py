@@ -1,0 +1,8 @@
+"""Layers of factors: one file each. A layer sets its knobs before the server starts and proves them on the running system."""
+
+from dbdyno.layers.base import Layer
+from dbdyno.layers.config import ConfigLayer
+from dbdyno.layers.workload import WorkloadLayer
+
+LAYERS: dict[str, Layer] = {layer.name: layer for layer in (WorkloadLayer(), ConfigLayer())}
+"""Every layer by name, in the order in which they put their levels."""

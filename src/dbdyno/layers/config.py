@@ -1,0 +1,69 @@
+"""The config layer: any setting of the server, proved by asking the live server what it runs with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from dbdyno.engines.base import Engine, Installation
+from dbdyno.errors import Mistake
+from dbdyno.layers.base import Running, Setup
+from dbdyno.record import Evidence, Level, Reading
+from dbdyno.study import Factor, level_text
+
+
+class ConfigLayer:
+    """`config.NAME = VALUE` starts the server with that setting."""
+
+    name = "config"
+    needs_fresh_data = False
+
+    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+        if installation is None:
+            return []
+        known = engine.settings(installation)
+        if factor.knob in known:
+            return []
+        nearest = get_close_matches(factor.knob, known, n=1)
+        hint = (
+            f"did you mean config.{nearest[0]}?"
+            if nearest
+            else f"it knows {len(known)} settings; none is near"
+        )
+        return [Mistake(0, f"{engine.title} {installation.version} has no setting {factor.knob!r}", hint)]
+
+    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
+        setup.settings.update(levels)
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        readings = running.setup.engine.read_settings(running.ask, frozenset(levels))
+        return [self._prove_one(name, level, readings.get(name), running) for name, level in levels.items()]
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        knob = evidence.factor.removeprefix("config.")
+        shown = running.setup.engine.exercised(knob, running.status_before, running.status_after)
+        return evidence.model_copy(update={"exercised": shown})
+
+    def _prove_one(self, name: str, level: Level, reading: Reading | None, running: Running) -> Evidence:
+        engine, requested = running.setup.engine, level_text(level)
+        in_effect = reading is not None and engine.same(name, level, reading.value)
+        if reading is None:
+            reason = f"{engine.title} does not say what it runs with, so nothing proves {requested}"
+        elif not in_effect:
+            reason = f"asked for {requested}, the server runs with {reading.value}"
+        else:
+            reason = ""
+        remedy = (
+            "" if in_effect else "choose a level that the server takes as it is, or see its log in the record"
+        )
+        return Evidence(
+            factor=f"config.{name}",
+            requested=requested,
+            accepted=Reading(
+                value=requested, source=f"{engine.title} {running.server.version} started with it"
+            ),
+            effective=reading,
+            in_effect=in_effect,
+            reason=reason,
+            remedy=remedy,
+        )

@@ -1,0 +1,87 @@
+"""The first stage: from a trial to a running server that holds pristine data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from dbdyno import paths
+from dbdyno.bench import Bench
+from dbdyno.journal import start_ticks
+from dbdyno.layers.base import Running, Setup
+from dbdyno.plan import Trial
+from dbdyno.pristine import folder_name, pristine_data
+from dbdyno.record import Level
+from dbdyno.study import Workload
+
+
+def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
+    """Puts the levels in, the data back, and the server up; returns it and how the data came back.
+
+    What it opens is closed by `undo`.
+    Raises Blocked when a layer cannot put a level in, ServerFailed when the server does not come up.
+    """
+    setup = _setup(trial, bench)
+    pristine = pristine_data(setup, bench)
+    bench.journal.note("tree", path=str(setup.scratch))
+    setup.scratch.mkdir(parents=True)
+    cloned = pristine.clone(setup.scratch / "data")
+    runtime = paths.runtime() / folder_name(setup)
+    bench.journal.note("tree", path=str(runtime))
+    runtime.mkdir()
+    server = setup.engine.start(
+        setup.installation, setup.scratch / "data", runtime, setup.settings, setup.launch
+    )
+    undo.push(_stop_or_kill(server.stop, server.kill))
+    for process_id in server.process_ids:
+        bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
+    setup.job["url"] = server.url
+    load = bench.open_load(server.driver_environment)
+    undo.push(_stop_or_kill(load.close, load.kill))
+    reset: dict[str, Level] = {
+        "way": cloned.way,
+        "seconds": round(cloned.seconds, 3),
+        "files": cloned.files,
+        "bytes": cloned.size_bytes,
+    }
+    return Running(setup, server, load), reset
+
+
+def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callable[..., None]:
+    """Ends cleanly after a trial, at once after an interruption: the data are thrown away anyway."""
+
+    def end(failure: type[BaseException] | None, *_: object) -> None:
+        if failure is None:
+            stop()
+        else:
+            kill()
+
+    return end
+
+
+def _setup(trial: Trial, bench: Bench) -> Setup:
+    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    setup = Setup(bench.engine, bench.installation, scratch, job=_job(bench.study.workload, trial, bench))
+    levels = bench.levels_by_layer(trial)
+    for name, layer in bench.layers.items():
+        if name in levels:
+            layer.put(levels[name], setup)
+    return setup
+
+
+def _job(workload: Workload, trial: Trial, bench: Bench) -> dict[str, Any]:
+    load: dict[str, Any] = {"kind": "closed"}
+    if workload.rate_per_s is not None:
+        load = {"kind": "open", "rate_per_s": workload.rate_per_s, "arrivals": workload.arrivals}
+    return {
+        "workload": workload.name,
+        "options": dict(workload.options),
+        "clients": workload.clients,
+        "threads": workload.threads,
+        "warmup_s": workload.warmup_s,
+        "duration_s": workload.duration_s,
+        "load": load,
+        # All variants of a block draw the same keys, so that they differ in nothing but their levels.
+        "seed": bench.run.seed * 1_000_003 + trial.block,
+    }
