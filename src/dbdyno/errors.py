@@ -27,11 +27,12 @@ class UserError(DynoError):
 
 @dataclass(frozen=True)
 class Mistake:
-    """One fault in a study. `line` counts from 1; 0 means the file as a whole."""
+    """One fault in a study. `line` and `column` count from 1; line 0 means the file as a whole, column 0 the line."""
 
     line: int
     message: str
     hint: str = ""
+    column: int = 0
 
 
 class StudyError(UserError):
@@ -41,7 +42,7 @@ class StudyError(UserError):
         count = len(mistakes)
         super().__init__(f"{path}: {count} mistake{'s' if count != 1 else ''}; nothing was run")
         self.path = path
-        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake.line))
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))
 
 
 class EngineMissing(UserError):
@@ -63,6 +64,10 @@ class DriverFailed(DynoError):
         super().__init__(message, hint)
         self.kind = kind
         self.exit_code = 2 if kind == "user" else 1
+
+
+class LoadDied(DriverFailed):
+    """The load process ended in the midst of a request: with an embedded engine, the engine crashed."""
 
 
 class Blocked(DynoError):

@@ -1,0 +1,44 @@
+"""The study: the question, declared. Read from TOML once, fully defaulted, frozen.
+
+Only this package knows the file format. Every mistake in a file is found at once, with its line.
+"""
+
+from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
+from dbdyno.study.nouns import (
+    BASELINE,
+    TRIALS_MAX,
+    TWIN,
+    Design,
+    Factor,
+    Goal,
+    Guard,
+    ListedVariant,
+    Size,
+    Study,
+    Workload,
+    level_text,
+)
+from dbdyno.study.reader import parse_study, read_study
+
+__all__ = [
+    "BASELINE",
+    "TRIALS_MAX",
+    "TWIN",
+    "Catalogue",
+    "Design",
+    "Factor",
+    "FactorCheck",
+    "Goal",
+    "Guard",
+    "Limits",
+    "ListedVariant",
+    "Option",
+    "Size",
+    "Study",
+    "Workload",
+    "WorkloadOffer",
+    "level_text",
+    "parse_study",
+    "read_study",
+    "workload_offers",
+]

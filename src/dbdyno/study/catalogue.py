@@ -1,0 +1,86 @@
+"""What a study may name here: engines, workloads, layers, metrics.
+
+The study reads no registry itself: who reads a study (`cli.py`) makes the catalogue from the real ones, so
+that the names a study may use are those that will run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from dbdyno.engines.base import Reference
+from dbdyno.errors import Mistake
+from dbdyno.record import Level
+from dbdyno.study.nouns import Factor
+
+FactorCheck = Callable[[Factor, Reference], list[Mistake]]
+"""What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
+
+
+class Limits(BaseModel):
+    """The smallest and the largest value of a numeric option, both allowed."""
+
+    model_config = ConfigDict(frozen=True)
+    min: int | float
+    max: int | float
+
+
+class Option(BaseModel):
+    """One option of a workload, as the driver describes it. `allowed` is null where the type says it all."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    type: Literal["int", "float", "bool", "choice", "text"]
+    default: Level | None = None
+    allowed: Limits | tuple[str, ...] | None = None
+    help: str = ""
+
+    @property
+    def limits(self) -> Limits | None:
+        return self.allowed if isinstance(self.allowed, Limits) else None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.allowed if isinstance(self.allowed, tuple) else ()
+
+
+class WorkloadOffer(BaseModel):
+    """One workload that the driver offers."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    description: str = ""
+    options: tuple[Option, ...] = ()
+    transactions: tuple[str, ...] = ()
+    read_only: bool = False
+
+    def option(self, name: str) -> Option | None:
+        return next((option for option in self.options if option.name == name), None)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The names that a study may use.
+
+    `engines` are the engines' names; `url_schemes` maps the scheme of a running server's URL to its engine
+    (`mysql` to `mariadb`); `layers` maps each layer's name to its check; `metrics` are what a goal may name.
+    """
+
+    engines: frozenset[str]
+    url_schemes: Mapping[str, str]
+    workloads: tuple[WorkloadOffer, ...]
+    layers: Mapping[str, FactorCheck]
+    metrics: frozenset[str]
+
+    def workload(self, name: str) -> WorkloadOffer | None:
+        return next((workload for workload in self.workloads if workload.name == name), None)
+
+
+def workload_offers(driver_json: str) -> tuple[WorkloadOffer, ...]:
+    """Reads the JSON that the driver's `workloads()` gives."""
+    return tuple(WorkloadOffer.model_validate(offer) for offer in json.loads(driver_json))

@@ -1,0 +1,158 @@
+"""What a study is made of, read and frozen."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from dbdyno.engines.base import Reference
+from dbdyno.record import Frozen, Level
+
+BASELINE = "baseline"
+"""The name of the variant that every ratio divides by."""
+TWIN = "baseline-twin"
+"""The name of the baseline's second copy in an A/A study."""
+TRIALS_MAX = 10_000
+"""More trials than this are a mistake in the study: they take days at the least."""
+COUNTED_TO = 10**9
+
+
+class Design(StrEnum):
+    """Which combinations of levels become variants."""
+
+    ONE_AT_A_TIME = "one-at-a-time"
+    LADDER = "ladder"
+    FACTORIAL = "factorial"
+    LIST = "list"
+
+
+class Factor(Frozen):
+    """What is varied. `name` is `layer.knob`; the first level is the baseline's."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+    @property
+    def layer(self) -> str:
+        return self.name.split(".", 1)[0]
+
+    @property
+    def knob(self) -> str:
+        return self.name.split(".", 1)[1]
+
+    @property
+    def baseline(self) -> Level:
+        return self.levels[0]
+
+
+class Workload(Frozen):
+    """The load of every trial. `options` are the workload's own, as the driver lists them, with defaults.
+
+    Where `clients`, `threads`, `rate_per_s`, `arrivals` or an option is a factor, this is its baseline.
+    `threads` 0 lets the driver choose; without `rate_per_s` the loop is closed.
+    """
+
+    name: str
+    clients: int = 1
+    threads: int = 0
+    warmup_s: float = 5.0
+    duration_s: float = 20.0
+    rate_per_s: float | None = None
+    arrivals: str = "poisson"
+    options: dict[str, Level] = Field(default_factory=dict)
+
+
+class Guard(Frozen):
+    """A condition that a variant must keep to count: `invariants`, or a metric with a bound, absolute
+    (`p99_ms <= 50`) or a multiple of the baseline's (`p99_ms <= 1.2x`)."""
+
+    text: str
+    metric: str
+    bound: float | None = None
+    relative: bool = False
+    at_most: bool = True
+
+
+class Goal(Frozen):
+    """What is asked of the variants. `margin` is a share: 0.02 means closer than 2 % counts as no effect.
+
+    `confidence` is that of all intervals together, after the correction for the number of comparisons.
+    """
+
+    response: str = "throughput"
+    margin: float = 0.02
+    confidence: float = 0.95
+    guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
+
+
+class ListedVariant(Frozen):
+    """One of a `list` design's variants: a level for every factor. The first is the baseline."""
+
+    name: str
+    levels: dict[str, Level]
+
+
+class Study(Frozen):
+    """A study as read. `settings` are levels that hold for every variant, by factor name. `variants` is only
+    for `list`, whose factors are what its variants set. `text` is the file as it was, `digest` its hash."""
+
+    title: str
+    engine: Reference
+    design: Design = Design.ONE_AT_A_TIME
+    blocks: int = 6
+    seed: int = 1
+    aa: bool = False
+    workload: Workload
+    settings: dict[str, Level] = Field(default_factory=dict)
+    factors: tuple[Factor, ...]
+    variants: tuple[ListedVariant, ...] = ()
+    goal: Goal = Goal()
+    path: str = ""
+    text: str = ""
+    digest: str = ""
+
+    @property
+    def baseline(self) -> dict[str, Level]:
+        """The baseline's level of every factor."""
+        return {factor.name: factor.baseline for factor in self.factors}
+
+    @property
+    def size(self) -> Size:
+        return size_of(self.design, self.factors, len(self.variants), self.blocks, self.aa)
+
+
+class Size(Frozen):
+    """How many trials a study has, counted up to `COUNTED_TO`, and the arithmetic that gives them."""
+
+    trials: int
+    arithmetic: str
+
+
+def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool) -> Size:
+    """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
+    if design is Design.LIST:
+        variants, words = listed, f"{listed} variants"
+    elif design is Design.FACTORIAL:
+        variants = 1
+        for factor in factors:
+            variants = min(variants * len(factor.levels), COUNTED_TO)
+        counts = [str(len(factor.levels)) for factor in factors]
+        product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
+        words = f"{product or 1} levels = {_counted(variants)} variants"
+    else:
+        others = sum(len(factor.levels) - 1 for factor in factors)
+        variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"
+    if aa:
+        variants, words = variants + 1, f"{words} + 1 second baseline"
+    trials = min(variants * blocks, COUNTED_TO)
+    return Size(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,}" if count < COUNTED_TO else f"over {COUNTED_TO:,}"
+
+
+def level_text(level: Level) -> str:
+    """A level as a study writes it, without quotes."""
+    return str(level).lower() if isinstance(level, bool) else str(level)

@@ -1,0 +1,242 @@
+"""From a document to a study, section by section. A mistake does not end the reading: all are found."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import Mistake, StudyError
+from dbdyno.record import Level
+from dbdyno.study import values
+from dbdyno.study.catalogue import Catalogue
+from dbdyno.study.document import Unreadable, parse_document, read_bytes
+from dbdyno.study.nouns import (
+    TRIALS_MAX,
+    Design,
+    Factor,
+    Goal,
+    Guard,
+    ListedVariant,
+    Study,
+    Workload,
+    size_of,
+)
+from dbdyno.study.reading import FIXED_KEYS, GOAL_KEYS, KNOBS, STUDY_KEYS, Reading
+from dbdyno.study.values import Fault, nearest, shown
+from dbdyno.study.variants import read_variants
+
+BLOCKS_MAX = 10_000
+MISTAKES_MAX = 100
+Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
+
+
+def read_study(path: str | Path, catalogue: Catalogue) -> Study:
+    """Reads the study at `path`. Raises StudyError with all its mistakes."""
+    try:
+        content = read_bytes(Path(path))
+    except Unreadable as error:
+        raise StudyError(str(path), error.mistakes) from None
+    return parse_study(content, catalogue, str(path))
+
+
+def parse_study(content: bytes, catalogue: Catalogue, path: str = "study") -> Study:
+    """Reads a study from its bytes; `path` is what messages call it. Raises StudyError like `read_study`."""
+    try:
+        document = parse_document(content)
+    except Unreadable as error:
+        raise StudyError(path, _at_most(error.mistakes)) from None
+    reader = _Reader(document, catalogue)
+    study = reader.study(path)
+    if study is None:
+        raise StudyError(path, _at_most(reader.mistakes))
+    return study
+
+
+def _at_most(mistakes: list[Mistake]) -> list[Mistake]:
+    mistakes = sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
+    rest = mistakes[MISTAKES_MAX:]
+    if not rest:
+        return mistakes
+    more = Mistake(rest[0].line, f"from here on {len(rest):,} more mistakes", "mend those above first")
+    return [*mistakes[:MISTAKES_MAX], more]
+
+
+class _Reader(Reading):
+    def study(self, path: str) -> Study | None:
+        """The whole study, or None when there are mistakes."""
+        if not self.document.values:
+            self.note((), "the study is empty", "it needs an engine, a [workload] and [factors]")
+            return None
+        self.table((), STUDY_KEYS)
+        head = self.head(Path(path).stem)
+        workload, lifted = self.workload()
+        factors, variants = self.compared(head["design"], lifted, head["aa"])
+        settings = self.settings({factor.name for factor in factors})
+        goal = self.goal()
+        self.limit(head, factors, len(variants))
+        if self.mistakes or self.engine is None or workload is None:
+            return None
+        return Study(
+            **head,
+            engine=self.engine,
+            workload=_with_baseline(workload, factors),
+            settings=settings,
+            factors=factors,
+            variants=variants,
+            goal=goal,
+            path=path,
+            text=self.document.text,
+            digest=self.document.digest,
+        )
+
+    def head(self, title: str) -> dict[str, Any]:
+        """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
+        reference = partial(values.reference, catalogue=self.catalogue)
+        self.engine = self.need(
+            ("engine",), reference, f"name one: {', '.join(sorted(self.catalogue.engines))}"
+        )
+        return {
+            "title": self.take(("title",), values.text, title),
+            "design": self.take(("design",), _design, Design.ONE_AT_A_TIME),
+            "blocks": self.take(("blocks",), partial(values.integer, low=1, high=BLOCKS_MAX), 6),
+            "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), 1),
+            "aa": self.take(("aa",), values.boolean, False),
+        }
+
+    def workload(self) -> tuple[Workload | None, list[Factor]]:
+        """The workload, and a factor for each of its keys that holds a list."""
+        offered = f"name one: {', '.join(offer.name for offer in self.catalogue.workloads)}"
+        if self.at(("workload",)) is None:
+            self.note((), "there is no [workload]", offered)
+            return None, []
+        name = self.need(("workload", "name"), self.workload_name, offered)
+        self.offer = self.catalogue.workload(name) if name is not None else None
+        known = FIXED_KEYS | KNOBS.keys() | self.option_names()
+        table = self.table(("workload",), known if self.offer else None)
+        knobs: dict[str, Any] = {}
+        options = {option.name: option.default for option in self.offer.options} if self.offer else {}
+        lifted = []
+        for key in (key for key in table if key in known - FIXED_KEYS):
+            path = ("workload", key)
+            if isinstance(table[key], list):
+                lifted += self.factor(f"workload.{key}", table[key], path)
+            elif (level := self.take(path, partial(self.knob, key), None)) is not None:
+                (knobs if key in KNOBS else options)[key] = level
+        warmup_s = self.take(("workload", "warmup"), partial(values.duration_s, least_s=0.0), 5.0)
+        duration_s = self.take(("workload", "duration"), partial(values.duration_s, least_s=0.1), 20.0)
+        given = {key: level for key, level in options.items() if level is not None}
+        return Workload(
+            name=name or "", warmup_s=warmup_s, duration_s=duration_s, options=given, **knobs
+        ), lifted
+
+    def workload_name(self, value: Any) -> str:
+        name = values.text(value)
+        if self.catalogue.workload(name) is None:
+            raise Fault(
+                f"unknown workload {shown(name)}", nearest(name, [w.name for w in self.catalogue.workloads])
+            )
+        return name
+
+    def compared(self, design: Design, lifted: list[Factor], aa: bool) -> Compared:
+        """The factors in the order written and, for a `list` design, its variants."""
+        if design is Design.LIST:
+            for path in [("workload", factor.knob) for factor in lifted] + [("factors",)]:
+                if self.at(path) is not None:
+                    hint = "give every level there, or choose another design"
+                    self.note(path, "the design `list` takes its levels from [[variants]]", hint)
+            return read_variants(self)
+        if self.at(("variants",)) is not None:
+            self.note(("variants",), f"the design `{design}` has no [[variants]]", 'write design = "list"')
+        entries = self.flat(("factors",))
+        declared = [factor for name, value, path in entries for factor in self.factor(name, value, path)]
+        for knob in (factor.knob for factor in declared if factor.layer == "workload"):
+            if self.at(("workload", knob)) is not None:
+                self.note(
+                    ("workload", knob), f"`{knob}` is a factor under [factors] as well", "keep one of the two"
+                )
+        workload = self.at(("workload",))
+        lists = isinstance(workload, dict) and any(isinstance(value, list) for value in workload.values())
+        if not entries and not lists and not aa:
+            hint = 'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true'
+            self.note(("factors",), "there are no factors: nothing would be compared", hint)
+        first = next((key for key in self.document.values if key in ("workload", "factors")), "")
+        return tuple(lifted + declared if first == "workload" else declared + lifted), ()
+
+    def settings(self, varied: set[str]) -> dict[str, Level]:
+        """Levels that hold for every variant."""
+        settings: dict[str, Level] = {}
+        for name, value, path in self.flat(("settings",)):
+            if name.startswith("workload."):
+                self.note(path, f"`{name}` has no place in [settings]", "write it under [workload]")
+            elif not self.factor_name(name, path):
+                continue
+            elif name in varied:
+                self.note(path, f"`{name}` is a factor as well", "keep one of the two")
+            elif isinstance(value, list):
+                self.note(
+                    path, f"`{name}` is a list", "a setting has one level; what varies stands under [factors]"
+                )
+            elif (level := self.level(name, value, path)) is not None:
+                settings[name] = level
+                self.layer_agrees(Factor(name=name, levels=(level,)), path)
+        return settings
+
+    def goal(self) -> Goal:
+        default = Goal()
+        self.table(("goal",), GOAL_KEYS)
+        margin = partial(values.share, low=0, high=99)
+        confidence = partial(values.share, low=50, high=99.99)
+        return Goal(
+            response=self.take(("goal", "response"), self.metric, default.response),
+            margin=self.take(("goal", "margin"), margin, default.margin),
+            confidence=self.take(("goal", "confidence"), confidence, default.confidence),
+            guards=default.guards if self.at(("goal", "guards")) is None else self.guards(),
+        )
+
+    def metric(self, value: Any) -> str:
+        name = values.text(value)
+        if name not in self.catalogue.metrics:
+            raise Fault(f"unknown metric {shown(name)}", nearest(name, self.catalogue.metrics))
+        return name
+
+    def guards(self) -> tuple[Guard, ...]:
+        given = self.at(("goal", "guards"))
+        if not isinstance(given, list):
+            self.note(
+                ("goal", "guards"), "`guards` must be a list", 'guards = ["invariants", "p99_ms <= 1.2x"]'
+            )
+            return ()
+        guards: list[Guard] = []
+        for index in range(len(given)):
+            path = ("goal", "guards", index)
+            try:
+                guard = values.guard(given[index], self.catalogue.metrics)
+            except Fault as fault:
+                self.note(path, fault.message, fault.hint)
+                continue
+            if guard in guards:
+                self.note(path, f"the guard {shown(guard.text)} is given twice", "keep one of the two")
+            guards.append(guard)
+        return tuple(guards)
+
+    def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
+        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"])
+        if size.trials > TRIALS_MAX:
+            place = ("design",) if self.at(("design",)) is not None else ("factors",)
+            hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"
+            self.note(place, f"too many trials: {size.arithmetic}", hint)
+
+
+def _design(value: Any) -> Design:
+    if value == "search":
+        raise Fault("the design `search` is not built yet", f"allowed: {', '.join(Design)}")
+    return Design(values.one_of(value, frozenset(Design)))
+
+
+def _with_baseline(workload: Workload, factors: tuple[Factor, ...]) -> Workload:
+    """The workload with the baseline's level of each of its keys that is a factor."""
+    varied = {factor.knob: factor.baseline for factor in factors if factor.layer == "workload"}
+    options = {key: level for key, level in varied.items() if key not in KNOBS}
+    knobs = {key: level for key, level in varied.items() if key in KNOBS}
+    return workload.model_copy(update={**knobs, "options": {**workload.options, **options}})

@@ -1,0 +1,287 @@
+"""The small grammars of a study's values: durations, percentages, guards, engine references, levels.
+
+Each function takes a value as TOML gives it and returns what it means, or raises Fault with what is allowed.
+The patterns are shared with the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import os
+import re
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import urlsplit
+
+from dbdyno.engines.base import Reference
+from dbdyno.record import Level
+from dbdyno.study.catalogue import Catalogue, Option
+from dbdyno.study.nouns import Guard, level_text
+
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+DURATION = rf"^({NUMBER}) ?(ms|s|m|h)$"
+PERCENTAGE = rf"^({NUMBER}) ?%$"
+GUARD = rf"^ *([a-z][a-z0-9_]*) *(<=|>=) *({NUMBER})(x?) *$"
+FACTOR_NAME = r"^[a-z][a-z0-9_]*\.[^\s.=,](?:[^\s=,]*[^\s.=,])?$"
+VARIANT_NAME = r"^[^\s=,](?:[^=,\n\t]*[^\s=,])?$"
+VERSION = r"^[0-9A-Za-z][0-9A-Za-z.+~_-]*$"
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION_MAX_S = 86_400.0
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+TEXT_MAX = 4_096
+_NAMES_SHOWN = 24
+_TYPES = {
+    bool: "a boolean",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "a table",
+}
+
+
+class Fault(Exception):
+    """A value that is not allowed: what is wrong and what would be right, without the place."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: plain values in full, others by their kind."""
+    if isinstance(value, str):
+        text = value if len(value) <= 60 else f"{value[:57]}..."
+        return '"' + text.encode("unicode_escape").decode() + '"' if not text.isprintable() else f'"{text}"'
+    if isinstance(value, bool | float) or (isinstance(value, int) and INT_MIN <= value <= INT_MAX):
+        return level_text(value)
+    return "a very large number" if isinstance(value, int) else kind(value)
+
+
+def name_shown(name: str) -> str:
+    """A key as a message shows it."""
+    return f"`{name}`" if name.isprintable() and 0 < len(name) <= 80 else shown(name)
+
+
+def kind(value: Any) -> str:
+    """What a TOML value is, in words."""
+    return _TYPES.get(type(value), "a date or time")
+
+
+def nearest(name: str, allowed: Collection[str], what: str = "there are") -> str:
+    """A hint for a name that does not exist: the nearest one, and all where they are few."""
+    names = sorted(allowed)
+    folded = {known.casefold(): known for known in names}
+    close = get_close_matches(name.casefold()[:100], folded, n=1, cutoff=0.6)
+    guess = f"did you mean `{folded[close[0]]}`? " if close else ""
+    listed = ", ".join(names[:_NAMES_SHOWN]) + (
+        f" and {len(names) - _NAMES_SHOWN} more" if names[_NAMES_SHOWN:] else ""
+    )
+    return f"{guess}{what}: {listed}" if names else f"{guess}{what} none"
+
+
+def text(value: Any) -> str:
+    """A text of one line."""
+    if not isinstance(value, str):
+        raise Fault(f"must be a text, not {kind(value)}", 'write it in quotes: "..."')
+    if not value.strip():
+        raise Fault("is empty", "give a text of at least one character")
+    if len(value) > TEXT_MAX:
+        raise Fault(f"is {len(value):,} characters long", f"at most {TEXT_MAX:,} are allowed")
+    if not value.isprintable():
+        raise Fault(
+            f"holds a character that cannot be printed: {shown(value)}",
+            "write it on one line, without control characters",
+        )
+    return value
+
+
+def one_of(value: Any, allowed: Collection[str]) -> str:
+    if not isinstance(value, str):
+        raise Fault(f"must be a text, not {kind(value)}", f"allowed: {', '.join(sorted(allowed))}")
+    if value not in allowed:
+        raise Fault(f"cannot be {shown(value)}", nearest(value, allowed, "allowed"))
+    return value
+
+
+def boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Fault(f"must be true or false, not {shown(value)}", "write true or false without quotes")
+    return value
+
+
+def integer(value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Fault(
+            f"must be a whole number, not {shown(value)}", f"allowed: {low:,} to {high:,}, without quotes"
+        )
+    if not low <= value <= high:
+        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:,} to {high:,}")
+    return value
+
+
+def number(value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Fault(
+            f"must be a number, not {shown(value)}", f"allowed: {low:,g} to {high:,g}, without quotes"
+        )
+    if not low <= value <= high:  # false for nan as well
+        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:,g} to {high:,g}")
+    return float(value)
+
+
+def rate(value: Any) -> float:
+    """Transactions per second of an open loop, in all."""
+    return number(value, 0.001, 1e9)
+
+
+def duration_s(value: Any, least_s: float) -> float:
+    """Seconds of a duration with its unit: `500ms`, `20s`, `1.5m`, `1h`."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(
+            f"a duration needs its unit: {shown(value)} has none",
+            f'did you mean "{shown(value)}s"? units: ms, s, m, h',
+        )
+    match = re.fullmatch(DURATION, value) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(
+            f"{shown(value)} is no duration", 'write a number and its unit: "500ms", "20s", "2m", "1h"'
+        )
+    seconds = float(match[1]) * SECONDS[match[2]]
+    if not least_s <= seconds <= DURATION_MAX_S:
+        raise Fault(f"cannot be {shown(value)}", f"allowed: {least_s:g}s to 24h")
+    return seconds
+
+
+def share(value: Any, low: float, high: float) -> float:
+    """The share that a percentage means: `2%` is 0.02."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(
+            f"a percentage needs its sign: {shown(value)} has none", 'write it as a text with its sign: "2%"'
+        )
+    match = re.fullmatch(PERCENTAGE, value) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(f"{shown(value)} is no percentage", 'write a number and the sign: "2%"')
+    percent = float(match[1])
+    if not low <= percent <= high:
+        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:g}% to {high:g}%")
+    return percent / 100
+
+
+def guard(value: Any, metrics: frozenset[str]) -> Guard:
+    """`invariants`, or a metric with an absolute bound or one that is a multiple of the baseline's value."""
+    forms = 'write "invariants", "p99_ms <= 1.2x" (against the baseline) or "p99_ms <= 50" (absolute)'
+    if value == "invariants":
+        return Guard(text="invariants", metric="invariants")
+    match = re.fullmatch(GUARD, value) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(f"{shown(value)} is no guard", forms)
+    metric, comparison, bound, relative = match[1], match[2], float(match[3]), bool(match[4])
+    if metric not in metrics:
+        raise Fault(f"unknown metric `{metric}` in the guard {shown(value)}", nearest(metric, metrics))
+    if (relative and bound == 0) or not math.isfinite(bound):
+        raise Fault(f"the guard {shown(value)} has a bound that nothing can be measured against", forms)
+    return Guard(
+        text=value.strip(), metric=metric, bound=bound, relative=relative, at_most=comparison == "<="
+    )
+
+
+def level(value: Any) -> Level:
+    """One level of a factor: a boolean, a 64-bit whole number, a finite number or a text of one line."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return integer(value, INT_MIN, INT_MAX)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Fault(f"cannot be {shown(value)}", "a level is finite")
+        return value
+    raise Fault(f"a level cannot be {kind(value)}", "a level is a text, a number, true or false")
+
+
+def first_alike(levels: Iterable[Level | None]) -> int | None:
+    """The index of the first level that cannot be told from an earlier one: written alike (`1` and `"1"`)
+    or equal (`1` and `1.0`)."""
+    seen: set[str | float] = set()
+    for index, item in enumerate(levels):
+        if item is None:
+            continue
+        keys: set[str | float] = {level_text(item)}
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            keys.add(item)
+        if keys & seen:
+            return index
+        seen |= keys
+    return None
+
+
+def option_value(value: Any, option: Option) -> Level:
+    """A value for one of the workload's options, by the driver's description of it."""
+    limits = option.limits
+    if option.type == "bool":
+        return boolean(value)
+    if option.type == "choice":
+        return one_of(value, option.choices)
+    if option.type == "text":
+        return text(value) if value != "" else ""
+    if option.type == "int":
+        return integer(value, int(limits.min) if limits else INT_MIN, int(limits.max) if limits else INT_MAX)
+    return number(value, limits.min if limits else -1e300, limits.max if limits else 1e300)
+
+
+def reference(value: Any, catalogue: Catalogue) -> Reference:
+    """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, `mariadb`, or the URL of a server that runs already."""
+    forms = 'write "mariadb@11.8", "mariadb:/usr/sbin/mariadbd" or a URL'
+    written = text(value)
+    if "://" in written:
+        return _running_server(written, catalogue)
+    name, separator, rest = re.fullmatch(r"([^@:]*)([@:]?)(.*)", written).groups()  # type: ignore[union-attr]
+    if name not in catalogue.engines:
+        raise Fault(f"unknown engine {shown(name)}", nearest(name, catalogue.engines))
+    if separator == "@":
+        if not re.fullmatch(VERSION, rest):
+            raise Fault(
+                f"{shown(rest)} is no version",
+                f'{forms}; a version is letters, digits and .+~_- as in "11.8"',
+            )
+        return Reference(engine=name, version=rest)
+    if separator == ":":
+        path = os.path.expanduser(rest)  # noqa: PTH111 - pathlib would raise where there is no home
+        if not path.startswith("/"):
+            raise Fault(f"the path {shown(rest)} is not absolute", f"{forms}; a path starts with / or ~/")
+        return Reference(engine=name, path=path)
+    return Reference(engine=name)
+
+
+def _running_server(url: str, catalogue: Catalogue) -> Reference:
+    scheme = url.split("://", 1)[0]
+    if scheme not in catalogue.url_schemes:
+        raise Fault(
+            f"no engine speaks {shown(scheme + '://')}",
+            nearest(scheme, catalogue.url_schemes, "URLs start with"),
+        )
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port  # reading the port is what checks it
+    except ValueError as error:
+        raise Fault(f"is no URL: {error}", "write scheme://user:password@host:port/database") from None
+    if not _is_this_machine(host):
+        raise Fault(
+            f"the server {shown(host)} is not on this machine",
+            "Dyno loads this machine only: run it where the server runs, and name localhost or a socket",
+        )
+    return Reference(engine=catalogue.url_schemes[scheme], url=url)
+
+
+def _is_this_machine(host: str | None) -> bool:
+    if not host or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,128 @@
+"""The variants that a `list` design names one by one, and the factors that they make up."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dbdyno.record import Level
+from dbdyno.study import values
+from dbdyno.study.document import Key
+from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant, level_text
+from dbdyno.study.reading import VARIANT_KEYS, Reading
+from dbdyno.study.values import Fault, shown
+
+NAME_LENGTH_MAX = 80
+
+
+def read_variants(reading: Reading) -> tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]:
+    """Reads [[variants]]. The first is the baseline and gives every factor; the others change some."""
+    given = reading.at(("variants",))
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given) or len(given) < 2:
+        reading.note(
+            ("variants",),
+            "the design `list` needs two or more [[variants]]",
+            'each has a name and levels: [[variants]], name = "...", levels = { "config.NAME" = ... }',
+        )
+        return (), ()
+    if len(given) > TRIALS_MAX:
+        reading.note(
+            ("variants",),
+            f"{len(given):,} variants are too many",
+            f"at most {TRIALS_MAX:,} trials are allowed",
+        )
+        return (), ()
+    before = len(reading.mistakes)
+    own = [_variant(reading, index) for index in range(len(given))]
+    complete = tuple(ListedVariant(name=one.name, levels={**own[0].levels, **one.levels}) for one in own)
+    if len(reading.mistakes) == before:
+        _note_left_open(reading, own)
+        _note_repeated(reading, complete)
+    sound = len(reading.mistakes) == before
+    factors = [factor for name in own[0].levels for factor in _factor(reading, name, complete, sound)]
+    return tuple(factors), complete
+
+
+def _variant(reading: Reading, index: int) -> ListedVariant:
+    """One of [[variants]], with the levels it gives itself."""
+    path: Key = ("variants", index)
+    reading.table(path, VARIANT_KEYS)
+    if index == 0:
+        name = reading.take((*path, "name"), _baseline_name, BASELINE)
+    else:
+        name = reading.need((*path, "name"), _variant_name, "every variant but the first needs one") or str(
+            index
+        )
+    levels: dict[str, Level] = {}
+    for factor, value, where in reading.flat((*path, "levels")):
+        if reading.factor_name(factor, where) and (level := reading.level(factor, value, where)) is not None:
+            levels[factor] = level
+    return ListedVariant(name=name, levels=levels)
+
+
+def _baseline_name(value: Any) -> str:
+    if value != BASELINE:
+        raise Fault(
+            f"the first variant is the baseline, not {shown(value)}", f'write name = "{BASELINE}", or none'
+        )
+    return BASELINE
+
+
+def _variant_name(value: Any) -> str:
+    name = values.text(value)
+    if name in (BASELINE, TWIN):
+        raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
+    if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
+        raise Fault(
+            f"{shown(name)} cannot name a variant",
+            f"up to {NAME_LENGTH_MAX} characters, none of them `=` or `,`",
+        )
+    return name
+
+
+def _factor(reading: Reading, name: str, variants: tuple[ListedVariant, ...], sound: bool) -> list[Factor]:
+    """The factor that the variants' levels of `name` make up, in the order in which they appear."""
+    path: Key = ("variants", 0, "levels", name)
+    levels: dict[str, Level] = {}
+    for variant in variants:
+        levels.setdefault(level_text(variant.levels[name]), variant.levels[name])
+    if len(levels) < 2:
+        if sound:
+            reading.note(path, f"`{name}` is the same in every variant", "write it under [settings]")
+        return []
+    factor = Factor(name=name, levels=tuple(levels.values()))
+    return [factor] if reading.layer_agrees(factor, path) else []
+
+
+def _note_left_open(reading: Reading, own: list[ListedVariant]) -> None:
+    """Notes levels of factors for which the baseline gives none."""
+    for index, variant in enumerate(own):
+        for factor in sorted(variant.levels.keys() - own[0].levels.keys()):
+            reading.note(
+                ("variants", index, "levels", factor),
+                f"`{variant.name}` sets `{factor}`, which the baseline does not",
+                f"the first variant gives every factor: add `{factor}` to its levels",
+            )
+
+
+def _note_repeated(reading: Reading, variants: tuple[ListedVariant, ...]) -> None:
+    """Notes variants with the name or the levels of an earlier one."""
+    names: dict[str, int] = {}
+    setups: dict[tuple[tuple[str, str], ...], str] = {}
+    for index, variant in enumerate(variants):
+        path: Key = ("variants", index)
+        setup = tuple(sorted((name, level_text(level)) for name, level in variant.levels.items()))
+        if variant.name in names:
+            line = reading.document.line(("variants", names[variant.name]))
+            reading.note(
+                (*path, "name"),
+                f"the variant `{variant.name}` is given twice: first on line {line}",
+                "rename one",
+            )
+        elif setup in setups:
+            other = setups[setup]
+            reading.note(
+                path, f"`{variant.name}` has the same levels as `{other}`", "aa = true repeats the baseline"
+            )
+        names.setdefault(variant.name, index)
+        setups.setdefault(setup, variant.name)
