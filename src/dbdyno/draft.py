@@ -103,6 +103,7 @@ class Draft:
             cause=self._cause,
             remedy=self._remedy,
             engine_version=running.server.version if running else self.bench.installation.version,
+            ready_s=running.server.ready_s if running else None,
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
             evidence=self.evidence,

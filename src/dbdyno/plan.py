@@ -124,7 +124,7 @@ def _named(study: Study, levels: dict[str, Level]) -> tuple[str, dict[str, Level
 
 def _quoted(text: str) -> str:
     """In quotes where two variants could otherwise have one name."""
-    return json.dumps(text, ensure_ascii=False) if set(text) & set(' ,="') else text
+    return json.dumps(text, ensure_ascii=False) if set(text) & set(',"') else text
 
 
 def _shuffled(variants: tuple[Variant, ...], seed: int, block: int) -> list[Variant]:

@@ -97,7 +97,8 @@ class Observation(Frozen):
 class Record(Frozen):
     """All evidence of one trial.
 
-    `stages_s` maps each stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
+    `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps each
+    stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
     pristine data came back and how long that took; `effective` holds the engine settings read from the live server.
     """
 
@@ -115,6 +116,7 @@ class Record(Frozen):
     cause: str = ""
     remedy: str = ""
     engine_version: str = ""
+    ready_s: float | None = None
     stages_s: dict[str, float] = Field(default_factory=dict)
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
