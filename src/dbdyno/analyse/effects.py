@@ -1,0 +1,263 @@
+"""Each variant against the baseline: pairs by block, ratios, guards, verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno import metrics
+from dbdyno.analyse.intervals import blocks_more, judge, ratio_of, t_quantile, usable
+from dbdyno.analyse.latency import added, curve, decode
+from dbdyno.analyse.model import (
+    Dropped,
+    GuardResult,
+    Kept,
+    Percentile,
+    Reason,
+    Role,
+    Summary,
+    TrialResult,
+    VariantResult,
+    Verdict,
+)
+from dbdyno.plan import Variant
+from dbdyno.record import Outcome, Warning
+from dbdyno.study import Goal, Guard
+
+Block = tuple[str, int]
+"""A block is a host and a number: only trials of one host can be paired."""
+
+WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
+"""Outcomes that become a variant's verdict when it has no measured trial, the gravest first."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one variant, by block."""
+
+    variant: Variant
+    role: Role
+    by_block: Mapping[Block, TrialResult]
+
+    def values(self, metric: str) -> dict[Block, float]:
+        """A metric by block, over the measured trials that have it."""
+        found = metrics.find(metric)
+        readings = {
+            block: found.read(trial.record)
+            for block, trial in self.by_block.items()
+            if trial.record.outcome is Outcome.MEASURED
+        }
+        return {
+            block: value for block, value in readings.items() if value is not None and math.isfinite(value)
+        }
+
+    def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
+        return [trial for trial in self.by_block.values() if trial.record.outcome is outcome]
+
+
+def variant_result(
+    trials: Trials, baseline: Trials, goal: Goal, each: float, costs: Sequence[str]
+) -> VariantResult:
+    """All facts of one variant. `each` is the confidence of its response's interval alone."""
+    summaries = tuple(
+        summary
+        for name in dict.fromkeys((goal.response, *costs))
+        if (summary := _summary(name, trials.values(name), goal.confidence)) is not None
+    )
+    result = VariantResult(
+        name=trials.variant.name,
+        role=trials.role,
+        levels=trials.variant.levels,
+        changed={
+            factor: level
+            for factor, level in trials.variant.levels.items()
+            if baseline.variant.levels.get(factor) != level
+        },
+        outcomes={outcome: count for outcome in Outcome if (count := len(trials.with_outcome(outcome)))},
+        response=next((summary for summary in summaries if summary.metric == goal.response), None),
+        summaries=summaries,
+        warnings=_warnings(trials),
+        latency=_latency(trials),
+    )
+    if trials.role is Role.BASELINE:
+        return result.model_copy(update=_ending(trials))
+    result = result.model_copy(update=_compared(trials, baseline, goal, each, costs))
+    if trials.role is Role.TWIN:
+        return result.model_copy(update=_ending(trials))
+    return result.model_copy(update=_verdict(result, trials, baseline, goal))
+
+
+def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
+    """The log ratios variant / baseline, one per block in which both have a value above zero, in the order
+    of blocks.
+    """
+    ours, theirs = trials.values(metric), baseline.values(metric)
+    return [
+        math.log(ours[block] / theirs[block])
+        for block in sorted(ours.keys() & theirs.keys())
+        if usable(ours[block]) and usable(theirs[block])
+    ]
+
+
+def _compared(
+    trials: Trials, baseline: Trials, goal: Goal, each: float, costs: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "effect": ratio_of(goal.response, pairs(trials, baseline, goal.response), each),
+        "costs": tuple(
+            ratio
+            for name in costs
+            if name != goal.response
+            and (ratio := ratio_of(name, pairs(trials, baseline, name), goal.confidence)) is not None
+        ),
+        "guards": tuple(
+            result for guard in goal.guards if (result := _guard(guard, trials, baseline, goal)) is not None
+        ),
+        "dropped": _dropped(trials, baseline, goal.response),
+    }
+
+
+def _ending(trials: Trials) -> dict[str, object]:
+    """The verdict that the trials' ends alone decide: one broken trial breaks a variant; others decide when
+    none was measured.
+    """
+    endings = (Outcome.BROKEN, *(() if trials.with_outcome(Outcome.MEASURED) else WITHOUT_SPEED))
+    for outcome in endings:
+        ended = trials.with_outcome(outcome)
+        if ended:
+            record = ended[0].record
+            return {"verdict": Verdict(outcome.value), "cause": record.cause, "remedy": record.remedy}
+    return {}
+
+
+def _verdict(result: VariantResult, trials: Trials, baseline: Trials, goal: Goal) -> dict[str, object]:
+    ending = _ending(trials)
+    if ending:
+        return ending
+    if any(guard.state is Kept.BROKEN for guard in result.guards):
+        return {"verdict": Verdict.BROKEN}
+    if result.effect is None:
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, goal.response)}
+    verdict, reason = judge(result.effect, goal.margin, metrics.find(goal.response).higher_is_better)
+    settled_by = blocks_more(result.effect, goal.margin) if reason is Reason.SPREAD else None
+    return {"verdict": verdict, "reason": reason, "blocks_more": settled_by}
+
+
+def _why_no_pair(trials: Trials, baseline: Trials, response: str) -> Reason:
+    if not trials.by_block:
+        return Reason.NOT_RUN
+    if not any(usable(value) for value in baseline.values(response).values()):
+        return Reason.NO_BASELINE
+    if not any(usable(value) for value in trials.values(response).values()):
+        return Reason.NO_RESPONSE
+    return Reason.TOO_FEW_PAIRS
+
+
+def _dropped(trials: Trials, baseline: Trials, response: str) -> tuple[Dropped, ...]:
+    """The blocks that gave no pair though at least one of the two trials was run, and whose trial it was."""
+    dropped = []
+    for block in sorted(trials.by_block.keys() | baseline.by_block.keys()):
+        for side in (baseline, trials):
+            if usable(side.values(response).get(block)):
+                continue
+            trial = side.by_block.get(block)
+            dropped.append(
+                Dropped(
+                    block=block[1],
+                    variant=side.variant.name,
+                    outcome=trial.record.outcome if trial else None,
+                    cause=trial.record.cause if trial else "",
+                )
+            )
+            break
+    return tuple(dropped)
+
+
+def _summary(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
+    """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
+    alone.
+    """
+    if not values:
+        return None
+    numbers = sorted(values.values())
+    if all(usable(number) for number in numbers):
+        ratio = ratio_of(metric, [math.log(number) for number in numbers], confidence)
+        assert ratio is not None  # there is at least one value
+        return Summary(
+            metric=metric,
+            trials=len(numbers),
+            mean=ratio.ratio,
+            low=ratio.ratio if ratio.low is None else ratio.low,
+            high=ratio.ratio if ratio.high is None else ratio.high,
+        )
+    mean = math.fsum(numbers) / len(numbers)
+    half = 0.0
+    if len(numbers) > 1:
+        spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
+        half = t_quantile(confidence, len(numbers)) * spread / math.sqrt(len(numbers))
+    return Summary(
+        metric=metric, trials=len(numbers), mean=mean, low=mean - half, high=mean + half, geometric=False
+    )
+
+
+def _guard(guard: Guard, trials: Trials, baseline: Trials, goal: Goal) -> GuardResult | None:
+    """A guard on one variant. It is broken or kept when the whole interval lies on one side of the bound.
+
+    Intervals of guards are not adjusted for the number of comparisons: a guard errs towards raising its
+    hand. A single trial is taken at its value. None when the guard is not a metric's, or has no reading
+    here.
+    """
+    if guard.bound is None:
+        return None
+    values = trials.values(guard.metric)
+    if guard.relative:
+        ratio = ratio_of(guard.metric, pairs(trials, baseline, guard.metric), goal.confidence)
+        if ratio is None:
+            return None
+        middle, low, high, count = ratio.ratio, ratio.low, ratio.high, ratio.pairs
+    else:
+        summary = _summary(guard.metric, values, goal.confidence)
+        if summary is None:
+            return None
+        middle, low, high, count = summary.mean, summary.low, summary.high, summary.trials
+    return GuardResult(
+        text=guard.text,
+        metric=guard.metric,
+        state=_side(guard, middle if low is None else low, middle if high is None else high),
+        value=middle,
+        low=low,
+        high=high,
+        bound=guard.bound,
+        relative=guard.relative,
+        trials=count,
+    )
+
+
+def _side(guard: Guard, low: float, high: float) -> Kept:
+    assert guard.bound is not None
+    if not guard.at_most:
+        low, high, bound = -high, -low, -guard.bound
+    else:
+        bound = guard.bound
+    if high <= bound:
+        return Kept.KEPT
+    return Kept.BROKEN if low > bound else Kept.UNDECIDED
+
+
+def _latency(trials: Trials) -> tuple[Percentile, ...]:
+    """The distribution over all measured trials; empty where a tally holds no histogram that can be read."""
+    texts = [(trial.record.tally or {}).get("histogram") for trial in trials.with_outcome(Outcome.MEASURED)]
+    try:
+        return curve(added(decode(text) for text in texts if text))
+    except ValueError:
+        return ()
+
+
+def _warnings(trials: Trials) -> dict[Warning, int]:
+    """How many trials carry each warning."""
+    return {
+        warning: count
+        for warning in Warning
+        if (count := sum(warning in trial.warnings for trial in trials.by_block.values()))
+    }

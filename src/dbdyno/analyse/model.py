@@ -1,0 +1,303 @@
+"""What an analysis is made of. Facts only: the words for them stand in `report/wording.py`.
+
+Every ratio here is variant / baseline. Every interval lies on the same scale as the value that it belongs to.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from dbdyno.record import Check, Evidence, Frozen, Level, Outcome, Record, Run, Warning
+from dbdyno.study import Study
+
+FORMAT = 1
+
+
+class Verdict(StrEnum):
+    """What the records say of a variant. Faster means better in the direction of the response."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NO_EFFECT = "no effect"
+    INCONCLUSIVE = "inconclusive"
+    BROKEN = "broken"
+    BLOCKED = "blocked"
+    INERT = "inert"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Why a variant's verdict is inconclusive."""
+
+    SPREAD = "spread"
+    TOO_FEW_PAIRS = "too_few_pairs"
+    NO_BASELINE = "no_baseline"
+    NO_RESPONSE = "no_response"
+    NOT_RUN = "not_run"
+
+
+class Role(StrEnum):
+    """A variant's part in the study. The twin is the second copy of the baseline of an A/A study."""
+
+    BASELINE = "baseline"
+    TWIN = "twin"
+    CANDIDATE = "candidate"
+
+
+class Kept(StrEnum):
+    """Whether a guard holds: the whole interval on one side of the bound, or undecided."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    UNDECIDED = "undecided"
+
+
+class Ratio(Frozen):
+    """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval.
+
+    `confidence` is that of this interval alone. `log_sd` is the standard deviation of the log ratios between
+    blocks. With a single pair there is a ratio and no interval.
+    """
+
+    metric: str
+    pairs: int
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    log_sd: float | None = None
+    confidence: float
+
+
+class Summary(Frozen):
+    """One metric of one variant over its measured trials: geometric mean (arithmetic where a value is not
+    positive).
+    """
+
+    metric: str
+    trials: int
+    mean: float
+    low: float
+    high: float
+    geometric: bool = True
+
+
+class Dropped(Frozen):
+    """One block that gave no pair: whose trial was missing (`variant`), and how that trial ended."""
+
+    block: int
+    variant: str
+    outcome: Outcome | None = None
+    cause: str = ""
+
+
+class GuardResult(Frozen):
+    """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's
+    mean.
+    """
+
+    text: str
+    metric: str
+    state: Kept
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: float | None = None
+    relative: bool = False
+    trials: int = 0
+
+
+class Percentile(Frozen):
+    """One point of a latency distribution: the share of operations above it, and the latency."""
+
+    above: float
+    latency_ms: float
+
+
+class VariantResult(Frozen):
+    """All that is known of one variant. `changed` holds the levels that differ from the baseline's.
+
+    `effect` is the response's ratio with the simultaneous interval; `costs` are other metrics' ratios with
+    intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
+    more blocks would settle an inconclusive variant, if ratio and spread stay as they are. `latency` is the
+    distribution over all measured trials.
+    """
+
+    name: str
+    role: Role
+    levels: dict[str, Level]
+    changed: dict[str, Level]
+    outcomes: dict[Outcome, int]
+    response: Summary | None = None
+    effect: Ratio | None = None
+    costs: tuple[Ratio, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+    verdict: Verdict | None = None
+    reason: Reason | None = None
+    cause: str = ""
+    remedy: str = ""
+    blocks_more: int | None = None
+    dropped: tuple[Dropped, ...] = ()
+    warnings: dict[Warning, int] = Field(default_factory=dict)
+    latency: tuple[Percentile, ...] = ()
+
+    def cost(self, metric: str) -> Ratio | None:
+        return next((ratio for ratio in self.costs if ratio.metric == metric), None)
+
+    def summary(self, metric: str) -> Summary | None:
+        return next((summary for summary in self.summaries if summary.metric == metric), None)
+
+
+class Segment(Frozen):
+    """A stretch of seconds at one level: `[start, stop)` in seconds of the series, level in operations per
+    second.
+    """
+
+    start: int
+    stop: int
+    level: float
+
+
+class Steady(Frozen):
+    """Where a trial's throughput settled, from its per-second series.
+
+    Seconds count from the start of the measured part, as in the series: warm-up seconds are negative.
+    `settled_at` is the first second of the steady state. `share` is the part of the measured seconds that it
+    covers.
+    """
+
+    settled_at: int
+    share: float
+    settled: bool
+    warmup_enough: bool
+    segments: tuple[Segment, ...]
+
+
+class TrialResult(Frozen):
+    """One trial: its record, its response (None: it has no speed), its steady state, and every warning on
+    it.
+    """
+
+    record: Record
+    response: float | None
+    steady: Steady | None = None
+    warnings: dict[Warning, str] = Field(default_factory=dict)
+
+
+class AaCheck(Frozen):
+    """The instrument against itself: how often twin and baseline were called different, beside what was
+    promised.
+
+    `comparisons` are disjoint groups of consecutive blocks, each judged as a study of its own; `called` of
+    them were called different; `promised` is the share that chance alone gives. `as_promised` is false when
+    so many would come up in fewer than 5 of 100 honest instruments (one-sided binomial test).
+    """
+
+    effect: Ratio | None
+    pairs: int
+    blocks_per_comparison: int
+    comparisons: int
+    called: int
+    promised: float
+    as_promised: bool
+
+
+class Exhibit(Frozen):
+    """One entry of the museum: what did not help, how it ended, why, and what shows it."""
+
+    variant: str
+    verdict: Verdict
+    cause: str
+    remedy: str
+    evidence: tuple[Evidence, ...] = ()
+    checks: tuple[Check, ...] = ()
+    trials: tuple[int, ...] = ()
+
+
+class FactorEffect(Frozen):
+    """A main effect of a factorial design: level / baseline's level, geometric mean over the other factors'
+    settings.
+
+    `settings` of `settings_planned` combinations of the other factors could be used.
+    """
+
+    factor: str
+    level: Level
+    against: Level
+    effect: Ratio
+    settings: int
+    settings_planned: int
+
+
+class Interaction(Frozen):
+    """How two factors act together: the ratio of what both do to the product of what each does alone.
+
+    1 means that the effects multiply; above 1 the pair gives more than its parts.
+    """
+
+    factors: tuple[str, str]
+    levels: tuple[Level, Level]
+    effect: Ratio
+    settings: int
+    settings_planned: int
+
+
+class Factorial(Frozen):
+    """Main effects and pairwise interactions; `confidence` is familywise within each of the two tables."""
+
+    main: tuple[FactorEffect, ...]
+    interactions: tuple[Interaction, ...]
+    confidence: float
+
+
+class Answer(Frozen):
+    """The answer's facts: names of variants by verdict, the strongest effect first."""
+
+    best: str | None
+    faster: tuple[str, ...]
+    slower: tuple[str, ...]
+    no_effect: tuple[str, ...]
+    inconclusive: tuple[str, ...]
+    broken: tuple[str, ...]
+    blocked: tuple[str, ...]
+    inert: tuple[str, ...]
+    failed: tuple[str, ...]
+    baseline_broken: str = ""
+
+
+class Method(Frozen):
+    """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together."""
+
+    response: str
+    higher_is_better: bool
+    margin: float
+    confidence: float
+    comparisons: int
+    confidence_each: float
+    power: float
+
+
+class Analysis(Frozen):
+    """What the records of one run say of its study. Rebuilt from them alone."""
+
+    format: int = FORMAT
+    study: Study
+    run: Run
+    method: Method
+    answer: Answer
+    variants: tuple[VariantResult, ...]
+    trials: tuple[TrialResult, ...]
+    aa: AaCheck | None = None
+    museum: tuple[Exhibit, ...] = ()
+    factorial: Factorial | None = None
+    trials_planned: int
+
+    @property
+    def baseline(self) -> VariantResult:
+        return next(variant for variant in self.variants if variant.role is Role.BASELINE)
+
+    @property
+    def candidates(self) -> tuple[VariantResult, ...]:
+        return tuple(variant for variant in self.variants if variant.role is Role.CANDIDATE)

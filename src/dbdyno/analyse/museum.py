@@ -1,0 +1,69 @@
+"""The museum and the answer: which variants ended how, strongest effect first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dbdyno.analyse.effects import Trials
+from dbdyno.analyse.model import Answer, Exhibit, Role, VariantResult, Verdict
+from dbdyno.record import Outcome
+
+EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
+
+
+def museum(results: Sequence[VariantResult], trials: Sequence[Trials]) -> tuple[Exhibit, ...]:
+    """One exhibit per variant that did not help for a reason other than being slower, in the order of
+    gravity.
+    """
+    by_name = {each.variant.name: each for each in trials}
+    exhibits = [_exhibit(result, by_name[result.name]) for result in results if result.verdict in EXHIBITED]
+    return tuple(sorted(exhibits, key=lambda exhibit: EXHIBITED.index(exhibit.verdict)))
+
+
+def _exhibit(result: VariantResult, trials: Trials) -> Exhibit:
+    assert result.verdict is not None
+    outcome = Outcome.MEASURED if result.verdict is Verdict.NO_EFFECT else Outcome(result.verdict.value)
+    ended = [trial.record for trial in trials.with_outcome(outcome)]
+    shown = ended[:1]
+    return Exhibit(
+        variant=result.name,
+        verdict=result.verdict,
+        cause=result.cause,
+        remedy=result.remedy,
+        evidence=tuple(
+            evidence
+            for record in shown
+            for evidence in record.evidence
+            if not evidence.in_effect or (outcome is Outcome.MEASURED and evidence.factor in result.changed)
+        ),
+        checks=tuple(check for record in ended for check in record.checks if not check.holds),
+        trials=tuple(record.trial for record in ended),
+    )
+
+
+def answer(results: Sequence[VariantResult]) -> Answer:
+    """Names by verdict. Effects are ordered by their distance from 1 on the log scale."""
+
+    def named(verdict: Verdict) -> tuple[str, ...]:
+        chosen = [result for result in results if result.role is Role.CANDIDATE and result.verdict is verdict]
+        return tuple(result.name for result in sorted(chosen, key=_strength, reverse=True))
+
+    faster = named(Verdict.FASTER)
+    baseline = next(result for result in results if result.role is Role.BASELINE)
+    return Answer(
+        best=faster[0] if faster else None,
+        faster=faster,
+        slower=named(Verdict.SLOWER),
+        no_effect=named(Verdict.NO_EFFECT),
+        inconclusive=named(Verdict.INCONCLUSIVE),
+        broken=named(Verdict.BROKEN),
+        blocked=named(Verdict.BLOCKED),
+        inert=named(Verdict.INERT),
+        failed=named(Verdict.FAILED),
+        baseline_broken="" if baseline.verdict is None else baseline.cause or baseline.verdict.value,
+    )
+
+
+def _strength(result: VariantResult) -> float:
+    return abs(math.log(result.effect.ratio)) if result.effect else 0.0

@@ -1,0 +1,146 @@
+"""Where a trial's throughput settled: changepoints of the per-second series, warm-up included.
+
+Warm-up is detected, not assumed, in the manner of Barrett et al., Virtual Machine Warmup Blows Hot and Cold
+(OOPSLA 2017): the series is cut into segments of one level each, and the steady state begins where what
+follows stays at one level. The cut is the penalised least-squares optimum (optimal partitioning, Jackson et
+al., IEEE Signal Processing Letters 12, 2005; a series is short enough to do without the pruning of PELT).
+
+Single seconds do not make a regime: a Hampel filter (Pearson, IEEE Trans. Control Systems Technology 10,
+2002) first pulls lone outliers, such as one stalled second, back to their neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analyse.model import Segment, Steady
+
+Series = npt.NDArray[np.float64]
+
+SHORTEST_SEGMENT = 3
+SHORTEST_SERIES = 2 * SHORTEST_SEGMENT
+LONGEST_SERIES = 1200
+TOLERANCE = 0.05
+EXCURSIONS = 0.2
+SHARE_NEEDED = 0.5
+MAD_TO_SIGMA = 1.4826
+
+
+def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady | None:
+    """The steady state of a series of operations per second; None when it is too short to tell.
+
+    `seconds` count from the start of the measured part: warm-up is negative. A trial is settled when its
+    steady state covers at least half of the measured part (White's rule for truncation points, Simulation
+    69, 1997); the warm-up was enough when it covers all of it.
+    """
+    if len(operations) < SHORTEST_SERIES or sum(second >= 0 for second in seconds) < SHORTEST_SEGMENT:
+        return None
+    last = seconds[-1] + 1
+    seconds, series = _batched(seconds, operations)
+    measured = sum(second >= 0 for second in seconds)
+    filtered = hampel(series)
+    sigma = noise(filtered)
+    bounds = partition(filtered, sigma)
+    levels = [float(filtered[start:stop].mean()) for start, stop in bounds]
+    first = _first_steady(bounds, levels, sigma)
+    start = max(bounds[first][0], 0)
+    share = sum(second >= 0 for second in seconds[start:]) / measured
+    return Steady(
+        settled_at=seconds[start],
+        share=share,
+        settled=share >= SHARE_NEEDED,
+        warmup_enough=share >= 1.0,
+        segments=tuple(
+            Segment(start=seconds[begin], stop=seconds[end] if end < len(seconds) else last, level=level)
+            for (begin, end), level in zip(bounds, levels, strict=True)
+        ),
+    )
+
+
+def _batched(seconds: Sequence[int], operations: Sequence[float]) -> tuple[Sequence[int], Series]:
+    """Means of equal batches where the series is long: hours need no resolution of a second, and the cut is
+    quadratic.
+    """
+    width = -(-len(operations) // LONGEST_SERIES)
+    whole = len(operations) - len(operations) % width
+    series = np.asarray(operations[:whole], dtype=np.float64).reshape(-1, width).mean(axis=1)
+    return [seconds[index] for index in range(0, whole, width)], series
+
+
+def hampel(series: Series, reach: int = 2, limit: float = 3.0) -> Series:
+    """Values further than `limit` robust deviations from the median of their neighbourhood become that
+    median.
+
+    The deviation is taken from the whole series' residuals: five neighbours are too few to tell one.
+    """
+    padded = np.pad(series, reach, mode="reflect")
+    medians = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1), axis=1)
+    residuals = series - medians
+    deviation = MAD_TO_SIGMA * float(np.median(np.abs(residuals)))
+    if deviation == 0.0:
+        return series
+    return np.where(np.abs(residuals) > limit * deviation, medians, series)
+
+
+def noise(series: Series) -> float:
+    """The standard deviation around the level, robust against changes of level: the MAD of first differences
+    / sqrt 2.
+    """
+    differences = np.diff(series)
+    return MAD_TO_SIGMA * float(np.median(np.abs(differences - np.median(differences)))) / math.sqrt(2.0)
+
+
+def partition(series: Series, sigma: float) -> list[tuple[int, int]]:
+    """The segments `[start, stop)` that minimise squared error / sigma^2 + a penalty per segment.
+
+    The penalty is 3 ln n (modified BIC, Zhang and Siegmund, Biometrics 63, 2007), and never less than what a
+    change of a thousandth of the level would gain, so that a series without noise is not cut into its
+    roundings.
+    """
+    count = len(series)
+    scale = max(sigma, 1e-3 * abs(float(series.mean())), 1e-12)
+    values = series / scale
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    squares = np.concatenate(([0.0], np.cumsum(values**2)))
+    penalty = 3.0 * math.log(count)
+    best = np.full(count + 1, np.inf)
+    best[0] = 0.0
+    previous = np.zeros(count + 1, dtype=np.int64)
+    for stop in range(SHORTEST_SEGMENT, count + 1):
+        starts = np.arange(stop - SHORTEST_SEGMENT + 1)
+        costs = squares[stop] - squares[starts] - (sums[stop] - sums[starts]) ** 2 / (stop - starts)
+        totals = best[starts] + costs + penalty
+        choice = int(np.argmin(totals))
+        best[stop], previous[stop] = totals[choice], choice
+    return _trace(previous, count)
+
+
+def _trace(previous: npt.NDArray[np.int64], count: int) -> list[tuple[int, int]]:
+    bounds: list[tuple[int, int]] = []
+    stop = count
+    while stop > 0:
+        bounds.append((int(previous[stop]), stop))
+        stop = int(previous[stop])
+    return bounds[::-1]
+
+
+def _first_steady(bounds: list[tuple[int, int]], levels: list[float], sigma: float) -> int:
+    """The first segment of the steady state.
+
+    It and the last segment must be equivalent to the level of all that follows, and so must at least four
+    fifths of the seconds between: a short dip that comes back (a checkpoint) is part of a steady state, a
+    lasting change is not. Equivalent is closer than 5 %, or than the noise of a second.
+    """
+    for first in range(len(bounds)):
+        lengths = [stop - start for start, stop in bounds[first:]]
+        level = float(np.median(np.repeat(levels[first:], lengths)))
+        tolerance = max(TOLERANCE * abs(level), sigma)
+        far = [abs(candidate - level) > tolerance for candidate in levels[first:]]
+        excursions = sum(length for length, away in zip(lengths, far, strict=True) if away)
+        if not far[0] and not far[-1] and excursions <= EXCURSIONS * sum(lengths):
+            return first
+    return len(bounds) - 1

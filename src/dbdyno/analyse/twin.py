@@ -1,0 +1,86 @@
+"""The instrument against itself: twin and baseline are the same setup, so any difference called is a false
+alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from scipy import stats
+
+from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.model import AaCheck
+
+BLOCKS_PER_COMPARISON = 3
+DOUBT = 0.05
+
+
+def aa_check(metric: str, log_ratios: Sequence[float], confidence: float) -> AaCheck:
+    """The share of A/A comparisons called different, from the log ratios twin / baseline in the order of
+    blocks.
+
+    Consecutive blocks form disjoint groups of three, the last one larger where they do not divide, and each
+    group is judged as a study of its own: its unadjusted t interval excludes 1, or not. Consecutive, since
+    that is what a short study would have measured; drift between blocks shows as too many alarms. One
+    promises 1 - confidence.
+    """
+    groups = _groups(log_ratios)
+    judged = [ratio_of(metric, group, confidence) for group in groups]
+    called = sum(
+        1
+        for ratio in judged
+        if ratio is not None
+        and ratio.low is not None
+        and ratio.high is not None
+        and not ratio.low <= 1.0 <= ratio.high
+    )
+    return _check(
+        AaCheck(
+            effect=ratio_of(metric, log_ratios, confidence),
+            pairs=len(log_ratios),
+            blocks_per_comparison=BLOCKS_PER_COMPARISON,
+            comparisons=len(groups),
+            called=called,
+            promised=1.0 - confidence,
+            as_promised=True,
+        )
+    )
+
+
+def pooled(checks: Sequence[AaCheck]) -> AaCheck:
+    """The checks of several runs counted together; they must have promised the same. Raises ValueError
+    otherwise.
+    """
+    if len({check.promised for check in checks}) != 1:
+        raise ValueError("A/A checks can be pooled only when all of them promised the same share")
+    return _check(
+        AaCheck(
+            effect=None,
+            pairs=sum(check.pairs for check in checks),
+            blocks_per_comparison=BLOCKS_PER_COMPARISON,
+            comparisons=sum(check.comparisons for check in checks),
+            called=sum(check.called for check in checks),
+            promised=checks[0].promised,
+            as_promised=True,
+        )
+    )
+
+
+def _check(counted: AaCheck) -> AaCheck:
+    if counted.comparisons == 0:
+        return counted
+    chance = float(stats.binom.sf(counted.called - 1, counted.comparisons, counted.promised))
+    return counted.model_copy(update={"as_promised": chance >= DOUBT})
+
+
+def _groups(log_ratios: Sequence[float]) -> list[Sequence[float]]:
+    """Disjoint groups of consecutive blocks; fewer than three blocks but two are one group, fewer are
+    none.
+    """
+    count = len(log_ratios)
+    if count < 2:
+        return []
+    groups = max(count // BLOCKS_PER_COMPARISON, 1)
+    bounds = [index * BLOCKS_PER_COMPARISON for index in range(groups)] + [count]
+    return [log_ratios[start:stop] for start, stop in pairwise(bounds)]

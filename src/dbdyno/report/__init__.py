@@ -1,0 +1,1 @@
+"""What an analysis looks like: one file per form, none of which computes a statistic."""

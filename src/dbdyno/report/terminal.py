@@ -1,0 +1,264 @@
+"""The final tables on a terminal: the answer, the verdicts, the museum, the warnings.
+
+Text from outside is never read as markup: everything goes through `Text`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno import metrics
+from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
+from dbdyno.report import wording
+from dbdyno.study import level_text
+
+GAP = 1
+NAME_ROOM, NAME_LEAST = 18, 12
+STYLES: dict[Verdict, str] = {
+    Verdict.FASTER: "bold green",
+    Verdict.SLOWER: "bold red",
+    Verdict.NO_EFFECT: "default",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.BROKEN: "bold red",
+    Verdict.BLOCKED: "magenta",
+    Verdict.INERT: "cyan",
+    Verdict.FAILED: "bold red",
+}
+COST_HEADS = {
+    "p99_ms": ("p99", "p99"),
+    "server_cpu_us_per_op": ("server CPU/op", "CPU"),
+    "driver_cpu_us_per_op": ("driver CPU/op", "driver"),
+}
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Prints the report; its width is the console's, and colours come only where the console has them."""
+    console.print(_title(analysis))
+    console.print()
+    console.print(Text(wording.headline(analysis), style="bold"))
+    for heading, names in wording.findings(analysis):
+        console.print(_indented(Text.assemble((f"{heading}: ", "dim"), names), 2))
+    console.print()
+    console.print(_verdicts(analysis, console.width))
+    console.print(_footnote(analysis))
+    _factorial(analysis, console)
+    _museum(analysis, console)
+    _warnings(analysis, console)
+
+
+def _title(analysis: Analysis) -> Text:
+    study = analysis.study
+    done = len(analysis.trials)
+    trials = (
+        f"{done} trials" if done == analysis.trials_planned else f"{done} of {analysis.trials_planned} trials"
+    )
+    workload = f"{study.workload.name}, {wording.plural(study.workload.clients, 'client')}"
+    facts = f"{_engine(analysis)} · {workload} · {wording.plural(study.blocks, 'block')}, {trials}"
+    return Text.assemble((wording.clean(study.title), "bold"), "\n", (wording.clean(facts), "dim"))
+
+
+def _engine(analysis: Analysis) -> str:
+    versions = sorted(
+        {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
+    )
+    return " ".join(
+        [analysis.study.engine.engine, ", ".join(versions) or analysis.study.engine.version]
+    ).strip()
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How much of the table fits: which costs, with or without their intervals."""
+
+    costs: tuple[str, ...]
+    intervals: bool
+
+
+def _verdicts(analysis: Analysis, width: int) -> Table:
+    form, cells = _fitting(analysis, width)
+    metric = metrics.find(analysis.method.response)
+    table = _table()
+    table.add_column("variant", no_wrap=True)
+    table.add_column(metric.unit, justify="right", no_wrap=True)
+    table.add_column("ratio", justify="right", no_wrap=True)
+    table.add_column("interval", justify="center", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for cost in form.costs:
+        table.add_column(COST_HEADS[cost][0 if form.intervals else 1], justify="right", no_wrap=True)
+    room = width - _width(cells)
+    for variant, row in zip(analysis.variants, cells, strict=True):
+        table.add_row(Text(_wrapped(wording.clean(variant.name), max(room, NAME_LEAST))), *row)
+    return table
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
+
+
+def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
+    """The fullest form of the table that leaves room for the names; the narrowest where none does."""
+    costs = tuple(name for name in COST_HEADS if any(variant.cost(name) for variant in analysis.variants))
+    longest = max(len(wording.clean(variant.name)) for variant in analysis.variants)
+    forms = [
+        _Form(costs, True),
+        _Form(costs[:2], True),
+        _Form(costs, False),
+        _Form(costs[:2], False),
+        _Form((), False),
+    ]
+    for form in forms:
+        cells = [_cells(variant, form) for variant in analysis.variants]
+        if _width(cells) + min(longest, NAME_ROOM) <= width:
+            break
+    return form, cells
+
+
+def _width(cells: list[list[Text]]) -> int:
+    """Columns taken by all but the names, gaps included."""
+    return sum(max(cell.cell_len for cell in column) + 2 * GAP for column in zip(*cells, strict=True))
+
+
+def _cells(variant: VariantResult, form: _Form) -> list[Text]:
+    response, effect = variant.response, variant.effect
+    style = "dim" if variant.verdict is Verdict.BROKEN else ""
+    return [
+        Text(wording.value_text(response.metric, response.mean) if response else wording.DASH),
+        Text(wording.ratio_text(effect.ratio) if effect else wording.DASH, style=style),
+        Text(wording.interval_text(effect) if effect else wording.DASH, style=style),
+        Text(wording.verdict_text(variant), style=STYLES[variant.verdict] if variant.verdict else "dim"),
+        *(_cost(variant.cost(cost), form.intervals) for cost in form.costs),
+    ]
+
+
+def _cost(ratio: Ratio | None, interval: bool) -> Text:
+    """A cost's ratio; `~` marks one that cannot be told from 1, for readers without colour too."""
+    if ratio is None:
+        return Text(wording.DASH)
+    mark = "" if wording.differs(ratio) else "~"
+    text = mark + wording.cost_text(ratio.ratio)
+    if interval and ratio.low is not None and ratio.high is not None:
+        text += f" ({wording.cost_text(ratio.low)}{wording.DASH}{wording.cost_text(ratio.high)})"
+    return Text(text, style="dim" if mark else "")
+
+
+def _wrapped(name: str, width: int) -> str:
+    """A long name cut after its punctuation, where a reader would."""
+    lines, line = [], ""
+    for part in _parts(name):
+        if line and len(line) + len(part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = "  "
+        line += part
+    return "\n".join([*lines, line])
+
+
+def _parts(name: str) -> list[str]:
+    parts, part = [], ""
+    for character in name:
+        part += character
+        if character in " .=_/":
+            parts.append(part)
+            part = ""
+    return [*parts, part]
+
+
+def _footnote(analysis: Analysis) -> Text:
+    method = analysis.method
+    lines = [
+        "Ratio: variant / baseline, geometric mean over blocks. Intervals:"
+        f" {wording.share_text(method.confidence)} for all {wording.plural(method.comparisons, 'comparison')}"
+        " together (Šidák). p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
+    ]
+    if analysis.aa is not None:
+        lines.append(wording.aa_text(analysis))
+    for variant in analysis.variants:
+        said = [wording.remark(variant, analysis)] if variant.verdict not in _IN_MUSEUM else []
+        said += [wording.dropped_text(variant)]
+        lines += [f"{wording.clean(variant.name)}: {text}" for text in said if text]
+    return Text("\n".join(lines), style="dim")
+
+
+_IN_MUSEUM = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
+
+
+def _factorial(analysis: Analysis, console: Console) -> None:
+    tables = analysis.factorial
+    if tables is None or not (tables.main or tables.interactions):
+        return
+    console.print()
+    console.print(Text("Factors", style="bold"))
+    table = _table()
+    table.add_column("effect of", overflow="fold")
+    table.add_column("ratio", justify="right", no_wrap=True)
+    table.add_column("interval", justify="center", no_wrap=True)
+    table.add_column("over", justify="right", no_wrap=True)
+    for main in tables.main:
+        text = f"{main.factor}: {level_text(main.level)} / {level_text(main.against)}"
+        table.add_row(*_effect(text, main.effect, main.settings, main.settings_planned))
+    for pair in tables.interactions:
+        parts = [
+            f"{factor}={level_text(level)}" for factor, level in zip(pair.factors, pair.levels, strict=True)
+        ]
+        table.add_row(*_effect(" × ".join(parts), pair.effect, pair.settings, pair.settings_planned))
+    console.print(table)
+    console.print(
+        Text(
+            "Main effects: averaged over the settings of all other factors. ×: how far two factors together"
+            " are from the product of each alone (1: they multiply).",
+            style="dim",
+        )
+    )
+
+
+def _effect(text: str, effect: Ratio, used: int, planned: int) -> list[Text]:
+    return [
+        Text(wording.clean(text)),
+        Text(wording.ratio_text(effect.ratio), style="bold" if wording.differs(effect) else ""),
+        Text(wording.interval_text(effect)),
+        Text(f"{used} of {planned}"),
+    ]
+
+
+def _museum(analysis: Analysis, console: Console) -> None:
+    if not analysis.museum:
+        return
+    console.print()
+    console.print(Text("The museum: what did not help, and why", style="bold"))
+    for exhibit in analysis.museum:
+        verdict = f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}"
+        console.print(Text.assemble((verdict, STYLES[exhibit.verdict]), "  ", wording.clean(exhibit.variant)))
+        console.print(_indented(Text(wording.exhibit_text(exhibit, analysis)), 4))
+        if exhibit.remedy:
+            console.print(_indented(Text(f"→ {wording.clean(exhibit.remedy)}", style="dim"), 4))
+
+
+def _warnings(analysis: Analysis, console: Console) -> None:
+    counted = {
+        warning: [variant.name for variant in analysis.variants if warning in variant.warnings]
+        for warning in wording.WARNINGS
+    }
+    shown = {warning: names for warning, names in counted.items() if names}
+    if not shown:
+        return
+    console.print()
+    console.print(Text("Warnings", style="bold"))
+    for warning, names in shown.items():
+        advice = wording.WARNINGS[warning]
+        total = sum(warning in trial.warnings for trial in analysis.trials)
+        where = ", ".join(wording.clean(name) for name in names[:3]) + (
+            f" and {len(names) - 3} more" if len(names) > 3 else ""
+        )
+        console.print(
+            Text.assemble(("! ", "yellow"), f"{advice.text} ({wording.plural(total, 'trial')}: {where})")
+        )
+        console.print(_indented(Text(f"→ {advice.next_step}", style="dim"), 2))
+
+
+def _indented(text: Text, columns: int) -> Padding:
+    return Padding(text, (0, 0, 0, columns), expand=False)
