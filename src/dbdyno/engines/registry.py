@@ -5,10 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from dbdyno.engines.base import Engine, Offer
+from dbdyno.engines.firebird import Firebird
 from dbdyno.engines.mariadb import MariaDB
 from dbdyno.errors import UserError
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(),)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(), Firebird())}
 
 
 def engine(name: str) -> Engine:

@@ -39,6 +39,20 @@ def binary(path: str, names: tuple[str, ...]) -> Path:
     return given.absolute()
 
 
+def file(path: str, name: str) -> Path:
+    """The file `name` at `path`: itself, or in the folder or its `lib`. Raises EngineMissing when there is
+    none.
+    """
+    given = Path(path).expanduser()
+    places = (given, given / name, given / "lib" / name)
+    found = next((place for place in places if place.name.startswith(name) and place.is_file()), None)
+    if found is None:
+        raise EngineMissing(
+            f"there is no {name} at {given}", "give the path of the library, or of its folder"
+        )
+    return found.absolute()
+
+
 def version(command: tuple[str, ...], pattern: str, title: str) -> str:
     """What `--version` says, by the first group of `pattern`. Raises UserError when it is another program."""
     shown = ask(command, "--version")
