@@ -7,9 +7,13 @@ from difflib import get_close_matches
 from dbdyno.engines.base import Engine, Offer
 from dbdyno.engines.firebird import Firebird
 from dbdyno.engines.mariadb import MariaDB
+from dbdyno.engines.postgresql import PostgreSQL
 from dbdyno.errors import UserError
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(), Firebird())}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL())}
+
+URL_SCHEMES = {"mysql": "mariadb", "firebird": "firebird"}
+"""The engine that answers under each scheme of a running server's URL."""
 
 
 def engine(name: str) -> Engine:
