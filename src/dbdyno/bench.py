@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbdyno.engines.base import Engine, Installation
+from dbdyno.engines.base import Engine, Installation, Launch
 from dbdyno.journal import Journal
 from dbdyno.layers.base import Layer
 from dbdyno.load import Load
@@ -17,7 +17,8 @@ from dbdyno.study import Study
 
 @dataclass(frozen=True)
 class Bench:
-    """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are the host's."""
+    """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
+    the host's."""
 
     study: Study
     run: Run
@@ -25,7 +26,7 @@ class Bench:
     installation: Installation
     layers: Mapping[str, Layer]
     journal: Journal
-    open_load: Callable[[Mapping[str, str]], Load]
+    open_load: Callable[[Mapping[str, str], Launch], Load]
     cores: int
     clock: Callable[[], float] = time.time
 

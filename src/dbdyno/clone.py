@@ -1,4 +1,5 @@
-"""Cloning a directory tree the fastest true way: shared extents where the file system can, else a plain copy."""
+"""Cloning a directory tree the fastest true way: shared extents where the file system can, else a plain
+copy."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _CANNOT_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errn
 
 @dataclass(frozen=True)
 class Cloned:
-    """How a tree came to be: `way` is `reflink`, `copy`, or `mixed`; `size_bytes` counts what was allocated."""
+    """How a tree came to be: `way` is `reflink`, `copy`, or `mixed`; `size_bytes` counts what was
+    allocated."""
 
     way: str
     files: int
@@ -28,7 +30,8 @@ class Cloned:
 
 
 def clone_tree(source: Path, target: Path) -> Cloned:
-    """Makes `target`, which must not exist, hold what `source` holds: files, folders, symbolic links, modes, owners.
+    """Makes `target`, which must not exist, hold what `source` holds: files, folders, symbolic links, modes,
+    owners.
 
     Every file is on disk when this returns, so that no write-back of the copy reaches into the measurement.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -14,10 +15,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dbdyno.engines.base import Launch
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.layers.base import Running
 from dbdyno.load import Job, Tally
-from dbdyno.process import die_with_parent, kill_family
+from dbdyno.process import kill_family, settle
 
 START_TIMEOUT_S = 30.0
 QUERY_TIMEOUT_S = 60.0
@@ -27,26 +29,30 @@ GRACE_S = 60.0
 
 
 def drive(running: Running) -> Running:
-    """Puts the job's load on the server, with the engine's own counters read right before and right after it."""
+    """Puts the job's load on the server, with the engine's own counters read right before and right after
+    it."""
     before = running.status()
     tally = running.load.run(running.setup.job)
     return replace(running, tally=tally, status_before=before, status_after=running.status())
 
 
 class LoadProcess:
-    """The child that holds the driver. One request at a time; a context manager that never leaves the child behind."""
+    """The child that holds the driver, one request at a time. A context manager that leaves no child behind.
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    `launch` is how an embedded engine's process is to be started; for a server of its own it is empty.
+    """
+
+    def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "dbdyno.load_process"],
+            [*launch.wrapper, sys.executable, "-m", "dbdyno.load_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment, **launch.environment},
             # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
             start_new_session=True,
-            preexec_fn=die_with_parent(),
+            preexec_fn=settle(launch.affinity, launch.cgroups, launch.before_exec),
         )
         assert self._child.stdout is not None
         self._selector = selectors.DefaultSelector()
@@ -91,10 +97,8 @@ class LoadProcess:
         self._selector.close()
         for pipe in (self._child.stdin, self._child.stdout, self._errors):
             if pipe is not None and not pipe.closed:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass
 
     def __enter__(self) -> LoadProcess:
         return self

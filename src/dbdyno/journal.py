@@ -1,8 +1,9 @@
 """The journal: every change to the host is written to disk before it is made, with what undoes it.
 
-Each Dyno process keeps one file, locked while that process lives. A file whose lock is free belongs to a Dyno that
-died: `replay_abandoned` undoes what it left, at the next start or by `dyno cleanup`. Undoing goes in reverse, and every
-kind of entry can be undone twice, since a Dyno may die between the undoing and the note of it.
+Each Dyno process keeps one file, locked while that process lives. A file whose lock is free belongs to a Dyno
+that died: `replay_abandoned` undoes what it left, at the next start or by `dyno cleanup`. Undoing goes in
+reverse, and every kind of entry can be undone twice, since a Dyno may die between the undoing and the note of
+it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Journal:
         return len(self._standing)
 
     def undo_to(self, mark: int) -> None:
-        """Undoes in reverse all that was noted since the mark. What resists is reported once the rest is undone."""
+        """Undoes in reverse all that was noted since the mark. What resists is reported once the rest is
+        undone."""
         failures = []
         while len(self._standing) > mark:
             entry = self._standing.pop()
@@ -215,7 +217,8 @@ def _end_process(entry: Mapping[str, Any]) -> None:
 
 
 def start_ticks(process_id: int) -> int | None:
-    """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None when it is gone or a zombie."""
+    """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None when it is gone
+    or a zombie."""
     try:
         text = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -1,12 +1,11 @@
 """The load process: a child that holds the driver, so that no engine's crash can take Dyno down.
 
-It speaks JSON lines: one request on standard input, one reply on standard output, in turn. An embedded engine lives in
-here, so this process is then the server under test. It imports nothing of Dyno but the driver: what is not loaded
-cannot disturb the measurement.
+It speaks JSON lines: one request on standard input, one reply on standard output, in turn. An embedded engine
+lives in here, so this process is then the server under test. It imports nothing of Dyno but the driver: what
+is not loaded cannot disturb the measurement.
 
-    {"verb": "run", "job": {...}}              ->  {"reply": {...}}  or  {"error": {"kind", "message", "hint"}}
-    {"verb": "check", "job": {...}, "tally": {...}}
-    {"verb": "query", "url": "...", "sql": "..."}
+    {"verb": "run", "job": {...}}              ->  {"reply": {...}}  or  {"error": {"kind", "message",
+    "hint"}} {"verb": "check", "job": {...}, "tally": {...}} {"verb": "query", "url": "...", "sql": "..."}
 """
 
 from __future__ import annotations

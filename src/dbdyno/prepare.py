@@ -8,10 +8,11 @@ from typing import Any
 
 from dbdyno import paths
 from dbdyno.bench import Bench
+from dbdyno.engines.base import Launch
 from dbdyno.journal import start_ticks
 from dbdyno.layers.base import Running, Setup
 from dbdyno.plan import Trial
-from dbdyno.pristine import folder_name, pristine_data
+from dbdyno.pristine import pristine_data
 from dbdyno.record import Level
 from dbdyno.study import Workload
 
@@ -23,21 +24,18 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     Raises Blocked when a layer cannot put a level in, ServerFailed when the server does not come up.
     """
     setup = _setup(trial, bench)
-    pristine = pristine_data(setup, bench)
-    bench.journal.note("tree", path=str(setup.scratch))
-    setup.scratch.mkdir(parents=True)
-    cloned = pristine.clone(setup.scratch / "data")
-    runtime = paths.runtime() / folder_name(setup)
+    cloned = pristine_data(setup, bench).clone(setup.data)
+    runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
-    server = setup.engine.start(
-        setup.installation, setup.scratch / "data", runtime, setup.settings, setup.launch
-    )
+    server = setup.engine.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
     undo.push(_stop_or_kill(server.stop, server.kill))
     for process_id in server.process_ids:
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
     setup.job["url"] = server.url
-    load = bench.open_load(server.driver_environment)
+    # An embedded engine runs in the load process: what the layers ask for its process goes there.
+    launch = setup.launch if setup.engine.embedded else Launch()
+    load = bench.open_load(server.driver_environment, launch)
     undo.push(_stop_or_kill(load.close, load.kill))
     reset: dict[str, Level] = {
         "way": cloned.way,
@@ -61,8 +59,12 @@ def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callabl
 
 
 def _setup(trial: Trial, bench: Bench) -> Setup:
+    """The trial's own folder, and in it what each layer puts there."""
     scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
-    setup = Setup(bench.engine, bench.installation, scratch, job=_job(bench.study.workload, trial, bench))
+    bench.journal.note("tree", path=str(scratch))
+    scratch.mkdir(parents=True)
+    job = _job(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job=job)
     levels = bench.levels_by_layer(trial)
     for name, layer in bench.layers.items():
         if name in levels:

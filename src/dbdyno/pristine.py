@@ -1,7 +1,7 @@
 """Pristine data: a workload's rows in a data directory, made once and cloned for each trial.
 
-Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the settings fixed at
-creation, the workload and its options. A folder gets that name only when it is whole.
+Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the
+settings fixed at creation, the workload and its options. A folder gets that name only when it is whole.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 from dbdyno import paths
 from dbdyno.bench import Bench
 from dbdyno.clone import Cloned, clone_tree, tree_size_bytes
+from dbdyno.engines.base import Launch
 from dbdyno.errors import DynoError
-from dbdyno.layers.base import Launch, Setup
+from dbdyno.layers.base import Setup
 from dbdyno.record import Level
 
 SEED = 1
@@ -34,7 +35,8 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Pristine:
-    """Data ready to be cloned. `prepared` is the driver's account of making them; `checks` what held right after."""
+    """Data ready to be cloned. `prepared` is the driver's account of making them; `checks` what held right
+    after."""
 
     folder: Path
     prepared: dict[str, Any]
@@ -116,12 +118,12 @@ def _make(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
 def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    runtime = paths.runtime() / f"{folder_name(setup)}p"
+    runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
     server = setup.engine.start(setup.installation, data, runtime, creation, Launch())
     try:
-        load = bench.open_load(server.driver_environment)
+        load = bench.open_load(server.driver_environment, Launch())
         try:
             job = {**setup.job, "url": server.url, "seed": SEED}
             prepared = load.prepare(job)
@@ -135,11 +137,6 @@ def _load_rows(
         server.kill()
         raise
     return prepared, checks
-
-
-def folder_name(setup: Setup) -> str:
-    """A short name for a setup's runtime folder: a socket's path has little room."""
-    return setup.scratch.name
 
 
 @contextmanager

@@ -43,7 +43,8 @@ def run_study(plan: Plan, bench: Bench, store: Store, progress: Progress) -> lis
 
 
 def run_trial(trial: Trial, bench: Bench, store: Store, progress: Progress) -> Record:
-    """One trial, every stage in order. Whatever happens the host is put back, and a failure is a record too."""
+    """One trial, every stage in order. Whatever happens the host is put back, and a failure is a record
+    too."""
     draft = Draft(trial, bench, progress.stage_began)
     progress.trial_began(trial)
     with restoring(draft, bench, store) as undo:
@@ -68,7 +69,8 @@ def run_trial(trial: Trial, bench: Bench, store: Store, progress: Progress) -> R
 
 @contextmanager
 def restoring(draft: Draft, bench: Bench, store: Store) -> Iterator[ExitStack]:
-    """Whatever happens within, stops what runs and undoes the journal; then notes in the record how that went."""
+    """Whatever happens within, stops what runs and undoes the journal; then notes in the record how that
+    went."""
     mark, undo = bench.journal.mark(), ExitStack()
     try:
         yield undo

@@ -1,7 +1,7 @@
 """The store: runs and their records, in SQLite by default, in PostgreSQL by URL.
 
-A record is on disk when `add_record` returns. Records are kept as the JSON of `record.py`, beside the few columns that
-queries need; reading goes through the model, which refuses what it does not understand.
+A record is on disk when `add_record` returns. Records are kept as the JSON of `record.py`, beside the few
+columns that queries need; reading goes through the model, which refuses what it does not understand.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def store_url(chosen: str | None = None) -> str:
 
 
 class Store:
-    """Runs and records at a SQLAlchemy URL. A context manager; every failure is a DynoError that names the store."""
+    """Runs and records at a SQLAlchemy URL. A context manager; every failure is a DynoError that names the
+    store."""
 
     def __init__(self, url: str) -> None:
         try:

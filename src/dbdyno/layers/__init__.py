@@ -1,4 +1,5 @@
-"""Layers of factors: one file each. A layer sets its knobs before the server starts and proves them on the running system."""
+"""Layers of factors: one file each. A layer sets its knobs before the server starts and proves them on the
+running system."""
 
 from dbdyno.layers.base import Layer
 from dbdyno.layers.config import ConfigLayer

@@ -1,4 +1,5 @@
-"""What the flow needs of a layer: to set its knobs before the start, and to prove them on the running system."""
+"""What the flow needs of a layer: to set its knobs before the start, and to prove them on the running
+system."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 
 from dbdyno.engines.base import Engine, Installation, Launch, Server
 from dbdyno.errors import Mistake
+from dbdyno.journal import Journal
 from dbdyno.load import Load
 from dbdyno.record import Evidence, Level
 from dbdyno.study import Factor
@@ -19,15 +21,22 @@ class Setup:
     """One variant on its way to a running server. Each layer adds its part before the start.
 
     `settings` go to the engine, `launch` to its process, `job` to the driver (see the driver's `Job`);
-    `scratch` is this trial's own folder, removed when the trial ends.
+    `scratch` is this trial's own folder, removed when the trial ends; changes to the host go through
+    `journal`.
     """
 
     engine: Engine
     installation: Installation
     scratch: Path
+    journal: Journal
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     job: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        """Where the server's data directory will be."""
+        return self.scratch / "data"
 
 
 @dataclass(frozen=True)
@@ -66,11 +75,13 @@ class Layer(Protocol):
     """True when a level changes the pristine data itself (page size), so that it is made once per level."""
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        """Faults of a factor that can be told without touching anything; lines are filled in by the caller."""
+        """Faults of a factor that can be told without touching anything; lines are filled in by the
+        caller."""
         ...
 
     def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        """Puts this layer's levels (by knob) into the setup. What touches the host goes through the journal first."""
+        """Puts this layer's levels (by knob) into the setup. What touches the host goes through the
+        journal first."""
         ...
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:

@@ -1,4 +1,5 @@
-"""The workload layer: clients, rate and the workload's own options, proved by what the driver says it drove."""
+"""The workload layer: clients, rate and the workload's own options, proved by what the driver says it
+drove."""
 
 from __future__ import annotations
 

@@ -19,9 +19,11 @@ _SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_bus
 
 
 class Observer:
-    """Samples from before the load to after it. A context manager; `observation` tells what was seen, once it ended.
+    """Samples from before the load to after it. A context manager; `observation` tells what was seen, once it
+    ended.
 
-    `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the server's.
+    `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
+    server's.
     """
 
     def __init__(
@@ -29,7 +31,8 @@ class Observer:
     ) -> None:
         self._processes = ProcessCounters(process_ids)
         self._embedded = embedded
-        # An embedded engine shares its process with the driver, and second by second the two cannot be told apart.
+        # An embedded engine shares its process with the driver, and second by second the two cannot be told
+        # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
         self._clock = clock
         self._samples: list[Sample] = []
@@ -71,7 +74,8 @@ class Observer:
         )
 
     def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:
-        """Server and driver apart. An embedded engine's process holds both, and the driver knows its own share."""
+        """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
+        share."""
         user, system = float(driver["user"]), float(driver["system"])
         taken = (user, system) if self._embedded else (0.0, 0.0)
         return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dbdyno.process import family
 
@@ -18,8 +17,8 @@ Counters = dict[str, float]
 class ProcessCounters:
     """Running totals over a set of processes and all that descend from them.
 
-    Threads and processes come and go while a server runs, and the kernel forgets a thread's counters with the thread.
-    So each is followed by itself: what it showed last stays in the total when it is gone.
+    Threads and processes come and go while a server runs, and the kernel forgets a thread's counters with the
+    thread. So each is followed by itself: what it showed last stays in the total when it is gone.
     """
 
     roots: tuple[int, ...]
@@ -51,7 +50,7 @@ class ProcessCounters:
                 self._last["io", process_id, started] = _io(_text(f"{folder}/io"))
             except PermissionError:
                 missing["read_bytes"] = missing["written_bytes"] = f"{folder}/io belongs to another user"
-            for thread_id in os.listdir(f"{folder}/task"):
+            for thread_id in os.listdir(f"{folder}/task"):  # noqa: PTH208  as cheap as it gets
                 self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
             return float(int(_text(f"{folder}/statm").split()[1]) * PAGE_BYTES)
         except (FileNotFoundError, ProcessLookupError):
@@ -90,8 +89,9 @@ def _io(text: str) -> Counters:
 
 
 def host_counters() -> Counters:
-    """CPU seconds of the whole host since boot, over all its CPUs: what was used, and what the hypervisor took."""
+    """CPU seconds of the whole host since boot, over all its CPUs: what was used, and what the hypervisor
+    took."""
     # user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user.
-    values = [int(value) / TICKS_PER_S for value in Path("/proc/stat").open().readline().split()[1:]]
+    values = [int(value) / TICKS_PER_S for value in _text("/proc/stat").partition("\n")[0].split()[1:]]
     user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
     return {"host_busy_s": user + nice + system + interrupt + soft_interrupt, "steal_s": steal}

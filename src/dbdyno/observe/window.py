@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dbdyno.observe.processes import Counters
 
@@ -23,8 +24,8 @@ GAUGES = frozenset({"resident_bytes"})
 def differences(samples: list[Sample], start_s: float, end_s: float) -> Counters:
     """What each running total gained between two moments (unix time, seconds).
 
-    At the start the load is steady on both sides, so the value is interpolated. At the end the load stops: what the
-    sample after it shows was gained before it, so that sample counts in full.
+    At the start the load is steady on both sides, so the value is interpolated. At the end the load stops:
+    what the sample after it shows was gained before it, so that sample counts in full.
     """
     at_end = _first_at_or_after(samples, end_s)
     return {
@@ -52,9 +53,7 @@ def per_second(
         if name in GAUGES:
             series[name] = values[1:]
         else:
-            series[name] = [
-                round(after - before, 6) for before, after in zip(values, values[1:], strict=False)
-            ]
+            series[name] = [round(after - before, 6) for before, after in pairwise(values)]
     return series
 
 

@@ -1,0 +1,120 @@
+"""The command line: arguments, printing, exit codes; nothing else. One file per verb.
+
+Data goes to standard output, progress and messages to standard error. Exit codes: 0, 1 for a failure, 2 for a
+mistake in the input, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+
+import click
+
+from dbdyno import __version__, paths
+from dbdyno.errors import DynoError, StudyError
+from dbdyno.interrupts import raise_on_signals
+
+VERBS = {
+    "run": "Carry out a study: every trial proved, measured, checked and recorded.",
+    "plan": "Show a study's variants, its trials in their order, and the time they will take.",
+    "report": "Show a run again, from the store alone.",
+    "runs": "List the runs in the store.",
+    "export": "Write a run's trials as CSV or Parquet.",
+    "engines": "List the engines that are here or can be had; fetch one.",
+    "load": "Put a load on a server that runs already.",
+    "schema": "Print the JSON Schema of a study.",
+    "cleanup": "Put back what a Dyno that died left behind.",
+}
+_TOUCH_NOTHING = ("plan", "schema", "cleanup")
+"""Verbs that do not clear up after a dead Dyno first: two promise no side effect, and one is the clearing."""
+
+
+class _Verbs(click.Group):
+    """Loads a verb's module when it is called, so that `--help` costs nothing."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command = importlib.import_module(f"dbdyno.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="dyno %(version)s")
+@click.pass_context
+def dyno(context: click.Context) -> None:
+    """A performance laboratory for database servers.
+
+    Declare a study, the setups to compare, in a TOML file; dyno proves, drives, checks and measures each of
+    them on this machine and answers what helped, by how much, what did nothing, and what broke.
+
+    \b
+      dyno run studies/quickstart.toml      the first study: needs no server and no root
+      dyno plan studies/quickstart.toml     what it would do, and for how long
+      dyno load run tpcb --help             the load driver on its own
+    """
+    if context.invoked_subcommand not in _TOUCH_NOTHING:
+        from dbdyno.journal import replay_abandoned
+
+        for line in replay_abandoned():
+            click.echo(f"put back after a Dyno that died: {line}", err=True)
+
+
+def main() -> None:
+    """The entry point. Every way out ends here; a traceback never reaches the user."""
+    raise_on_signals()
+    try:
+        sys.exit(dyno.main(prog_name="dyno", standalone_mode=False))
+    except DynoError as error:
+        _complain(error)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not complain about it while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        click.echo(f"error: Dyno failed: {type(error).__name__}: {_one_line(error)}", err=True)
+        click.echo(f"  hint: this is a fault in Dyno; its details are in {_keep_traceback()}", err=True)
+        sys.exit(1)
+
+
+def _complain(error: DynoError) -> None:
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+    if isinstance(error, StudyError):
+        for mistake in error.mistakes:
+            place = f"line {mistake.line}" if mistake.line else "file"
+            hint = f"\n{' ' * (len(place) + 4)}{mistake.hint}" if mistake.hint else ""
+            click.echo(f"  {click.style(place, bold=True)}: {mistake.message}{hint}", err=True)
+    if error.hint:
+        click.echo(f"  hint: {error.hint}", err=True)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+def _keep_traceback() -> str:
+    try:
+        path = paths.state() / f"failure-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+    except (OSError, DynoError):
+        return "no file, since none could be written"
+    return str(path)

@@ -1,0 +1,166 @@
+"""`dyno load`: the load driver on its own, against a server that runs already."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno import _driver
+from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
+from dbdyno.errors import DriverFailed, UserError
+from dbdyno.study import Option, WorkloadOffer, workload_offers
+
+Carry = Callable[[dict[str, Any], dict[str, Any]], None]
+"""What a verb does with a job, and with its own options that are not the job's."""
+
+_CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
+
+_URL = click.Option(
+    ["--url"],
+    required=True,
+    help="mysql://user:password@host:port/database?socket=PATH, or firebird:///PATH.",
+)
+_CLIENTS = click.Option(
+    ["--clients"], type=click.IntRange(1), default=1, show_default=True, help="Connections."
+)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print the driver's own JSON.")
+_RUN_OPTIONS = [
+    click.Option(
+        ["--threads"], type=click.IntRange(0), help="Driver threads; 0 lets it choose (the default)."
+    ),
+    click.Option(["--time", "duration_s"], type=float, help="Seconds of the measured part (default 20)."),
+    click.Option(["--warmup", "warmup_s"], type=float, help="Seconds before it (default 5)."),
+    click.Option(["--operations"], type=click.IntRange(1), help="Stop after this many transactions."),
+    click.Option(
+        ["--rate"], type=float, help="Open loop: transactions per second offered, whatever comes back."
+    ),
+    click.Option(
+        ["--arrivals"], type=click.Choice(["poisson", "uniform"]), default="poisson", show_default=True
+    ),
+    click.Option(["--seed"], type=int, help="Where the random numbers begin (default 42)."),
+    click.Option(
+        ["--backend"], type=click.Choice(["auto", "io_uring", "epoll"]), help="How the driver waits."
+    ),
+    click.Option(["--reconnect/--no-reconnect"], default=None, help="Connect again after a lost connection."),
+]
+_TALLY = click.Option(
+    ["--tally"],
+    type=click.Path(path_type=Path),
+    help="What `dyno load run --json` printed: tells the invariants what was acknowledged.",
+)
+
+
+class _Workloads(click.Group):
+    """One command per workload that the driver offers, with that workload's own options."""
+
+    def __init__(self, verb: str, about: str, carry: Carry, options: list[click.Option]) -> None:
+        super().__init__(verb, help=about, subcommand_metavar="WORKLOAD [OPTIONS]")
+        self._carry = carry
+        self._options = options
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [offer.name for offer in workload_offers(_driver.workloads())]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        offers = {offer.name: offer for offer in workload_offers(_driver.workloads())}
+        return _workload_command(offers[name], self._carry, self._options) if name in offers else None
+
+
+def _workload_command(offer: WorkloadOffer, carry: Carry, options: list[click.Option]) -> click.Command:
+    names = [option.name for option in offer.options]
+
+    def callback(url: str, **given: Any) -> None:
+        own = {name: given.pop(name) for name in names}
+        set_options = {name: value for name, value in own.items() if value is not None}
+        _translating(carry, {"url": url, "workload": offer.name, "options": set_options}, given)
+
+    parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
+    return click.Command(offer.name, callback=callback, params=parameters, help=offer.description)
+
+
+def _click_option(option: Option) -> click.Option:
+    flag = "--" + option.name.replace("_", "-")
+    about = f"{option.help} (default {json.dumps(option.default)})"
+    if option.type == "bool":
+        return click.Option([f"{flag}/--no-{flag[2:]}", option.name], default=None, help=about)
+    kind = click.Choice(option.choices) if option.choices else _CLICK_TYPES[option.type]
+    return click.Option([flag, option.name], type=kind, help=about)
+
+
+def _translating(carry: Carry, job: dict[str, Any], given: dict[str, Any]) -> None:
+    try:
+        carry(job, given)
+    except _driver.DriverError as error:
+        raise DriverFailed(error.message, error.hint, error.kind) from None
+
+
+def _prepare(job: dict[str, Any], given: dict[str, Any]) -> None:
+    reply = json.loads(_driver.prepare(json.dumps({**job, "clients": given["clients"]})))
+    if given["as_json"]:
+        click.echo(json.dumps(reply, indent=2))
+    else:
+        click.echo(f"{reply['rows']:,} rows in {reply['duration_s']:.1f} s")
+
+
+def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
+    as_json, rate, arrivals = given.pop("as_json"), given.pop("rate"), given.pop("arrivals")
+    job |= {name: value for name, value in given.items() if value is not None}
+    if rate is not None:
+        job["load"] = {"kind": "open", "rate_per_s": rate, "arrivals": arrivals}
+    live = SecondsOnTerminal() if sys.stderr.isatty() and not as_json else None
+    tally = json.loads(_driver.run(json.dumps(job), live.show if live else None))
+    if live:
+        live.clear()
+    if as_json:
+        click.echo(json.dumps(tally, indent=2))
+    else:
+        print_tally(tally)
+    if tally["interrupted"]:
+        sys.exit(130)
+
+
+def _check(job: dict[str, Any], given: dict[str, Any]) -> None:
+    tally = _read_tally(given["tally"]) if given["tally"] else None
+    checks = json.loads(_driver.check(json.dumps(job), tally))
+    if given["as_json"]:
+        click.echo(json.dumps(checks, indent=2))
+    else:
+        print_check(checks)
+    if not all(check["holds"] for check in checks):
+        sys.exit(1)
+
+
+def _cleanup(job: dict[str, Any], _given: dict[str, Any]) -> None:
+    _driver.cleanup(json.dumps(job))
+
+
+def _read_tally(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        json.loads(text)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"{path} is not JSON", "give the output of: dyno load run --json") from None
+    return text
+
+
+command = click.Group(
+    "load",
+    help="Put a load on a server that runs already on this machine, without a study.\n\n"
+    "\b\n  dyno load prepare tpcb --url mysql://root@localhost/test --scale 10\n"
+    "  dyno load run tpcb --url mysql://root@localhost/test --scale 10 --clients 8 --time 30\n",
+    commands=[
+        _Workloads("prepare", "Make a workload's tables and rows.", _prepare, [_CLIENTS, _JSON]),
+        _Workloads("run", "Put the load on and count.", _run, [_CLIENTS, *_RUN_OPTIONS, _JSON]),
+        _Workloads(
+            "check", "Check the workload's invariants; exit code 1 when one is hurt.", _check, [_TALLY, _JSON]
+        ),
+        _Workloads("cleanup", "Drop what prepare made.", _cleanup, []),
+    ],
+)

@@ -1,0 +1,74 @@
+"""What `dyno load` prints for a person."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from dbdyno.metrics import number_text
+
+_PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
+
+
+class SecondsOnTerminal:
+    """One line on standard error that each second overwrites."""
+
+    def show(self, second: str) -> None:
+        """Takes one point of the driver's series, as JSON."""
+        point = json.loads(second)
+        line = (
+            f"{point['phase']:>8} {point['second']:>5} s  {point['operations']:>9,} op/s"
+            f"  p99 {point['p99_us'] / 1000:>9.3f} ms  errors {point['errors']}"
+        )
+        click.echo(f"\r{line[: self._width()]:<{self._width()}}", err=True, nl=False)
+
+    def clear(self) -> None:
+        click.echo("\r" + " " * self._width() + "\r", err=True, nl=False)
+
+    @staticmethod
+    def _width() -> int:
+        return shutil.get_terminal_size().columns - 1
+
+
+def print_tally(tally: Mapping[str, Any]) -> None:
+    """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
+    latency, cpu = tally["latency_us"], tally["driver_cpu_us_per_op"]
+    cut = " (cut short)" if tally["interrupted"] else ""
+    lines = [
+        f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, {tally['clients']} clients, "
+        f"{tally['backend']}, {tally['threads']} driver threads",
+        f"throughput  {number_text(tally['throughput_per_s'])} per s "
+        f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})",
+        f"latency ms  mean {latency['mean'] / 1000:.3f}  "
+        + "  ".join(f"{name.replace('_', '.')} {latency[name] / 1000:.3f}" for name in _PERCENTILES),
+        f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
+        f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})",
+        f"errors      {_errors(tally['errors'])}",
+    ]
+    if tally["open_loop"]:
+        lines.append(_open_loop(tally["open_loop"]))
+    if tally["saturated"]:
+        lines.append(f"warning: the driver was the limit: {tally['saturated']}")
+    click.echo("\n".join(lines))
+
+
+def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
+    """One line per invariant."""
+    for check in checks:
+        click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
+
+
+def _errors(errors: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind}: {count}" for kind, count in errors.items()) or "none"
+
+
+def _open_loop(loop: Mapping[str, Any]) -> str:
+    kept = "kept" if loop["kept"] else "NOT kept"
+    return (
+        f"open loop   offered {loop['offered_per_s']:.1f} per s, achieved {loop['achieved_per_s']:.1f}, "
+        f"{kept}; longest backlog {loop['backlog_max']}"
+    )

@@ -1,0 +1,60 @@
+"""`dyno plan`: what a study would do. No side effect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.cli.options import json_option
+from dbdyno.cli.study_file import study_at
+from dbdyno.cli.wording import duration
+from dbdyno.plan import Plan, expected_duration_s, make_plan
+from dbdyno.study import Study
+
+OVERHEAD_S = 3.0
+"""Seconds that a trial takes beside its load: restoring the data, starting, checking, stopping; as seen on
+two cores."""
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
+@click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@json_option
+def command(study: Path, blocks: int | None, seed: int | None, as_json: bool) -> None:
+    """Show a study's variants, its trials in their order, and the time they will take. Touches nothing."""
+    read = study_at(study, blocks, seed)
+    plan = make_plan(read)
+    expected_s = expected_duration_s(plan, read, OVERHEAD_S)
+    if as_json:
+        document = {"title": read.title, "expected_s": expected_s, **plan.model_dump(mode="json")}
+        click.echo(json.dumps(document, indent=2))
+        return
+    console = Console(highlight=False)
+    _print_plan(console, read, plan)
+    console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
+
+
+def _print_plan(console: Console, study: Study, plan: Plan) -> None:
+    console.print(Text(study.title, style="bold"))
+    console.print(Text(f"{study.design.value}, {study.blocks} blocks, seed {plan.seed}"))
+    variants = Table(title="Variants", title_justify="left", box=None, pad_edge=False)
+    variants.add_column("", justify="right")
+    variants.add_column("variant")
+    for number, variant in enumerate(plan.variants):
+        variants.add_row(str(number), Text(variant.name))
+    console.print(variants)
+    numbers = {variant.name: number for number, variant in enumerate(plan.variants)}
+    order = Table(title="Order (numbers of variants)", title_justify="left", box=None, pad_edge=False)
+    order.add_column("block", justify="right")
+    order.add_column("trials")
+    for block in range(study.blocks):
+        order.add_row(
+            str(block), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)
+        )
+    console.print(order)

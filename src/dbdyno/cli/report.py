@@ -1,0 +1,85 @@
+"""`dyno report`: shows a run again, from the store alone."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dbdyno import paths
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.cli.options import store_option
+from dbdyno.cli.study_file import study_of
+from dbdyno.errors import UserError
+from dbdyno.record import Run
+from dbdyno.report import html, markdown, terminal
+from dbdyno.report import json as json_report
+from dbdyno.store import Store, store_url
+
+FORMATS = ("terminal", "html", "markdown", "json")
+
+
+@click.command()
+@click.argument("run", default="last")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@store_option
+def command(run: str, form: str, output: Path | None, store: str | None) -> None:
+    """Show RUN again: its name, the start of its name, or `last` (the default)."""
+    with Store(store_url(store)) as opened:
+        found = opened.run(run)
+        if output is None:
+            show(opened, found, form)
+        else:
+            _write(output, _text(_analysis(opened, found), form))
+            click.echo(str(output))
+
+
+def show(store: Store, run: Run, form: str) -> None:
+    """Prints a run's report on standard output."""
+    analysis = _analysis(store, run)
+    if form == "terminal":
+        terminal.render(analysis, Console(highlight=False))
+    else:
+        click.echo(_text(analysis, form))
+
+
+def html_beside(store: Store, run: Run) -> Path:
+    """Writes a run's HTML report among the reports and returns its path."""
+    path = paths.data() / "reports" / f"{run.run}.html"
+    _write(path, html.render(_analysis(store, run)))
+    return path
+
+
+def _analysis(store: Store, run: Run) -> Analysis:
+    records = store.records(run.run)
+    if not records:
+        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
+    return analyse(study_of(run), run, records)
+
+
+def _text(analysis: Analysis, form: str) -> str:
+    if form == "html":
+        return html.render(analysis)
+    if form == "markdown":
+        return markdown.render(analysis)
+    if form == "json":
+        return json_report.render(analysis)
+    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
+    terminal.render(analysis, console)
+    return console.export_text()
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: a reader never meets half a report."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(path.name + ".part")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror}", "choose another place with --output"
+        ) from None

@@ -1,0 +1,188 @@
+"""`dyno run`: carries out a study and shows what it answered."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from dbdyno import __version__, paths
+from dbdyno.bench import Bench
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.plan import OVERHEAD_S
+from dbdyno.cli.progress import Lines, Live, Quiet
+from dbdyno.cli.report import html_beside, show
+from dbdyno.cli.study_file import study_at, study_of
+from dbdyno.drive import LoadProcess
+from dbdyno.engines import registry
+from dbdyno.engines.base import Installation
+from dbdyno.errors import RunLocked, UserError
+from dbdyno.host.fingerprint import core_count, fingerprint
+from dbdyno.journal import open_journal
+from dbdyno.layers import LAYERS
+from dbdyno.plan import Plan, expected_duration_s, make_plan
+from dbdyno.record import Run
+from dbdyno.run import run_study
+from dbdyno.store import Store, store_url
+from dbdyno.study import Study
+
+LAST = "last"
+"""What `--resume` without a name stands for: the study's latest run that has trials left."""
+
+
+@click.command()
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=LAST,
+    metavar="[RUN]",
+    help="Go on with a run that was cut short: RUN, or the study's latest unfinished one.",
+)
+@click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
+@click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
+@click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
+@store_option
+@json_option
+def command(
+    study: Path | None,
+    resume: str | None,
+    blocks: int | None,
+    seed: int | None,
+    wait: bool,
+    quiet: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Carry out a study: every trial is prepared, proved, driven, checked and recorded, and the host put
+    back.
+
+    Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
+    """
+    if resume and study is None and resume.endswith(".toml"):
+        # `dyno run --resume STUDY`: the option took the argument for its own.
+        study, resume = Path(resume), LAST
+    with Store(store_url(store)) as opened, _alone(wait):
+        read, run, installation = _begin(opened, study, resume, blocks, seed)
+        plan = make_plan(read)
+        try:
+            _carry_out(plan, read, run, installation, opened, quiet)
+        except KeyboardInterrupt:
+            kept = len(opened.records(run.run))
+            click.echo(f"interrupted: {kept} of {len(plan.trials)} trials are kept", err=True)
+            click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
+            sys.exit(130)
+        show(opened, run, "json" if as_json else "terminal")
+        click.echo(f"report: {html_beside(opened, run)}", err=as_json)
+
+
+def _begin(
+    store: Store, path: Path | None, resume: str | None, blocks: int | None, seed: int | None
+) -> tuple[Study, Run, Installation]:
+    """A new run, or the one to go on with; nothing has been touched until the engine was found."""
+    if resume is not None:
+        return _go_on(store, path, resume, blocks, seed)
+    if path is None:
+        raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
+    study = study_at(path, blocks, seed)
+    make_plan(study)
+    installation = registry.engine(study.engine.engine).locate(study.engine)
+    run = Run(
+        run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
+        study_path=str(path),
+        study_text=study.text,
+        study_digest=study.digest,
+        seed=study.seed,
+        blocks=study.blocks,
+        created_unix_s=time.time(),
+        dyno_version=__version__,
+        host=fingerprint(),
+        installation=_identity(installation),
+    )
+    store.add_run(run)
+    return study, run, installation
+
+
+def _go_on(
+    store: Store, path: Path | None, name: str, blocks: int | None, seed: int | None
+) -> tuple[Study, Run, Installation]:
+    if blocks is not None or seed is not None:
+        raise UserError(
+            "a run goes on with the blocks and the seed that it began with", "leave --blocks and --seed out"
+        )
+    run = _unfinished(store, path) if path is not None and name == LAST else store.run(name)
+    study = study_of(run)
+    installation = registry.engine(study.engine.engine).locate(study.engine)
+    if installation.digest != run.installation.get("digest"):
+        raise UserError(
+            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
+            "put that engine back, or start a new run",
+        )
+    return study, run, installation
+
+
+def _unfinished(store: Store, path: Path) -> Run:
+    run = store.unfinished_run(study_at(path).digest)
+    if run is None:
+        raise UserError(
+            f"no unfinished run of {path} as it stands", "see: dyno runs; a changed study needs a new run"
+        )
+    return run
+
+
+def _identity(installation: Installation) -> dict[str, str]:
+    return {
+        "engine": installation.engine,
+        "version": installation.version,
+        "origin": installation.origin,
+        "digest": installation.digest,
+    }
+
+
+def _carry_out(
+    plan: Plan, study: Study, run: Run, installation: Installation, store: Store, quiet: bool
+) -> None:
+    expected_s = expected_duration_s(plan, study, OVERHEAD_S)
+    done = len(store.records(run.run))
+    with contextlib.ExitStack() as stack:
+        progress: Quiet | Lines = Quiet()
+        if not quiet and sys.stderr.isatty():
+            progress = stack.enter_context(Live(plan, study, expected_s, done))
+        elif not quiet:
+            progress = Lines(plan, study, expected_s, done)
+        bench = Bench(
+            study=study,
+            run=run,
+            engine=registry.engine(study.engine.engine),
+            installation=installation,
+            layers=LAYERS,
+            journal=stack.enter_context(open_journal()),
+            open_load=LoadProcess,
+            cores=core_count(),
+        )
+        run_study(plan, bench, store, progress)
+
+
+@contextmanager
+def _alone(wait: bool) -> Iterator[None]:
+    """Two measurements at once on one machine would measure each other."""
+    path = paths.runtime() / "run.lock"
+    with path.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise RunLocked(
+                    "another dyno measures on this machine", "wait for its end, or use --wait"
+                ) from None
+            click.echo("waiting for another dyno to end", err=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

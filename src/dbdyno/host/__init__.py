@@ -1,0 +1,1 @@
+"""What this machine is and what it offers: `fingerprint` reads, and changes nothing."""

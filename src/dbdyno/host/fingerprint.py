@@ -1,0 +1,147 @@
+"""The fingerprint: what this machine is, so that a reader of a record knows what was measured. Reads only."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dbdyno import __version__, paths
+
+CPU = Path("/sys/devices/system/cpu")
+TRANSPARENT_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def fingerprint() -> dict[str, Any]:
+    """What this machine is. A part that cannot be read holds null."""
+    return {
+        "name": platform.node(),
+        "cpu": _cpu(),
+        "memory": _memory(),
+        "kernel": platform.release(),
+        "system": _system(),
+        "virtualisation": _virtualisation(),
+        "data": _data(paths.cache()),
+        "disks": _disks(),
+        "privileges": "root" if os.geteuid() == 0 else f"user {os.geteuid()}",
+        "dyno": __version__,
+        "python": platform.python_version(),
+    }
+
+
+def core_count() -> int:
+    """The CPUs that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def _cpu() -> dict[str, Any]:
+    info = _read("/proc/cpuinfo") or ""
+    fields = dict(line.split(":", 1) for line in info.partition("\n\n")[0].splitlines() if ":" in line)
+    by_name = {name.strip(): value.strip() for name, value in fields.items()}
+    frequency = by_name.get("cpu MHz")
+    return {
+        "model": by_name.get("model name") or platform.machine(),
+        "usable_cores": core_count(),
+        "online_cores": os.cpu_count(),
+        "threads_per_core": _threads_per_core(),
+        "frequency_mhz": float(frequency) if frequency else None,
+        "governor": _read(CPU / "cpu0/cpufreq/scaling_governor"),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+        "cache_bytes": _last_cache_bytes(),
+    }
+
+
+def _threads_per_core() -> int | None:
+    siblings = _read(CPU / "cpu0/topology/thread_siblings_list")
+    if siblings is None:
+        return None
+    ranges = (part.split("-") for part in siblings.split(","))
+    return sum(int(bounds[-1]) - int(bounds[0]) + 1 for bounds in ranges)
+
+
+def _last_cache_bytes() -> int | None:
+    """The size of the cache that is farthest from the first core (`32768K` in sysfs)."""
+    sizes = {
+        int(_read(index / "level") or 0): _read(index / "size")
+        for index in (CPU / "cpu0/cache").glob("index[0-9]*")
+    }
+    last = sizes[max(sizes)] if sizes else None
+    return int(last.removesuffix("K")) * 1024 if last and last.endswith("K") else None
+
+
+def _memory() -> dict[str, Any]:
+    modes = _read(TRANSPARENT_HUGE_PAGES)
+    return {
+        "total_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "page_bytes": os.sysconf("SC_PAGE_SIZE"),
+        "huge_page_bytes": _meminfo_bytes("Hugepagesize"),
+        "transparent_huge_pages": modes.partition("[")[2].partition("]")[0] if modes else None,
+    }
+
+
+def _meminfo_bytes(name: str) -> int | None:
+    for line in (_read("/proc/meminfo") or "").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _virtualisation() -> str | None:
+    """The hypervisor or container as far as the kernel tells without privilege."""
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return "container"
+    vendor = _read("/sys/class/dmi/id/sys_vendor")
+    hypervisor = " hypervisor" in (_read("/proc/cpuinfo") or "").partition("flags")[2].partition("\n")[0]
+    return f"virtual machine ({vendor or 'vendor not told'})" if hypervisor else None
+
+
+def _data(folder: Path) -> dict[str, Any]:
+    """The file system that holds the data of every trial."""
+    mounts = [
+        mount
+        for mount in psutil.disk_partitions(all=True)
+        if folder.resolve().is_relative_to(mount.mountpoint)
+    ]
+    mount = max(mounts, key=lambda each: len(each.mountpoint), default=None)
+    return {
+        "filesystem": mount.fstype if mount else None,
+        "device": mount.device if mount else None,
+        "options": mount.opts if mount else None,
+        "free_bytes": psutil.disk_usage(str(folder)).free,
+    }
+
+
+def _disks() -> list[dict[str, Any]]:
+    folders = sorted(Path("/sys/block").glob("*")) if Path("/sys/block").is_dir() else []
+    return [_disk(folder) for folder in folders if not folder.name.startswith(("loop", "ram", "zram"))]
+
+
+def _disk(folder: Path) -> dict[str, Any]:
+    sectors, rotates = _read(folder / "size"), _read(folder / "queue/rotational")
+    schedulers = _read(folder / "queue/scheduler") or ""
+    return {
+        "name": folder.name,
+        "model": _read(folder / "device/model"),
+        # The kernel counts in sectors of 512 bytes whatever the device's own are.
+        "size_bytes": int(sectors) * 512 if sectors else None,
+        "rotational": rotates == "1" if rotates else None,
+        "scheduler": schedulers.partition("[")[2].partition("]")[0] or schedulers or None,
+    }
+
+
+def _read(path: str | Path) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
