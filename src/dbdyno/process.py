@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import IO
 
 import psutil
 
 PR_SET_PDEATHSIG = 1
+PR_SET_THP_DISABLE = 41
+SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine, -1)
+MPOL_BIND = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,14 +27,14 @@ def start(
     output: IO[bytes],
     affinity: Iterable[int] = (),
     cgroups: Iterable[Path] = (),
-    user: tuple[int, int] | None = None,
+    before_exec: Iterable[Callable[[], None]] = (),
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     """Starts `command` in a session of its own; the kernel kills it when the calling *thread* ends, however
     it ends.
 
-    `user` is the (uid, gid) it runs under. Output and errors go to `output`. Raises OSError when it cannot
-    be run.
+    Each of `before_exec` is called in the child just before. Output and errors go to `output`. Raises OSError
+    or SubprocessError when it cannot be run.
     """
     return subprocess.Popen(
         list(command),
@@ -40,37 +44,80 @@ def start(
         env=dict(environment),
         cwd=folder,
         start_new_session=True,
-        preexec_fn=_settle(os.getpid(), tuple(affinity), tuple(cgroups), user),
+        preexec_fn=settle(affinity, cgroups, before_exec),
     )
 
 
 def die_with_parent() -> Callable[[], None]:
     """A `preexec_fn` that ties the child to the life of the calling thread."""
-    return _settle(os.getpid(), (), (), None)
+    return settle()
 
 
-def _settle(
-    parent: int, affinity: tuple[int, ...], cgroups: tuple[Path, ...], user: tuple[int, int] | None
+def settle(
+    affinity: Iterable[int] = (),
+    cgroups: Iterable[Path] = (),
+    before_exec: Iterable[Callable[[], None]] = (),
 ) -> Callable[[], None]:
-    """What the child does between fork and exec: system calls only, as other threads may hold locks."""
+    """A `preexec_fn` that puts the child where it belongs and ties it to the life of the calling thread.
 
-    def settle() -> None:
-        for folder in cgroups:
-            with (folder / "cgroup.procs").open("w") as members:
-                members.write("0")
-        if affinity:
-            os.sched_setaffinity(0, affinity)
-        if user is not None:
-            uid, gid = user
-            os.setgroups([])
-            os.setgid(gid)
-            os.setuid(uid)
+    Between fork and exec only system calls may be made, as other threads may hold locks.
+    """
+    parent, cpus, steps = os.getpid(), tuple(affinity), tuple(before_exec)
+    members = tuple(str(folder / "cgroup.procs") for folder in cgroups)
+
+    def settle_child() -> None:
+        for path in members:
+            _join(path)
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+        for step in steps:
+            step()
         # Last, because a change of user clears it (prctl(2)).
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(127)
 
-    return settle
+    return settle_child
+
+
+def _join(members: str) -> None:
+    descriptor = os.open(members, os.O_WRONLY)
+    os.write(descriptor, b"0")
+    os.close(descriptor)
+
+
+class Pages(IntEnum):
+    """How far a process is kept from transparent huge pages: the flags of PR_SET_THP_DISABLE (prctl(2))."""
+
+    NEVER = 0
+    ADVISED = 2
+
+
+def limit_huge_pages(pages: Pages) -> Callable[[], None]:
+    """For `before_exec`: forbids transparent huge pages, or all but those that the process asks for by
+    madvise.
+
+    Children inherit the limit, and exec keeps it. `ADVISED` needs Linux 6.18; the step raises OSError
+    without.
+    """
+
+    def limit() -> None:
+        if _LIBC.prctl(PR_SET_THP_DISABLE, 1, int(pages), 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_THP_DISABLE)")
+
+    return limit
+
+
+def bind_memory(node: int) -> Callable[[], None]:
+    """For `before_exec`: all memory comes from one NUMA node (set_mempolicy(2), MPOL_BIND)."""
+    mask = (ctypes.c_ulong * 16)()
+    mask[node // 64] = 1 << (node % 64)
+
+    def bind() -> None:
+        if _LIBC.syscall(SET_MEMPOLICY, MPOL_BIND, ctypes.byref(mask), 16 * 64) != 0:
+            raise OSError(ctypes.get_errno(), "set_mempolicy")
+
+    return bind
 
 
 def family(process_id: int) -> tuple[int, ...]:

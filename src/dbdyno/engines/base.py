@@ -68,6 +68,7 @@ class Launch:
     wrapper: tuple[str, ...] = ()
     affinity: tuple[int, ...] = ()
     cgroups: tuple[Path, ...] = ()
+    before_exec: tuple[Callable[[], None], ...] = ()
 
 
 class Server(Protocol):

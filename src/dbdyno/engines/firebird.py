@@ -90,7 +90,7 @@ class Embedded:
     def log_problems(self) -> list[str]:
         return _problems(self.log())
 
-    def stop(self, timeout_s: float = 30.0) -> None:  # noqa: ARG002
+    def stop(self, timeout_s: float = 30.0) -> None:
         """Nothing runs outside the load process; what it held is free when that ends."""
         self.running = False
 
@@ -214,7 +214,7 @@ class Firebird:
                 readings[name] = Reading(value=_whole(value), source=f"SELECT {column} FROM MON$DATABASE")
         return readings
 
-    def same(self, name: str, requested: Level, effective: str) -> bool:  # noqa: ARG002
+    def same(self, name: str, requested: Level, effective: str) -> bool:
         return same_value(requested, effective)
 
     def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:

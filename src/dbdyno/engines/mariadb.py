@@ -220,7 +220,7 @@ class MariaDB:
             if name in values
         }
 
-    def same(self, name: str, requested: Level, effective: str) -> bool:  # noqa: ARG002
+    def same(self, name: str, requested: Level, effective: str) -> bool:
         return same_value(requested, effective)
 
     def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:

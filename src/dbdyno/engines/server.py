@@ -97,7 +97,6 @@ def launch(
     hint: Callable[[str], str],
     stop_signal: signal.Signals = signal.SIGTERM,
     leftovers: tuple[Path, ...] = (),
-    user: tuple[int, int] | None = None,
 ) -> ServerProcess:
     """Starts the process and waits until `answers` returns the server's version (None: not yet).
 
@@ -113,7 +112,7 @@ def launch(
                 output=output,
                 affinity=how.affinity,
                 cgroups=how.cgroups,
-                user=user,
+                before_exec=how.before_exec,
                 folder=data,
             )
         except (OSError, subprocess.SubprocessError) as error:
