@@ -47,6 +47,8 @@ pub struct Dialect {
     pub clustered: bool,
     /// `TRUNCATE TABLE`; without it `DELETE FROM` does the same.
     pub truncate: bool,
+    /// `INSERT ... VALUES (...), (...)` inserts several rows.
+    pub multi_row_insert: bool,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,
 }

@@ -177,4 +177,5 @@ macro_rules! workloads {
 
 workloads! {
     tpcb::TpcB,
+    tpcc::TpcC,
 }

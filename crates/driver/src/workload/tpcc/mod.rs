@@ -1,0 +1,236 @@
+//! TPC-C (specification 5.11) in plain SQL: what several drivers have made of it, without stored procedures.
+//!
+//! Comparable with go-tpc and BenchmarkSQL: each statement of the specification is sent as it stands, but for the
+//! items of an order and their stock, which are read by lists, and its lines, which are inserted together (see
+//! `new_order`). Not comparable with drivers that call one stored procedure per transaction (HammerDB), nor, like all
+//! of these, with published tpmC figures.
+
+mod consistency;
+mod customers;
+mod delivery;
+mod draw;
+mod lists;
+mod load;
+mod new_order;
+mod order_status;
+mod payment;
+mod schema;
+mod stock_level;
+
+use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
+use crate::error::Result;
+use crate::random::Random;
+use crate::session::{Dialect, Session};
+
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// A transaction type: its share of the mix and the waits of its terminal (clauses 5.2.3 and 5.2.5).
+struct Kind {
+    name: &'static str,
+    percent: u64,
+    keying_s: u64,
+    mean_think_s: u64,
+}
+
+const NEW_ORDER: usize = 0;
+const PAYMENT: usize = 1;
+const ORDER_STATUS: usize = 2;
+const DELIVERY: usize = 3;
+
+const KINDS: [Kind; 5] = [
+    Kind { name: "new_order", percent: 45, keying_s: 18, mean_think_s: 12 },
+    Kind { name: "payment", percent: 43, keying_s: 3, mean_think_s: 12 },
+    Kind { name: "order_status", percent: 4, keying_s: 2, mean_think_s: 10 },
+    Kind { name: "delivery", percent: 4, keying_s: 2, mean_think_s: 5 },
+    Kind { name: "stock_level", percent: 4, keying_s: 2, mean_think_s: 5 },
+];
+
+pub struct TpcC {
+    warehouses: i64,
+    waits: bool,
+    any_warehouse: bool,
+    depth: consistency::Depth,
+}
+
+/// A terminal: its place, and the statements and buffers of its transactions.
+pub struct Client {
+    warehouse: i64,
+    district: i64,
+    finder: customers::Finder,
+    new_order: new_order::NewOrder,
+    payment: payment::Payment,
+    order_status: order_status::OrderStatus,
+    delivery: delivery::Delivery,
+    stock_level: stock_level::StockLevel,
+}
+
+impl Workload for TpcC {
+    type Client = Client;
+
+    const OFFERS: &'static [About] = &[About {
+        name: "tpcc",
+        description: "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals, in plain SQL",
+        options: &[
+            OptionSpec::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows"),
+            OptionSpec::flag("think_times", false, "terminals wait as the specification says: keying, then thinking"),
+            OptionSpec::flag(
+                "any_warehouse",
+                false,
+                "each transaction draws its warehouse; else a client keeps its own, as the specification says",
+            ),
+            OptionSpec::choice(
+                "check",
+                "full",
+                &["full", "quick"],
+                "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
+            ),
+        ],
+        transactions: &["new_order", "payment", "order_status", "delivery", "stock_level"],
+        read_only: false,
+    }];
+
+    fn new(_about: &'static About, options: &Options) -> Result<Self> {
+        Ok(TpcC {
+            warehouses: options.int("warehouses"),
+            waits: options.flag("think_times"),
+            any_warehouse: options.flag("any_warehouse"),
+            depth: match options.text("check") {
+                "quick" => consistency::Depth::Quick,
+                _ => consistency::Depth::Full,
+            },
+        })
+    }
+
+    fn transactions(&self) -> Vec<String> {
+        KINDS.iter().map(|kind| kind.name.to_owned()).collect()
+    }
+
+    async fn create<S: Session>(&self, session: &mut S) -> Result<()> {
+        schema::create(session).await
+    }
+
+    fn load_parts(&self) -> u64 {
+        load::parts(self.warehouses)
+    }
+
+    async fn load<S: Session>(&self, part: u64, session: &mut S, random: Random) -> Result<u64> {
+        load::load(part, session, random).await
+    }
+
+    fn finish_parts(&self) -> u64 {
+        schema::FINISH_PARTS
+    }
+
+    async fn finish<S: Session>(&self, part: u64, session: &mut S) -> Result<()> {
+        schema::finish(part, session).await
+    }
+
+    async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
+        let (warehouse, district) = home(place.client, self.warehouses);
+        Ok(Client {
+            warehouse,
+            district,
+            finder: customers::Finder::prepare(session).await?,
+            new_order: new_order::NewOrder::prepare(session).await?,
+            payment: payment::Payment::prepare(session).await?,
+            order_status: order_status::OrderStatus::prepare(session).await?,
+            delivery: delivery::Delivery::prepare(session).await?,
+            stock_level: stock_level::StockLevel::prepare(session).await?,
+        })
+    }
+
+    fn choose(&self, _client: &mut Client, random: &mut Random) -> usize {
+        let mut drawn = random.below(100);
+        for (number, kind) in KINDS.iter().enumerate() {
+            if drawn < kind.percent {
+                return number;
+            }
+            drawn -= kind.percent;
+        }
+        NEW_ORDER
+    }
+
+    fn pause(&self, kind: usize, random: &mut Random) -> Pause {
+        if !self.waits {
+            return Pause::default();
+        }
+        let kind = &KINDS[kind];
+        // The distribution is cut at ten times its mean (clause 5.2.5.4).
+        let think = random.exponential().min(10.0) * (kind.mean_think_s * NANOSECONDS) as f64;
+        Pause { before_ns: kind.keying_s * NANOSECONDS, after_ns: think as u64 }
+    }
+
+    async fn perform<S: Session>(
+        &self,
+        kind: usize,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        let Client { finder, new_order, payment, order_status, delivery, stock_level, .. } = client;
+        let all = self.warehouses;
+        let home = if self.any_warehouse { random.between(1, all) } else { client.warehouse };
+        match kind {
+            NEW_ORDER => new_order.perform(session, random, home, all).await,
+            PAYMENT => payment.perform(session, random, finder, home, all).await,
+            ORDER_STATUS => order_status.perform(session, random, finder, home).await,
+            DELIVERY => delivery.perform(session, random, home).await,
+            _ => stock_level.perform(session, random, home, client.district).await,
+        }
+    }
+
+    async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
+        consistency::check(session, self.warehouses, self.depth, against).await
+    }
+
+    async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()> {
+        schema::drop_tables(session).await
+    }
+}
+
+/// The warehouse and district of a client: warehouses in turn, then districts in turn.
+fn home(client: u32, warehouses: i64) -> (i64, i64) {
+    let client = i64::from(client);
+    (client % warehouses + 1, client / warehouses % draw::DISTRICTS + 1)
+}
+
+/// The end of a SELECT whose rows will be changed.
+fn for_update(dialect: &Dialect) -> &'static str {
+    if dialect.for_update {
+        " FOR UPDATE"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_go_round_the_warehouses_and_then_round_the_districts() {
+        let homes: Vec<(i64, i64)> = (0..5).map(|client| home(client, 2)).collect();
+        assert_eq!(homes, [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)]);
+        assert_eq!(home(20, 2), (1, 1));
+    }
+
+    #[test]
+    fn the_mix_adds_up_and_is_offered_under_its_names() {
+        assert_eq!(KINDS.iter().map(|kind| kind.percent).sum::<u64>(), 100);
+        assert!(KINDS.iter().map(|kind| kind.name).eq(TpcC::OFFERS[0].transactions.iter().copied()));
+    }
+
+    #[test]
+    fn think_times_are_exponential_and_cut() {
+        let workload =
+            TpcC { warehouses: 1, waits: true, any_warehouse: false, depth: consistency::Depth::Full };
+        let mut random = Random::new(1, 0);
+        let pauses: Vec<Pause> = (0..100_000).map(|_| workload.pause(NEW_ORDER, &mut random)).collect();
+        let mean_s = pauses.iter().map(|pause| pause.after_ns as f64 / 1e9).sum::<f64>() / 1e5;
+        // Cut at ten means, the mean falls by e^-10 of itself; five standard errors are 0.19 s.
+        assert!((mean_s - 12.0).abs() < 0.19, "{mean_s}");
+        assert!(pauses
+            .iter()
+            .all(|pause| pause.before_ns == 18 * NANOSECONDS && pause.after_ns <= 120 * NANOSECONDS));
+    }
+}
