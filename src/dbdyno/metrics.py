@@ -1,4 +1,4 @@
-"""The metrics: what a goal may name and a report may show. Each is made from one record, here and nowhere else."""
+"""The metrics: what a goal may name and a report may show. Each is made here, from one record."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. `definition` is a sentence that says how a value is made; `read` makes it, or gives None where
-    the record does not hold what it needs."""
+    """One metric. `definition` is a sentence that says how a value is made; `read` makes it, or gives None
+    where the record does not hold what it needs."""
 
     name: str
     title: str

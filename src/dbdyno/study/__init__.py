@@ -19,6 +19,7 @@ from dbdyno.study.nouns import (
     level_text,
 )
 from dbdyno.study.reader import parse_study, read_study
+from dbdyno.study.schema import study_schema
 
 __all__ = [
     "BASELINE",
@@ -40,5 +41,6 @@ __all__ = [
     "level_text",
     "parse_study",
     "read_study",
+    "study_schema",
     "workload_offers",
 ]

@@ -148,8 +148,7 @@ class _Reader(Reading):
             return read_variants(self)
         if self.at(("variants",)) is not None:
             self.note(("variants",), f"the design `{design}` has no [[variants]]", 'write design = "list"')
-        entries = self.flat(("factors",))
-        declared = [factor for name, value, path in entries for factor in self.factor(name, value, path)]
+        declared = [factor for entry in self.flat(("factors",)) for factor in self.factor(*entry)]
         for knob in (factor.knob for factor in declared if factor.layer == "workload"):
             if self.at(("workload", knob)) is not None:
                 self.note(
@@ -157,7 +156,7 @@ class _Reader(Reading):
                 )
         workload = self.at(("workload",))
         lists = isinstance(workload, dict) and any(isinstance(value, list) for value in workload.values())
-        if not entries and not lists and not aa:
+        if not self.at(("factors",)) and not lists and not aa:
             hint = 'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true'
             self.note(("factors",), "there are no factors: nothing would be compared", hint)
         first = next((key for key in self.document.values if key in ("workload", "factors")), "")

@@ -115,7 +115,9 @@ class Reading:
         waiting = [((*root, key), key, value) for key, value in reversed(self.table(root).items())]
         while waiting:
             path, name, value = waiting.pop()
-            if isinstance(value, dict):
+            if value == {}:
+                self.note(path, f"the table {name_shown(name)} is empty", "fill it or take it out")
+            elif isinstance(value, dict):
                 waiting += [((*path, key), f"{name}.{key}", inner) for key, inner in reversed(value.items())]
             elif name in entries:
                 first = self.document.line(entries[name][2])

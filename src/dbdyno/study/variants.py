@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbdyno.record import Level
 from dbdyno.study import values
@@ -34,17 +34,24 @@ def read_variants(reading: Reading) -> tuple[tuple[Factor, ...], tuple[ListedVar
         return (), ()
     before = len(reading.mistakes)
     own = [_variant(reading, index) for index in range(len(given))]
-    complete = tuple(ListedVariant(name=one.name, levels={**own[0].levels, **one.levels}) for one in own)
+    complete = tuple(ListedVariant(name=one.name, levels=own[0].levels | one.levels) for one in own)
     if len(reading.mistakes) == before:
         _note_left_open(reading, own)
         _note_repeated(reading, complete)
     sound = len(reading.mistakes) == before
-    factors = [factor for name in own[0].levels for factor in _factor(reading, name, complete, sound)]
+    factors = [factor for name in own[0].levels for factor in _factor(reading, name, own[0], complete, sound)]
     return tuple(factors), complete
 
 
-def _variant(reading: Reading, index: int) -> ListedVariant:
-    """One of [[variants]], with the levels it gives itself."""
+class _Own(NamedTuple):
+    """What one of [[variants]] gives itself, and where each level stands."""
+
+    name: str
+    levels: dict[str, Level]
+    places: dict[str, Key]
+
+
+def _variant(reading: Reading, index: int) -> _Own:
     path: Key = ("variants", index)
     reading.table(path, VARIANT_KEYS)
     if index == 0:
@@ -53,11 +60,11 @@ def _variant(reading: Reading, index: int) -> ListedVariant:
         name = reading.need((*path, "name"), _variant_name, "every variant but the first needs one") or str(
             index
         )
-    levels: dict[str, Level] = {}
+    own = _Own(name, {}, {})
     for factor, value, where in reading.flat((*path, "levels")):
         if reading.factor_name(factor, where) and (level := reading.level(factor, value, where)) is not None:
-            levels[factor] = level
-    return ListedVariant(name=name, levels=levels)
+            own.levels[factor], own.places[factor] = level, where
+    return own
 
 
 def _baseline_name(value: Any) -> str:
@@ -80,9 +87,11 @@ def _variant_name(value: Any) -> str:
     return name
 
 
-def _factor(reading: Reading, name: str, variants: tuple[ListedVariant, ...], sound: bool) -> list[Factor]:
+def _factor(
+    reading: Reading, name: str, baseline: _Own, variants: tuple[ListedVariant, ...], sound: bool
+) -> list[Factor]:
     """The factor that the variants' levels of `name` make up, in the order in which they appear."""
-    path: Key = ("variants", 0, "levels", name)
+    path = baseline.places[name]
     levels: dict[str, Level] = {}
     for variant in variants:
         levels.setdefault(level_text(variant.levels[name]), variant.levels[name])
@@ -94,12 +103,12 @@ def _factor(reading: Reading, name: str, variants: tuple[ListedVariant, ...], so
     return [factor] if reading.layer_agrees(factor, path) else []
 
 
-def _note_left_open(reading: Reading, own: list[ListedVariant]) -> None:
+def _note_left_open(reading: Reading, own: list[_Own]) -> None:
     """Notes levels of factors for which the baseline gives none."""
-    for index, variant in enumerate(own):
+    for variant in own:
         for factor in sorted(variant.levels.keys() - own[0].levels.keys()):
             reading.note(
-                ("variants", index, "levels", factor),
+                variant.places[factor],
                 f"`{variant.name}` sets `{factor}`, which the baseline does not",
                 f"the first variant gives every factor: add `{factor}` to its levels",
             )

@@ -1,0 +1,199 @@
+"""The JSON Schema of a study, for editors: completion, help and a first check while typing.
+
+What the reader accepts the schema accepts. The reader knows more: what goes with what, and the layers' rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.study import values
+from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
+from dbdyno.study.nouns import BASELINE, Design, Goal
+from dbdyno.study.reader import BLOCKS_MAX
+from dbdyno.study.reading import ARRIVALS, CLIENTS_MAX, THREADS_MAX
+from dbdyno.study.variants import NAME_LENGTH_MAX
+
+Schema = dict[str, Any]
+_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.TEXT_MAX}
+_LEVEL: Schema = {"type": ["string", "number", "boolean"]}
+
+
+def study_schema(catalogue: Catalogue) -> Schema:
+    """The schema (draft 2020-12) of a study that may use the names of `catalogue`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study for Dyno",
+        "type": "object",
+        "required": ["engine", "workload"],
+        "additionalProperties": False,
+        "properties": {
+            "title": {**_TEXT, "description": "The question in one line. Default: the file's name."},
+            "engine": _engine(catalogue),
+            "design": {
+                "enum": [str(design) for design in Design],
+                "default": str(Design.ONE_AT_A_TIME),
+                "description": "Which combinations of levels are compared.",
+            },
+            "blocks": _integer(
+                1, BLOCKS_MAX, 6, "How often every variant is measured: the unit of inference."
+            ),
+            "seed": _integer(0, values.INT_MAX, 1, "Draws the order of the trials."),
+            "aa": {
+                "type": "boolean",
+                "default": False,
+                "description": "Measure the baseline twice: the two must not be called different.",
+            },
+            "workload": _workload(catalogue),
+            "settings": {
+                **_by_factor(_LEVEL, catalogue),
+                "description": "Levels that hold for every variant.",
+            },
+            "factors": {
+                **_by_factor(
+                    {"type": "array", "items": _LEVEL, "minItems": 2, "uniqueItems": True}, catalogue
+                ),
+                "description": "What is varied: layer.knob = [BASELINE, OTHER, ...].",
+            },
+            "variants": _variants(catalogue),
+            "goal": _goal(catalogue),
+        },
+    }
+
+
+def _engine(catalogue: Catalogue) -> Schema:
+    names = "|".join(sorted(catalogue.engines))
+    schemes = "|".join(sorted(catalogue.url_schemes))
+    return {
+        "type": "string",
+        "pattern": rf"^(({names})(@[0-9A-Za-z].*|:[/~].*)?|({schemes})://.*)$",
+        "examples": sorted(catalogue.engines),
+        "description": "NAME, NAME@VERSION, NAME:/PATH/TO/SERVER, or the URL of a server of this machine.",
+    }
+
+
+def _integer(low: int, high: int, default: int, description: str) -> Schema:
+    return {
+        "type": "integer",
+        "minimum": low,
+        "maximum": high,
+        "default": default,
+        "description": description,
+    }
+
+
+def _workload(catalogue: Catalogue) -> Schema:
+    knobs = {
+        "clients": _or_list(_integer(1, CLIENTS_MAX, 1, "Connections, each with one transaction at a time.")),
+        "threads": _or_list(_integer(0, THREADS_MAX, 0, "The driver's threads; 0: the driver chooses.")),
+        "rate_per_s": _or_list(
+            {"type": "number", "exclusiveMinimum": 0, "description": "Open loop: starts per second in all."}
+        ),
+        "arrivals": _or_list({"enum": sorted(ARRIVALS), "description": "Open loop: how starts are spread."}),
+        "warmup": _duration("5s", "Load before the measured part."),
+        "duration": _duration("20s", "The measured part of each trial."),
+    }
+    options = {
+        offer.name: {option.name: _or_list(_option(option)) for option in offer.options}
+        for offer in catalogue.workloads
+    }
+    return {
+        "type": "object",
+        "description": "The load of every trial. A list makes a key a factor.",
+        "required": ["name"],
+        "properties": {"name": {"enum": [offer.name for offer in catalogue.workloads]}, **knobs},
+        "allOf": [
+            _only_with(offer, {"name": True, **knobs, **options[offer.name]}) for offer in catalogue.workloads
+        ],
+    }
+
+
+def _only_with(offer: WorkloadOffer, properties: Schema) -> Schema:
+    """The keys that [workload] may have when its name is the offer's."""
+    return {
+        "if": {"properties": {"name": {"const": offer.name}}, "required": ["name"]},
+        "then": {
+            "properties": {**properties, "name": {"const": offer.name, "description": offer.description}},
+            "additionalProperties": False,
+        },
+    }
+
+
+def _or_list(schema: Schema) -> Schema:
+    """A value, or a list of such values: a factor."""
+    plain = {key: value for key, value in schema.items() if key not in ("description", "default")}
+    about = {key: value for key, value in schema.items() if key in ("description", "default")}
+    return {"anyOf": [plain, {"type": "array", "items": plain, "minItems": 2, "uniqueItems": True}], **about}
+
+
+def _option(option: Option) -> Schema:
+    types = {"int": "integer", "float": "number", "bool": "boolean", "text": "string", "choice": "string"}
+    schema: Schema = {"type": types[option.type], "description": option.help}
+    if option.default is not None:
+        schema["default"] = option.default
+    if option.limits:
+        schema |= {"minimum": option.limits.min, "maximum": option.limits.max}
+    if option.choices:
+        schema["enum"] = list(option.choices)
+    return schema
+
+
+def _duration(default: str, description: str) -> Schema:
+    return {"type": "string", "pattern": values.DURATION, "default": default, "description": description}
+
+
+def _by_factor(value: Schema, catalogue: Catalogue) -> Schema:
+    """A table by factor: full names in quotes, or tables by layer, however deep the dots of a bare key go."""
+    layers = "|".join(sorted(catalogue.layers))
+    inside: Schema = {"anyOf": [value, {"type": "object"}]}
+    return {
+        "type": "object",
+        "patternProperties": {rf"^({layers})(\.|$)": inside},
+        "additionalProperties": False,
+    }
+
+
+def _variants(catalogue: Catalogue) -> Schema:
+    return {
+        "type": "array",
+        "minItems": 2,
+        "description": f"For the design `list`. The first is named `{BASELINE}`, or not at all.",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["levels"],
+            "properties": {
+                "name": {"type": "string", "pattern": values.VARIANT_NAME, "maxLength": NAME_LENGTH_MAX},
+                "levels": _by_factor(_LEVEL, catalogue),
+            },
+        },
+    }
+
+
+def _goal(catalogue: Catalogue) -> Schema:
+    default = Goal()
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "response": {"enum": sorted(catalogue.metrics), "default": default.response},
+            "margin": {
+                "type": "string",
+                "pattern": values.PERCENTAGE,
+                "default": "2%",
+                "description": "Closer to the baseline than this counts as no effect.",
+            },
+            "confidence": {
+                "type": "string",
+                "pattern": values.PERCENTAGE,
+                "default": "95%",
+                "description": "Of all intervals together.",
+            },
+            "guards": {
+                "type": "array",
+                "items": {"type": "string", "pattern": rf"^invariants$|{values.GUARD}"},
+                "default": [guard.text for guard in default.guards],
+                "description": 'What a variant must keep to count: invariants, "p99_ms <= 1.2x" ...',
+            },
+        },
+    }

@@ -1,0 +1,437 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.engines.base import Reference
+from dbdyno.errors import Mistake, StudyError
+from dbdyno.study import Design, Factor, Goal, Guard, Study, Workload, parse_study, read_study
+from tests.study.catalogue import CATALOGUE
+
+EXAMPLE = """\
+title    = "Which file system?"
+engine   = "firebird@5"
+design   = "factorial"
+blocks   = 4
+
+[workload]
+name     = "tpcb"
+scale    = 10
+clients  = [1, 8]
+warmup   = "500ms"
+duration = "1.5m"
+
+[settings]
+config.page_size = 8192
+
+[factors]
+"storage.filesystem" = ["ext4", "xfs"]
+storage.scheduler    = [
+    "none",
+    "bfq",
+]
+
+[goal]
+response = "p99_ms"
+margin   = "0.5%"
+guards   = ["invariants", "p99_ms <= 1.2x", "server_cpu_us_per_op >= 50"]
+"""
+SHORT = """\
+engine = "mariadb"
+[workload]
+name = "tpcb"
+[factors]
+"config.a" = [1, 2]
+"""
+
+
+def read(text: str) -> Study:
+    return parse_study(text.encode(), CATALOGUE)
+
+
+def mistakes(text: str | bytes) -> tuple[Mistake, ...]:
+    with pytest.raises(StudyError) as caught:
+        parse_study(text if isinstance(text, bytes) else text.encode(), CATALOGUE)
+    assert caught.value.exit_code == 2
+    return caught.value.mistakes
+
+
+def the_mistake(text: str | bytes) -> Mistake:
+    found = mistakes(text)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_the_example_is_read_whole() -> None:
+    assert read(EXAMPLE) == Study(
+        title="Which file system?",
+        engine=Reference(engine="firebird", version="5"),
+        design=Design.FACTORIAL,
+        blocks=4,
+        workload=Workload(
+            name="tpcb", clients=1, warmup_s=0.5, duration_s=90.0, options={"scale": 10, "variant": "full"}
+        ),
+        settings={"config.page_size": 8192},
+        factors=(
+            Factor(name="workload.clients", levels=(1, 8)),
+            Factor(name="storage.filesystem", levels=("ext4", "xfs")),
+            Factor(name="storage.scheduler", levels=("none", "bfq")),
+        ),
+        goal=Goal(
+            response="p99_ms",
+            margin=0.005,
+            guards=(
+                Guard(text="invariants", metric="invariants"),
+                Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True),
+                Guard(
+                    text="server_cpu_us_per_op >= 50", metric="server_cpu_us_per_op", bound=50, at_most=False
+                ),
+            ),
+        ),
+        path="study",
+        text=EXAMPLE,
+        digest=hashlib.sha256(EXAMPLE.encode()).hexdigest(),
+    )
+
+
+def test_everything_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
+    file = tmp_path / "short one.toml"
+    file.write_text(SHORT)
+    study = read_study(file, CATALOGUE)
+    assert (study.title, study.design, study.blocks, study.aa) == (
+        "short one",
+        Design.ONE_AT_A_TIME,
+        6,
+        False,
+    )
+    assert study.workload == Workload(name="tpcb", options={"scale": 1, "variant": "full"})
+    assert study.goal == Goal()
+
+
+def test_a_study_survives_json() -> None:
+    study = read(EXAMPLE)
+    assert Study.model_validate(study.model_dump(mode="json")) == study
+    assert Study.model_validate_json(study.model_dump_json()) == study
+
+
+def test_factors_stand_in_the_order_written() -> None:
+    workload_last = (
+        SHORT.replace('[workload]\nname = "tpcb"\n', "") + '[workload]\nname = "tpcb"\nscale = [1, 2]\n'
+    )
+    assert [factor.name for factor in read(workload_last).factors] == ["config.a", "workload.scale"]
+    assert read(EXAMPLE).factors[0].name == "workload.clients"
+
+
+def test_a_workload_factor_gives_the_workload_its_baseline() -> None:
+    study = read(SHORT + '"workload.scale" = [7, 8]\nworkload.clients = [3, 4]\n')
+    assert (study.workload.clients, study.workload.options["scale"]) == (3, 7)
+    assert study.baseline == {"config.a": 1, "workload.scale": 7, "workload.clients": 3}
+
+
+def test_quoted_dotted_and_table_forms_are_one() -> None:
+    table = SHORT.replace('[factors]\n"config.a"', "[factors.config]\na")
+    dotted = SHORT.replace('"config.a"', "config.a")
+    assert read(table).factors == read(dotted).factors == read(SHORT).factors
+
+
+def test_levels_keep_their_type_and_spelling() -> None:
+    levels = read(SHORT.replace("[1, 2]", '["16M", 1, 1.5, true, "ON"]')).factors[0].levels
+    assert [(type(level), level) for level in levels] == [
+        (str, "16M"), (int, 1), (float, 1.5), (bool, True), (str, "ON"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("mariadb", Reference(engine="mariadb")),
+        ("mariadb@11.8", Reference(engine="mariadb", version="11.8")),
+        ("mariadb:/usr/sbin/mariadbd", Reference(engine="mariadb", path="/usr/sbin/mariadbd")),
+        (
+            "mysql://root@127.0.0.1:3306/test",
+            Reference(engine="mariadb", url="mysql://root@127.0.0.1:3306/test"),
+        ),
+        (
+            "mysql:///test?socket=/run/m.sock",
+            Reference(engine="mariadb", url="mysql:///test?socket=/run/m.sock"),
+        ),
+        ("postgresql://[::1]/test", Reference(engine="postgresql", url="postgresql://[::1]/test")),
+    ],
+)
+def test_engine_forms(written: str, expected: Reference) -> None:
+    assert read(SHORT.replace('"mariadb"', f'"{written}"')).engine == expected
+
+
+LIST = """\
+engine = "mariadb"
+design = "list"
+[workload]
+name = "tpcb"
+[[variants]]
+levels = { "config.a" = 1, config.b = "x" }
+[[variants]]
+name = "both"
+levels = { "config.a" = 2, config.b = "y" }
+[[variants]]
+name = "only a"
+[variants.levels]
+config.a = 3
+"""
+
+
+def test_a_list_gives_variants_and_its_factors() -> None:
+    study = read(LIST)
+    assert [(variant.name, variant.levels) for variant in study.variants] == [
+        ("baseline", {"config.a": 1, "config.b": "x"}),
+        ("both", {"config.a": 2, "config.b": "y"}),
+        ("only a", {"config.a": 3, "config.b": "x"}),
+    ]
+    assert study.factors == (
+        Factor(name="config.a", levels=(1, 2, 3)),
+        Factor(name="config.b", levels=("x", "y")),
+    )
+
+
+def test_an_aa_study_needs_no_factor() -> None:
+    assert read('engine = "mariadb"\naa = true\n[workload]\nname = "tpcb"\n').factors == ()
+
+
+ONE_MISTAKE = [
+    # what replaces what in SHORT, the line, part of the message, part of the hint
+    ('"mariadb"', '"mariadbb@11"', 1, 'unknown engine "mariadbb"', "did you mean `mariadb`?"),
+    ('"mariadb"', '"mariadb@"', 1, "no version", "mariadb@11.8"),
+    ('"mariadb"', '"mariadb@../../etc"', 1, "no version", "letters, digits"),
+    ('"mariadb"', '"mariadb:sbin/mariadbd"', 1, "not absolute", "starts with / or ~/"),
+    ('"mariadb"', '"http://localhost"', 1, "no engine speaks", "mysql, postgresql"),
+    ('"mariadb"', '"mysql://db.example.org/x"', 1, "not on this machine", "localhost"),
+    ('"mariadb"', '"mysql://localhost:x/"', 1, "is no URL", "host:port"),
+    ('"mariadb"', "7", 1, "must be a text, not a whole number", "quotes"),
+    ('"mariadb"', '""', 1, "is empty", ""),
+    ("engine", "enginge", 1, "unknown key `enginge`", "did you mean `engine`?"),
+    ("[workload]", 'design = "search"\n[workload]', 2, "not built yet",
+     "one-at-a-time, ladder, factorial, list"),
+    ("[workload]", 'design = "ladders"\n[workload]', 2, 'cannot be "ladders"', "did you mean `ladder`?"),
+    ("[workload]", "blocks = 0\n[workload]", 2, "`blocks`: cannot be 0", "1 to 10,000"),
+    ("[workload]", "blocks = -3\n[workload]", 2, "`blocks`: cannot be -3", "1 to 10,000"),
+    ("[workload]", "blocks = 2.5\n[workload]", 2, "must be a whole number, not 2.5", "1 to 10,000"),
+    ("[workload]", "blocks = true\n[workload]", 2, "must be a whole number, not true", "1 to 10,000"),
+    ("[workload]", "aa = 1\n[workload]", 2, "must be true or false, not 1", "without quotes"),
+    ("[workload]", "seed = -1\n[workload]", 2, "`seed`: cannot be -1", "0 to"),
+    ("[workload]", 'title = "a\\nb"\n[workload]', 2, "cannot be printed", "one line"),
+    ("[workload]", "clients = 4\n[workload]", 2, "unknown key `clients`",
+     "`clients` stands under [workload]"),
+    ("[workload]", 'margin = "2%"\n[workload]', 2, "unknown key `margin`", "`margin` stands under [goal]"),
+    ('"tpcb"', '"tpcd"', 3, 'unknown workload "tpcd"', "did you mean `tpcb`?"),
+    ('name = "tpcb"', "clients = 3", 2, "`name` is missing", "name one: tpcb, point_select"),
+    ('"tpcb"', '"tpcb"\nscal = 3', 4, "unknown key `scal` in [workload]", "did you mean `scale`?"),
+    ('"tpcb"', '"tpcb"\nscale = "3"', 4, 'must be a whole number, not "3"', "1 to 100,000, without quotes"),
+    ('"tpcb"', '"tpcb"\nvariant = "M"', 4, 'cannot be "M"', "allowed: N, S, full"),
+    ('"tpcb"', '"tpcb"\nscale = [10]', 4, "has one level", "[settings], or under [workload]"),
+    ('"tpcb"', '"tpcb"\nclients = 0', 4, "`clients`: cannot be 0", "1 to 100,000"),
+    ('"tpcb"', '"tpcb"\nclients = [1, 0]', 4, "`workload.clients`: cannot be 0", "1 to 100,000"),
+    ('"tpcb"', '"tpcb"\nclients = [4, 4]', 4, "has the level 4 twice", "levels must differ"),
+    ('"tpcb"', '"tpcb"\nduration = 20', 4, "a duration needs its unit", 'did you mean "20s"?'),
+    ('"tpcb"', '"tpcb"\nduration = "20"', 4, '"20" is no duration', '"500ms", "20s", "2m", "1h"'),
+    ('"tpcb"', '"tpcb"\nduration = "0s"', 4, 'cannot be "0s"', "0.1s to 24h"),
+    ('"tpcb"', '"tpcb"\nrate_per_s = nan', 4, "cannot be nan", "allowed"),
+    ("[1, 2]", "[1]", 5, "`config.a` has one level", "[BASELINE, OTHER, ...]"),
+    ("[1, 2]", "[]", 5, "`config.a` has no level", "[BASELINE, OTHER, ...]"),
+    ("[1, 2]", "1", 5, "`config.a` has no list of levels", "under [settings]"),
+    ("[1, 2]", "[1,\n2,\n1.0]", 7, "has the level 1.0 twice", "levels must differ"),
+    ("[1, 2]", '[1, "1"]', 5, 'has the level "1" twice', "levels must differ"),
+    ("[1, 2]", "[1, [2]]", 5, "a level cannot be a list", "a text, a number, true or false"),
+    ("[1, 2]", "[1, 1979-05-27]", 5, "a level cannot be a date or time", "a text, a number"),
+    ("[1, 2]", "[1, inf]", 5, "cannot be inf", "finite"),
+    ("[1, 2]", "[1, 99999999999999999999]", 5, "cannot be a very large number", "allowed"),
+    ("[1, 2]", '[1, "a\\u0000b"]', 5, "cannot be printed", "control characters"),
+    ("config.a", "confug.a", 5, "unknown layer `confug`", "did you mean `config`?"),
+    ("config.a", "config", 5, '"config" is no factor', "`layer.knob`"),
+    ("config.a", "config.no_such_setting", 5, "mariadb has no setting", "did you mean `such_setting`?"),
+    ("config.a", "workload.scal", 5, "the workload `tpcb` has no option `scal`", "did you mean `scale`?"),
+    ("config.a", "workload.duration", 5, "cannot vary within a study", "a study of each"),
+    ('"config.a" = [1, 2]', "", 4, "there are no factors", "aa = true"),
+    ('"config.a" = [1, 2]', "config = {}", 5, "the table `config` is empty", "take it out"),
+    ('"config.a" = [1, 2]', '"config.a" = [1, 2]\nconfig.a = [3, 4]', 6, "given twice: first on line 5",
+     "keep one"),
+    ('"config.a" = [1, 2]', '"config.a" = [1, 2]\n"config.a" = [3, 4]', 6, "given twice: first on line 5",
+     "keep one"),
+    ("[factors]", "[settings]\nconfig.a = 1\n[factors]", 5, "is a factor as well", "keep one"),
+    ("[factors]", "[settings]\nconfig.b = [1, 2]\n[factors]", 5, "is a list", "stands under [factors]"),
+    ("[factors]", "[settings]\nworkload.scale = 1\n[factors]", 5, "no place in [settings]",
+     "under [workload]"),
+    ("[factors]", "[settings]\nconfig.no_such_setting = 1\n[factors]", 5, "mariadb has no setting", ""),
+    ("[factors]", '[[variants]]\nname = "x"\n[factors]', 4, "has no [[variants]]", 'design = "list"'),
+    ("[factors]", '[goal]\nmargin = 2\n[factors]', 5, "a percentage needs its sign", '"2%"'),
+    ("[factors]", '[goal]\nmargin = "two"\n[factors]', 5, "is no percentage", '"2%"'),
+    ("[factors]", '[goal]\nconfidence = "30%"\n[factors]', 5, 'cannot be "30%"', "50% to 99.99%"),
+    ("[factors]", '[goal]\nresponse = "p9_ms"\n[factors]', 5, 'unknown metric "p9_ms"',
+     "did you mean `p99_ms`?"),
+    ("[factors]", '[goal]\nguards = "invariants"\n[factors]', 5, "must be a list", "p99_ms <= 1.2x"),
+    ("[factors]", '[goal]\nguards = ["invariant"]\n[factors]', 5, "is no guard", "invariants"),
+    ("[factors]", '[goal]\nguards = ["p9_ms <= 2x"]\n[factors]', 5, "unknown metric `p9_ms`", "did you mean"),
+    ("[factors]", '[goal]\nguards = ["p99_ms <= 0x"]\n[factors]', 5, "nothing can be measured against", ""),
+    ("[factors]", '[goal]\nguards = [\n"invariants",\n"invariants"]\n[factors]', 7, "given twice",
+     "keep one"),
+    ('[workload]\nname = "tpcb"', 'workload = "tpcb"', 2, "must be a table, not a text", "write [workload]"),
+    ('[workload]\nname = "tpcb"', "", 0, "there is no [workload]", "name one: tpcb, point_select"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message", "hint"), ONE_MISTAKE)
+def test_one_mistake(old: str, new: str, line: int, message: str, hint: str) -> None:
+    assert old in SHORT
+    found = mistakes(SHORT.replace(old, new, 1))
+    mistake = next((mistake for mistake in found if message in mistake.message), None)
+    assert mistake is not None, found
+    assert mistake.line == line
+    assert hint in mistake.hint
+    # A misspelt key leaves its own gap as well; else nothing may follow from one mistake.
+    assert len(found) == (2 if old == "engine" else 1), found
+
+
+LIST_MISTAKES = [
+    ('name = "both"', "", 7, "`name` is missing", "every variant but the first"),
+    ('name = "both"', 'name = "baseline"', 8, "a name of Dyno's own", "only the first"),
+    ('name = "both"', 'name = "baseline-twin"', 8, "a name of Dyno's own", "only the first"),
+    ('name = "both"', 'name = "a=b"', 8, "cannot name a variant", "none of them"),
+    ('name = "both"', 'name = "only a"', 11, "given twice: first on line 7", "rename one"),
+    ("[[variants]]\nlevels", '[[variants]]\nname = "first"\nlevels', 6, "the first variant is the baseline",
+     "baseline"),
+    ("config.a = 3", "config.c = 3", 13, "`only a` sets `config.c`", "add `config.c`"),
+    ("config.a = 3", "config.a = 1", 10, "same levels as `baseline`", "aa = true"),
+    ("config.a = 3", "config.a = [3]", 13, "a level cannot be a list", "a text, a number"),
+    ("config.a = 3", "confik.a = 3", 13, "unknown layer `confik`", "did you mean `config`?"),
+    ('"y"', '"x"', 6, "`config.b` is the same in every variant", "[settings]"),
+    ("[[variants]]\nlevels", "[factors]\nconfig.z = [1, 2]\n[[variants]]\nlevels", 5, "takes its levels from",
+     "there"),
+    ('name = "tpcb"', 'name = "tpcb"\nscale = [1, 2]', 5, "takes its levels from", "there"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message", "hint"), LIST_MISTAKES)
+def test_one_mistake_in_a_list(old: str, new: str, line: int, message: str, hint: str) -> None:
+    assert old in LIST
+    mistake = the_mistake(LIST.replace(old, new, 1))
+    assert message in mistake.message
+    assert (mistake.line, hint in mistake.hint) == (line, True), mistake
+
+
+@pytest.mark.parametrize("variants", ["", "variants = 3\n", "variants = []\n", 'variants = [{name = "x"}]\n'])
+def test_a_list_needs_variants(variants: str) -> None:
+    text = f'engine = "mariadb"\ndesign = "list"\n{variants}[workload]\nname = "tpcb"\n'
+    assert "needs two or more [[variants]]" in the_mistake(text).message
+
+
+def test_all_mistakes_are_reported_at_once_in_their_order() -> None:
+    text = """\
+engine = "mariadbb"
+blocks = 0
+blocks = 7
+[workload]
+name = "tpcb"
+duration = 20
+[factors]
+"config.a" = [1]
+"confi.b" = [1, 2]
+[workload]
+scale = 3
+[goal]
+margin = 2
+"""
+    assert [mistake.line for mistake in mistakes(text)] == [1, 2, 3, 6, 8, 9, 10, 13]
+
+
+def test_the_limit_on_trials_shows_its_arithmetic() -> None:
+    factors = "".join(f"config.k{number} = [1, 2, 3]\n" for number in range(8))
+    text = SHORT.replace('"config.a" = [1, 2]\n', factors).replace(
+        "[workload]", 'design = "factorial"\n[workload]'
+    )
+    mistake = the_mistake(text)
+    assert mistake.line == 2
+    product = "3 x 3 x 3 x 3 x 3 x 3 x 3 x 3 levels = 6,561 variants, x 6 blocks = 39,366 trials"
+    assert product in mistake.message
+    assert "at most 10,000" in mistake.hint
+
+
+def test_a_factorial_beyond_all_memory_is_refused_all_the_same() -> None:
+    factors = "".join(f"config.k{number} = [1, 2]\n" for number in range(5_000))
+    text = SHORT.replace('"config.a" = [1, 2]\n', factors).replace(
+        "[workload]", 'design = "factorial"\n[workload]'
+    )
+    assert "over 1,000,000,000 trials" in the_mistake(text).message
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "column", "message"),
+    [
+        (b"", 0, 0, "the study is empty"),
+        (b"# nothing but a comment\n", 0, 0, "the study is empty"),
+        (b'engine = "mariadb"\n\xff', 2, 1, "not UTF-8: byte 0xff"),
+        (b"\x7fELF\x02\x00\x00", 0, 0, "not a text file"),
+        (b'engine = "mariadb"\nblocks = = 3\n', 2, 10, "not valid TOML: invalid value"),
+        (b"x = [1,\n", 2, 0, "not valid TOML"),
+        (b"<html>\n", 1, 1, "not valid TOML"),
+        (b"x = " + b"[" * 100_000, 0, 0, "nested too deeply"),
+        (b"a." * 100_000 + b"b = 1\n", 1, 1, "a key of 100001 parts"),
+        (b"x = " + b"1" * 5_000, 0, 0, "too many digits"),
+    ],
+)
+def test_a_file_that_is_no_study(content: bytes, line: int, column: int, message: str) -> None:
+    mistake = the_mistake(content)
+    assert message in mistake.message
+    assert (mistake.line, mistake.column) == (line, column)
+
+
+def test_windows_text_is_read_like_any_other() -> None:
+    windows = b"\xef\xbb\xbf" + SHORT.replace("\n", "\r\n").encode()
+    assert parse_study(windows, CATALOGUE).factors == read(SHORT).factors
+    assert the_mistake(windows.replace(b"[1, 2]", b"[1]")).line == 5
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "folder", "large.toml", "endless"])
+def test_a_path_that_gives_no_study(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "large.toml").write_bytes(b"# ten megabytes\n" * 655_360)
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    said = {"missing.toml": "no such file", "folder": "a directory"}.get(name, "larger than 1 MiB")
+    with pytest.raises(StudyError) as caught:
+        read_study(tmp_path / name, CATALOGUE)
+    assert [said in mistake.message for mistake in caught.value.mistakes] == [True]
+    assert caught.value.path == str(tmp_path / name)
+
+
+def test_a_flood_of_mistakes_is_cut_short() -> None:
+    found = mistakes("".join(f"unknown{number} = 1\n" for number in range(1_000)))
+    assert len(found) == 101
+    assert "more mistakes" in found[-1].message
+
+
+LINES = EXAMPLE.splitlines(keepends=True)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_bring_the_reader_down(content: bytes) -> None:
+    try:
+        parse_study(content, CATALOGUE)
+    except StudyError as error:
+        assert error.mistakes
+
+
+@given(st.data())
+def test_a_damaged_study_is_read_or_refused_with_lines_of_its_own(data: st.DataObject) -> None:
+    """Lines repeated, left out, swapped, and with characters of TOML thrown in."""
+    lines = data.draw(st.lists(st.sampled_from(LINES), max_size=30))
+    text = "".join(lines)
+    place = data.draw(st.integers(0, len(text)))
+    text = text[:place] + data.draw(st.text("[]{}=\"'.,#\n\\0a \t", max_size=4)) + text[place:]
+    try:
+        study = parse_study(text.encode(), CATALOGUE)
+    except StudyError as error:
+        assert all(0 <= mistake.line <= text.count("\n") + 1 for mistake in error.mistakes)
+        assert all(mistake.message and "\n" not in mistake.message for mistake in error.mistakes)
+    else:
+        assert study.text == text

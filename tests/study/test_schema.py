@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from dbdyno.errors import StudyError
+from dbdyno.study import parse_study, study_schema
+from tests.study.catalogue import CATALOGUE
+from tests.study.test_reader import EXAMPLE, LIST, SHORT
+
+Document = dict[str, Any]
+SCHEMA = study_schema(CATALOGUE)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def toml_value(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def toml(document: Document) -> bytes:
+    return "".join(f"{json.dumps(key)} = {toml_value(value)}\n" for key, value in document.items()).encode()
+
+
+LEVEL = st.one_of(
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
+    st.sampled_from(["16M", "ON", ""]),
+)
+LEVELS = st.lists(LEVEL, max_size=4)
+NAME = st.sampled_from(
+    ["config.a", "config.b.c", "storage.scheduler", "workload.scale", "workload.clients", "x.y", "config"]
+)
+NESTED = st.dictionaries(
+    st.sampled_from(["config", "storage", "nothing"]), st.dictionaries(st.just("k"), LEVELS, max_size=1)
+)
+ENGINES = ["mariadb", "firebird@5", "mariadb:~/mariadbd", "mysql://localhost/x", "oracle", "", 3]
+ENGINE = st.sampled_from(ENGINES)
+DURATION = st.one_of(st.sampled_from(["5s", "1.5m", "500ms", "0s", "1 h", "s", "5"]), st.integers(0, 9))
+CLIENTS = st.one_of(st.integers(-1, 200_000), st.lists(st.integers(-1, 64), max_size=3))
+WORKLOAD = st.fixed_dictionaries(
+    {"name": st.sampled_from(["tpcb", "point_select", "tpcd"])},
+    optional={
+        "clients": CLIENTS,
+        "threads": CLIENTS,
+        "rate_per_s": st.one_of(st.floats(-1, 1e6), st.lists(st.integers(-1, 9), max_size=3)),
+        "arrivals": st.sampled_from(["poisson", "uniform", "often", ["poisson", "uniform"]]),
+        "warmup": DURATION,
+        "duration": DURATION,
+        "scale": CLIENTS,
+        "variant": st.sampled_from(["full", "N", "M", ["full", "N"]]),
+        "prepared": st.sampled_from([True, False, 1, [True, False]]),
+        "note": st.one_of(st.text(max_size=4), st.lists(st.text(max_size=4), max_size=3)),
+    },
+)
+VARIANT = st.fixed_dictionaries(
+    {"levels": st.dictionaries(NAME, LEVEL, max_size=2)},
+    optional={"name": st.sampled_from(["baseline", "other", "a, b", "third one", "x" * 81])},
+)
+GUARD = st.sampled_from(
+    ["invariants", "p99_ms <= 1.2x", " p50_ms>=5 ", "p99_ms <= 1,5", "nothing <= 3", "p99_ms < 1"]
+)
+GOAL = st.fixed_dictionaries(
+    {},
+    optional={
+        "response": st.sampled_from(["throughput", "p99_ms", "speed"]),
+        "margin": st.sampled_from(["2%", "0.5 %", "2", 2, "100%"]),
+        "confidence": st.sampled_from(["95%", "99.9%", "10%"]),
+        "guards": st.lists(GUARD, max_size=2),
+    },
+)
+OPTIONAL = {
+    "title": st.text(max_size=6),
+    "design": st.sampled_from(["one-at-a-time", "ladder", "factorial", "list", "search"]),
+    "blocks": st.sampled_from([1, 6, 0, 10_000, 10_001, 2.0, "6"]),
+    "seed": st.sampled_from([0, 2**63 - 1, 2**63, -1]),
+    "aa": st.sampled_from([True, False, 1]),
+    "settings": st.dictionaries(NAME, LEVEL, max_size=1),
+    "factors": st.one_of(st.dictionaries(NAME, LEVELS, max_size=3), NESTED),
+    "variants": st.lists(VARIANT, max_size=3),
+    "goal": GOAL,
+    "notes": st.integers(),
+}
+DOCUMENT = st.fixed_dictionaries({"engine": ENGINE, "workload": WORKLOAD}, optional=OPTIONAL)
+
+
+def reader_accepts(content: bytes) -> bool:
+    try:
+        parse_study(content, CATALOGUE)
+    except StudyError:
+        return False
+    return True
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+
+
+@pytest.mark.parametrize("text", [EXAMPLE, SHORT, LIST])
+def test_the_examples_validate(text: str) -> None:
+    VALIDATOR.validate(tomllib.loads(text))
+
+
+def _identity(level: object) -> object:
+    return float(level) if isinstance(level, int | float) else level
+
+
+TEXTS = st.sampled_from(["16M", "ON", "a b"])
+SOUND_LEVEL = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(-1e300, 1e300), TEXTS)
+SOUND_FACTORS = st.dictionaries(
+    st.sampled_from(["config.a", "config.b.c", "storage.x"]),
+    st.lists(SOUND_LEVEL, min_size=2, max_size=4, unique_by=_identity),
+    min_size=1,
+)  # fmt: skip
+SOUND = st.fixed_dictionaries(
+    {
+        "engine": st.sampled_from(["mariadb", "firebird@5", "mysql:///x?socket=/run/x"]),
+        "workload": st.fixed_dictionaries(
+            {"name": st.just("tpcb")},
+            optional={
+                "clients": st.one_of(st.integers(1, 9), st.sampled_from([[1, 8], [4, 2, 1]])),
+                "rate_per_s": st.floats(0.5, 1e6),
+                "warmup": st.sampled_from(["0s", "5 s", "1.5m"]),
+                "variant": st.sampled_from(["N", ["full", "N"]]),
+            },
+        ),
+        "factors": SOUND_FACTORS,
+    },
+    optional={
+        "design": st.sampled_from(["one-at-a-time", "ladder", "factorial"]),
+        "blocks": st.integers(1, 10),
+        "settings": st.dictionaries(st.sampled_from(["config.s", "storage.t"]), SOUND_LEVEL),
+        "goal": st.sampled_from([{}, {"margin": "1%"}, {"guards": ["p99_ms <= 2x"]}]),
+    },
+)  # fmt: skip
+
+
+def _patched(document: Document, other: Document, keys: list[str]) -> Document:
+    return document | {key: other[key] for key in keys if key in other}
+
+
+NEARLY_SOUND = st.builds(
+    _patched, SOUND, DOCUMENT, st.lists(st.sampled_from(["workload", *OPTIONAL]), max_size=2)
+)
+
+
+@settings(max_examples=300)
+@given(st.one_of(DOCUMENT, NEARLY_SOUND, NEARLY_SOUND))
+def test_what_the_reader_accepts_the_schema_accepts(document: Document) -> None:
+    content = toml(document)
+    accepted = reader_accepts(content)
+    event(f"accepted: {accepted}")
+    if accepted:
+        VALIDATOR.validate(tomllib.loads(content.decode()))
+
+
+@given(SOUND)
+def test_both_accept_what_is_sound(document: Document) -> None:
+    content = toml(document)
+    parse_study(content, CATALOGUE)
+    VALIDATOR.validate(tomllib.loads(content.decode()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine": "oracle"},
+        {"engine": None},
+        {"blocks": 0},
+        {"blocks": "6"},
+        {"design": "search"},
+        {"notes": 1},
+        {"workload": {"name": "tpcd"}},
+        {"workload": {"name": "tpcb", "table_size": 3}},
+        {"workload": {"name": "tpcb", "scale": 0}},
+        {"workload": {"name": "tpcb", "scale": [1]}},
+        {"workload": {"name": "tpcb", "duration": 20}},
+        {"factors": {"confi.a": [1, 2]}},
+        {"factors": {"config.a": [1]}},
+        {"factors": {"config.a": [1, [2]]}},
+        {"goal": {"margin": 2}},
+        {"goal": {"response": "speed"}},
+        {"goal": {"guards": ["p99_ms < 3"]}},
+    ],
+)
+def test_the_schema_refuses_what_an_editor_should_mark(change: Document) -> None:
+    document = {key: value for key, value in (tomllib.loads(SHORT) | change).items() if value is not None}
+    assert not VALIDATOR.is_valid(document)
+    if None not in change.values():
+        assert not reader_accepts(toml(document))
