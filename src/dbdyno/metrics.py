@@ -69,7 +69,7 @@ def number_text(value: float) -> str:
 def _bytes_text(value: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
-            return f"{number_text(value) if unit != 'B' else f'{value:.4g}'} {unit}"
+            return f"{number_text(value) if unit != 'B' else f'{value:,.4g}'} {unit}"
         value /= 1024
     return f"{number_text(value)} TiB"
 
