@@ -5,6 +5,8 @@ mod rows;
 mod target;
 mod value;
 
+pub mod firebird;
+
 pub use dialect::{Dialect, Identity, Placeholder};
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
 pub use target::{Protocol, Target};

@@ -1,0 +1,159 @@
+//! From a URL to an attachment.
+
+use super::interfaces::{call, Attachment, Handle, MIN_ATTACHMENT_VERSION};
+use super::library::Library;
+use super::status::Status;
+use crate::error::{Error, Result};
+use crate::session::Target;
+use std::ffi::{c_uint, CString};
+use std::path::Path;
+
+const PARAMETERS: &[&str] = &["library", "charset", "role", "create", "page_size"];
+
+const DPB_VERSION: u8 = 1;
+const DPB_PAGE_SIZE: u8 = 4;
+const DPB_USER_NAME: u8 = 28;
+const DPB_PASSWORD: u8 = 29;
+const DPB_CHARSET: u8 = 48;
+const DPB_CONNECT_TIMEOUT: u8 = 57;
+const DPB_ROLE: u8 = 60;
+const DPB_SQL_DIALECT: u8 = 63;
+const DPB_DATABASE_CHARSET: u8 = 68;
+const DPB_FILE_NAME_IS_UTF8: u8 = 77;
+
+/// Loads the library and attaches to (or, with `create=1`, makes) the database.
+pub(super) fn attach(target: &Target) -> Result<(Library, Status, Handle<Attachment>)> {
+    target.allow(PARAMETERS)?;
+    let name =
+        CString::new(database(target)).map_err(|_| Error::user("the database's path holds a zero byte"))?;
+    let create = wants_to_create(target)?;
+    let dpb = parameter_block(target, create)?;
+    let library = Library::load(target.parameter("library"))?;
+    let mut status = library.status();
+    let (text, length) = (name.as_ptr(), dpb.len() as c_uint);
+    // SAFETY: name and block outlive the call; the reference that comes back is owned.
+    let attachment = unsafe {
+        let dispatcher = library.dispatcher;
+        Handle::take(if create {
+            call!(dispatcher, create_database, status.get(), text, length, dpb.as_ptr())
+        } else {
+            call!(dispatcher, attach_database, status.get(), text, length, dpb.as_ptr())
+        })
+    };
+    status.check_connect().map_err(|error| error.at(place(target)))?;
+    let attachment = attachment.ok_or_else(|| Error::connect("Firebird gave no attachment and no reason"))?;
+    // SAFETY: the attachment is live, and so is its table.
+    if unsafe { (*(*attachment.get()).table).version } < MIN_ATTACHMENT_VERSION {
+        let (major, minor) = library.version();
+        return Err(Error::connect(format!("the client library is that of Firebird {major}.{minor}"))
+            .hint("use the library of Firebird 4.0.1 or later: it speaks to older servers as well"));
+    }
+    Ok((library, status, attachment))
+}
+
+/// The name to attach to: a file of this machine, or one (or an alias) of a server's.
+fn database(target: &Target) -> String {
+    if target.host.is_empty() {
+        return target.path();
+    }
+    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    let port = target.port.map(|port| format!(":{port}")).unwrap_or_default();
+    // An alias is a plain word; everything else is a path from the server's root.
+    let root = if target.database.contains('/') && !target.database.starts_with('/') { "/" } else { "" };
+    format!("inet://{host}{port}/{root}{}", target.database)
+}
+
+fn place(target: &Target) -> String {
+    if target.host.is_empty() {
+        format!("Firebird database {}", target.path())
+    } else {
+        format!("Firebird database {:?} on {}", target.database, target.host)
+    }
+}
+
+/// Whether the database is to be made: asked for, and not there yet.
+fn wants_to_create(target: &Target) -> Result<bool> {
+    match target.parameter("create") {
+        None | Some("0") => Ok(false),
+        Some("1") if target.host.is_empty() => Ok(!Path::new(&target.path()).exists()),
+        Some("1") => Err(Error::user("create=1 makes a database file of this machine only")
+            .hint("make the server's database with the server's own tools")),
+        Some(_) => Err(Error::user("the URL parameter create takes 0 or 1")),
+    }
+}
+
+fn parameter_block(target: &Target, create: bool) -> Result<Vec<u8>> {
+    let charset = target.parameter("charset").unwrap_or("UTF8");
+    let user = match (target.user.as_str(), target.host.is_empty()) {
+        ("", true) => "SYSDBA",
+        (user, _) => user,
+    };
+    let mut block = vec![DPB_VERSION];
+    put(&mut block, DPB_FILE_NAME_IS_UTF8, b"")?;
+    put(&mut block, DPB_SQL_DIALECT, &[3])?;
+    put(&mut block, DPB_CHARSET, charset.as_bytes())?;
+    put(&mut block, DPB_USER_NAME, user.as_bytes())?;
+    if !target.host.is_empty() {
+        put(&mut block, DPB_PASSWORD, target.password.as_bytes())?;
+        let seconds = target.connect_timeout.as_secs().clamp(1, 3600) as u32;
+        put(&mut block, DPB_CONNECT_TIMEOUT, &seconds.to_le_bytes())?;
+    }
+    if let Some(role) = target.parameter("role") {
+        put(&mut block, DPB_ROLE, role.as_bytes())?;
+    }
+    let page_size = page_size(target)?;
+    if create {
+        put(&mut block, DPB_PAGE_SIZE, &page_size.to_le_bytes())?;
+        put(&mut block, DPB_DATABASE_CHARSET, charset.as_bytes())?;
+    }
+    Ok(block)
+}
+
+fn page_size(target: &Target) -> Result<u32> {
+    match target.parameter("page_size").map(str::parse) {
+        None => Ok(8192),
+        Some(Ok(size @ (4096 | 8192 | 16384 | 32768))) => Ok(size),
+        Some(_) => Err(Error::user("the URL parameter page_size takes 4096, 8192, 16384 or 32768")),
+    }
+}
+
+fn put(block: &mut Vec<u8>, tag: u8, value: &[u8]) -> Result<()> {
+    let length = u8::try_from(value.len()).map_err(|_| {
+        Error::user("user, password, role and charset of a Firebird URL take at most 255 bytes")
+    })?;
+    block.extend([tag, length]);
+    block.extend_from_slice(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).unwrap()
+    }
+
+    #[test]
+    fn a_file_an_alias_and_a_servers_path_are_told_apart() {
+        assert_eq!(database(&target("firebird:///data/a.fdb")), "/data/a.fdb");
+        assert_eq!(database(&target("firebird://u:p@host:3051/employee")), "inet://host:3051/employee");
+        assert_eq!(database(&target("firebird://u:p@host/data/a.fdb")), "inet://host//data/a.fdb");
+        assert_eq!(
+            database(&target("firebird://u:p@[::1]:3050//data/a.fdb")),
+            "inet://[::1]:3050//data/a.fdb"
+        );
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_the_users_mistake() {
+        for url in
+            ["firebird:///x?page_size=5000", "firebird:///x?forced_writes=0", "firebird:///x?create=yes"]
+        {
+            let error = attach(&target(url)).err().unwrap();
+            assert_eq!(error.kind(), crate::error::Kind::User, "{url}: {error}");
+        }
+        let long = format!("firebird://{}@h/x", "u".repeat(300));
+        assert_eq!(parameter_block(&target(&long), false).unwrap_err().kind(), crate::error::Kind::User);
+    }
+}

@@ -1,0 +1,176 @@
+//! The status vector that every call fills, and what its codes mean for the driver.
+
+use super::interfaces::{call, Master, Status as StatusInterface, Util, STATE_ERRORS};
+use crate::error::{Error, Fate, Result};
+use std::ffi::{c_char, c_uint};
+
+/// Codes by which a statement is told to be worth another try, or the connection to be gone. The first that stands in
+/// a status vector names the error, so the telling ones come before those that accompany them.
+const KNOWN: &[(isize, &str, Fate)] = &[
+    (335_544_741, "connection_lost", Fate::Lost),
+    (335_544_721, "network_error", Fate::Lost),
+    (335_544_726, "network_read", Fate::Lost),
+    (335_544_727, "network_write", Fate::Lost),
+    (335_544_856, "attachment_shut_down", Fate::Lost),
+    (335_544_528, "database_shut_down", Fate::Lost),
+    (335_544_324, "attachment_gone", Fate::Lost),
+    (335_544_333, "internal_consistency", Fate::Lost),
+    (335_544_510, "lock_timeout", Fate::Retry),
+    (335_544_451, "update_conflict", Fate::Retry),
+    (335_544_345, "lock_conflict", Fate::Retry),
+    (335_544_336, "deadlock", Fate::Retry),
+    (READ_ONLY_TRANSACTION, "read_only_transaction", Fate::Failed),
+    (335_544_665, "unique_key_violation", Fate::Failed),
+    (335_544_349, "duplicate_key", Fate::Failed),
+    (335_544_466, "foreign_key_violation", Fate::Failed),
+    (335_544_347, "not_valid", Fate::Failed),
+    (335_544_580, "table_unknown", Fate::Failed),
+    (335_544_578, "column_unknown", Fate::Failed),
+    (335_544_634, "syntax_error", Fate::Failed),
+    (335_544_914, "string_truncation", Fate::Failed),
+    (335_544_321, "arithmetic_error", Fate::Failed),
+    (335_544_344, "input_output", Fate::Failed),
+];
+const READ_ONLY_TRANSACTION: isize = 335_544_361;
+
+/// What a connect may fail with, and the way out of it.
+const CONNECT_HINTS: &[(isize, &str)] = &[
+    (335_544_472, "give the user and password in the URL: firebird://USER:PASSWORD@HOST:PORT/PATH"),
+    (335_544_721, "is the server up, and are host and port right?"),
+    (
+        335_544_379,
+        "the database was made by another version of Firebird: restore it from a backup with this one",
+    ),
+    (
+        335_544_323,
+        "the file is no Firebird database: name another file, or remove it and add create=1 to the URL",
+    ),
+    (
+        335_545_106,
+        "the library's directory must hold firebird.conf and plugins/, or FIREBIRD must name one that does",
+    ),
+    (
+        335_544_375,
+        "the library's directory must hold plugins/ with the engine, or FIREBIRD must name one that does",
+    ),
+    (
+        335_544_734,
+        "the file does not exist or cannot be opened: check the path and its permissions, or add create=1",
+    ),
+    (335_544_732, "the directory does not exist, or may not be written to"),
+    (335_544_345, "another process holds the database: stop it, or connect through a server"),
+    (335_544_344, "check that the file exists, may be written, and that no other process has it open"),
+];
+
+const ARGUMENT_END: isize = 0;
+const ARGUMENT_CODE: isize = 1;
+const ARGUMENT_COUNTED_STRING: isize = 3;
+/// The library's vectors have at most 20 entries before they are continued elsewhere; this only bounds a broken one.
+const VECTOR_LIMIT: usize = 200;
+
+/// One status vector, filled again by each call of its session.
+pub(super) struct Status {
+    interface: *mut StatusInterface,
+    util: *mut Util,
+}
+
+impl Status {
+    /// # Safety
+    /// `master` and `util` are the library's, which is never unloaded.
+    pub unsafe fn new(master: *mut Master, util: *mut Util) -> Self {
+        Status { interface: call!(master, get_status), util }
+    }
+
+    pub fn get(&self) -> *mut StatusInterface {
+        self.interface
+    }
+
+    /// The error that the last call left, if it left one.
+    #[inline]
+    pub fn check(&mut self) -> Result<()> {
+        // SAFETY: the interface is owned by self.
+        if unsafe { call!(self.interface, get_state) } & STATE_ERRORS == 0 {
+            return Ok(());
+        }
+        Err(self.take().0)
+    }
+
+    /// As `check`, for what happens while connecting.
+    pub fn check_connect(&mut self) -> Result<()> {
+        // SAFETY: the interface is owned by self.
+        if unsafe { call!(self.interface, get_state) } & STATE_ERRORS == 0 {
+            return Ok(());
+        }
+        let (error, codes) = self.take();
+        let hint = CONNECT_HINTS.iter().find(|(code, _)| codes.contains(code)).map_or("", |(_, hint)| hint);
+        Err(Error::connect(error.message()).hint(hint))
+    }
+
+    /// Forgets the last call's error.
+    pub fn clear(&mut self) {
+        // SAFETY: the interface is owned by self.
+        unsafe { call!(self.interface, init) };
+    }
+
+    fn take(&mut self) -> (Error, Vec<isize>) {
+        let (codes, text) = (self.codes(), self.text());
+        self.clear();
+        let known = KNOWN.iter().find(|(code, ..)| codes.contains(code));
+        let error = match known {
+            Some((code, word, Fate::Lost)) => Error::lost(&format!("{code} {word}"), text),
+            Some((code, word, fate)) => Error::server(&format!("{code} {word}"), *fate, text),
+            None => {
+                let code = codes.first().copied().unwrap_or_default();
+                Error::server(&format!("{code} error"), Fate::Failed, text)
+            }
+        };
+        (error, codes)
+    }
+
+    fn codes(&self) -> Vec<isize> {
+        let mut codes = Vec::new();
+        // SAFETY: getErrors gives a vector that ends with ARGUMENT_END; each argument is followed by its value, a
+        // counted string by two.
+        unsafe {
+            let vector = call!(self.interface, get_errors);
+            let mut at = 0;
+            while at < VECTOR_LIMIT && *vector.add(at) != ARGUMENT_END {
+                match *vector.add(at) {
+                    ARGUMENT_CODE => codes.push(*vector.add(at + 1)),
+                    ARGUMENT_COUNTED_STRING => at += 1,
+                    _ => {}
+                }
+                at += 2;
+            }
+        }
+        codes
+    }
+
+    fn text(&self) -> String {
+        let mut buffer = vec![0u8; 2048];
+        // SAFETY: the buffer is as long as is said.
+        let length = unsafe {
+            call!(
+                self.util,
+                format_status,
+                buffer.as_mut_ptr().cast::<c_char>(),
+                buffer.len() as c_uint,
+                self.interface
+            )
+        };
+        buffer.truncate(length as usize);
+        String::from_utf8_lossy(&buffer).trim_end_matches('\0').trim().replace("\n-", "; ").replace('\n', " ")
+    }
+}
+
+impl Drop for Status {
+    fn drop(&mut self) {
+        // SAFETY: the interface is owned by self and not used any more.
+        unsafe { call!(self.interface, dispose) };
+    }
+}
+
+/// True where a statement was refused because it writes and its transaction only reads.
+pub(super) fn is_read_only_refusal(error: &Error) -> bool {
+    error.label().starts_with("335544361 ")
+}
