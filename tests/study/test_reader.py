@@ -237,6 +237,8 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcb"\nduration = 20', 4, "a duration needs its unit", 'did you mean "20s"?'),
     ('"tpcb"', '"tpcb"\nduration = "20"', 4, '"20" is no duration', '"500ms", "20s", "2m", "1h"'),
     ('"tpcb"', '"tpcb"\nduration = "0s"', 4, 'cannot be "0s"', "0.1s to 24h"),
+    ('"tpcb"', '"tpcb"\narrivals = "uniform"', 4, "`arrivals` needs `rate_per_s`", "without a rate"),
+    ('"tpcb"', '"tpcb"\narrivals = ["uniform", "poisson"]', 4, "`arrivals` needs `rate_per_s`", ""),
     ('"tpcb"', '"tpcb"\nrate_per_s = nan', 4, "cannot be nan", "allowed"),
     ("[1, 2]", "[1]", 5, "`config.a` has one level", "[BASELINE, OTHER, ...]"),
     ("[1, 2]", "[]", 5, "`config.a` has no level", "[BASELINE, OTHER, ...]"),

@@ -72,6 +72,7 @@ class _Reader(Reading):
         head = self.head(Path(path).stem)
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
+        self.open_loop({factor.name for factor in factors})
         settings = self.settings({factor.name for factor in factors})
         goal = self.goal()
         self.limit(head, factors, len(variants))
@@ -137,6 +138,17 @@ class _Reader(Reading):
                 f"unknown workload {shown(name)}", nearest(name, [w.name for w in self.catalogue.workloads])
             )
         return name
+
+    def open_loop(self, varied: set[str]) -> None:
+        """Only a load with a rate has arrivals to spread."""
+        written = self.at(("workload", "arrivals")) is not None
+        path = ("workload", "arrivals") if written else ("factors", "workload.arrivals")
+        arrivals = written or "workload.arrivals" in varied
+        rate = self.at(("workload", "rate_per_s")) is not None or "workload.rate_per_s" in varied
+        if arrivals and not rate:
+            self.note(
+                path, "`arrivals` needs `rate_per_s`", "without a rate each client sends when it is answered"
+            )
 
     def compared(self, design: Design, lifted: list[Factor], aa: bool) -> Compared:
         """The factors in the order written and, for a `list` design, its variants."""
