@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.metrics import METRICS, find, number_text
+from dbdyno.metrics import METRICS, Format, find, number_text
 from dbdyno.record import Observation, Outcome, Record
 
 TOTALS = {
@@ -112,6 +113,13 @@ def test_every_metric_says_what_it_is() -> None:
         "new_orders_per_minute",
     ]
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_the_documentation_lists_every_metric_as_it_is() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "study-format.md").read_text()
+    for metric in METRICS.values():
+        unit = f"bytes {metric.unit}".strip() if metric.style is Format.BYTES else metric.unit
+        assert f"| `{metric.name}` | {metric.title} | {unit} | {metric.direction} |" in page
 
 
 def test_an_unknown_metric_is_answered_with_the_nearest() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -410,6 +411,14 @@ def test_a_flood_of_mistakes_is_cut_short() -> None:
     found = mistakes("".join(f"unknown{number} = 1\n" for number in range(1_000)))
     assert len(found) == 101
     assert "more mistakes" in found[-1].message
+
+
+def test_the_examples_of_the_documentation_are_studies() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text()
+    whole, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert read(whole).size.trials == 30
+    listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)
+    assert [variant.name for variant in read(listed).variants] == ["baseline", "as tuned"]
 
 
 LINES = EXAMPLE.splitlines(keepends=True)
