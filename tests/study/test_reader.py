@@ -418,7 +418,7 @@ def test_the_examples_of_the_documentation_are_studies() -> None:
     whole, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(whole).size.trials == 30
     listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)
-    assert [variant.name for variant in read(listed).variants] == ["baseline", "as tuned"]
+    assert [variant.name for variant in read(listed).variants] == ["baseline", "more memory", "both"]
 
 
 LINES = EXAMPLE.splitlines(keepends=True)
