@@ -22,7 +22,7 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
-from dbdyno.study.reading import FIXED_KEYS, GOAL_KEYS, KNOBS, STUDY_KEYS, Reading
+from dbdyno.study.section import FIXED_KEYS, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
 from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
 
@@ -62,7 +62,7 @@ def _at_most(mistakes: list[Mistake]) -> list[Mistake]:
     return [*mistakes[:MISTAKES_MAX], more]
 
 
-class _Reader(Reading):
+class _Reader(SectionReader):
     def study(self, path: str) -> Study | None:
         """The whole study, or None when there are mistakes."""
         if not self.document.values:

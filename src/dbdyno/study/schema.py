@@ -11,7 +11,7 @@ from dbdyno.study import values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, Design, Goal
 from dbdyno.study.reader import BLOCKS_MAX
-from dbdyno.study.reading import ARRIVALS, CLIENTS_MAX, THREADS_MAX
+from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
 Schema = dict[str, Any]

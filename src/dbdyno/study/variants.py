@@ -9,37 +9,37 @@ from dbdyno.record import Level
 from dbdyno.study import values
 from dbdyno.study.document import Key
 from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant, level_text
-from dbdyno.study.reading import VARIANT_KEYS, Reading
+from dbdyno.study.section import VARIANT_KEYS, SectionReader
 from dbdyno.study.values import Fault, shown
 
 NAME_LENGTH_MAX = 80
 
 
-def read_variants(reading: Reading) -> tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]:
+def read_variants(reader: SectionReader) -> tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]:
     """Reads [[variants]]. The first is the baseline and gives every factor; the others change some."""
-    given = reading.at(("variants",))
+    given = reader.at(("variants",))
     if not isinstance(given, list) or not all(isinstance(table, dict) for table in given) or len(given) < 2:
-        reading.note(
+        reader.note(
             ("variants",),
             "the design `list` needs two or more [[variants]]",
             'each has a name and levels: [[variants]], name = "...", levels = { "config.NAME" = ... }',
         )
         return (), ()
     if len(given) > TRIALS_MAX:
-        reading.note(
+        reader.note(
             ("variants",),
             f"{len(given):,} variants are too many",
             f"at most {TRIALS_MAX:,} trials are allowed",
         )
         return (), ()
-    before = len(reading.mistakes)
-    own = [_variant(reading, index) for index in range(len(given))]
+    before = len(reader.mistakes)
+    own = [_variant(reader, index) for index in range(len(given))]
     complete = tuple(ListedVariant(name=one.name, levels=own[0].levels | one.levels) for one in own)
-    if len(reading.mistakes) == before:
-        _note_left_open(reading, own)
-        _note_repeated(reading, complete)
-    sound = len(reading.mistakes) == before
-    factors = [factor for name in own[0].levels for factor in _factor(reading, name, own[0], complete, sound)]
+    if len(reader.mistakes) == before:
+        _note_left_open(reader, own)
+        _note_repeated(reader, complete)
+    sound = len(reader.mistakes) == before
+    factors = [factor for name in own[0].levels for factor in _factor(reader, name, own[0], complete, sound)]
     return tuple(factors), complete
 
 
@@ -51,18 +51,18 @@ class _Own(NamedTuple):
     places: dict[str, Key]
 
 
-def _variant(reading: Reading, index: int) -> _Own:
+def _variant(reader: SectionReader, index: int) -> _Own:
     path: Key = ("variants", index)
-    reading.table(path, VARIANT_KEYS)
+    reader.table(path, VARIANT_KEYS)
     if index == 0:
-        name = reading.take((*path, "name"), _baseline_name, BASELINE)
+        name = reader.take((*path, "name"), _baseline_name, BASELINE)
     else:
-        name = reading.need((*path, "name"), _variant_name, "every variant but the first needs one") or str(
+        name = reader.need((*path, "name"), _variant_name, "every variant but the first needs one") or str(
             index
         )
     own = _Own(name, {}, {})
-    for factor, value, where in reading.flat((*path, "levels")):
-        if reading.factor_name(factor, where) and (level := reading.level(factor, value, where)) is not None:
+    for factor, value, where in reader.flat((*path, "levels")):
+        if reader.factor_name(factor, where) and (level := reader.level(factor, value, where)) is not None:
             own.levels[factor], own.places[factor] = level, where
     return own
 
@@ -88,7 +88,7 @@ def _variant_name(value: Any) -> str:
 
 
 def _factor(
-    reading: Reading, name: str, baseline: _Own, variants: tuple[ListedVariant, ...], sound: bool
+    reader: SectionReader, name: str, baseline: _Own, variants: tuple[ListedVariant, ...], sound: bool
 ) -> list[Factor]:
     """The factor that the variants' levels of `name` make up, in the order in which they appear."""
     path = baseline.places[name]
@@ -97,24 +97,24 @@ def _factor(
         levels.setdefault(level_text(variant.levels[name]), variant.levels[name])
     if len(levels) < 2:
         if sound:
-            reading.note(path, f"`{name}` is the same in every variant", "write it under [settings]")
+            reader.note(path, f"`{name}` is the same in every variant", "write it under [settings]")
         return []
     factor = Factor(name=name, levels=tuple(levels.values()))
-    return [factor] if reading.layer_agrees(factor, path) else []
+    return [factor] if reader.layer_agrees(factor, path) else []
 
 
-def _note_left_open(reading: Reading, own: list[_Own]) -> None:
+def _note_left_open(reader: SectionReader, own: list[_Own]) -> None:
     """Notes levels of factors for which the baseline gives none."""
     for variant in own:
         for factor in sorted(variant.levels.keys() - own[0].levels.keys()):
-            reading.note(
+            reader.note(
                 variant.places[factor],
                 f"`{variant.name}` sets `{factor}`, which the baseline does not",
                 f"the first variant gives every factor: add `{factor}` to its levels",
             )
 
 
-def _note_repeated(reading: Reading, variants: tuple[ListedVariant, ...]) -> None:
+def _note_repeated(reader: SectionReader, variants: tuple[ListedVariant, ...]) -> None:
     """Notes variants with the name or the levels of an earlier one."""
     names: dict[str, int] = {}
     setups: dict[tuple[tuple[str, str], ...], str] = {}
@@ -122,15 +122,15 @@ def _note_repeated(reading: Reading, variants: tuple[ListedVariant, ...]) -> Non
         path: Key = ("variants", index)
         setup = tuple(sorted((name, level_text(level)) for name, level in variant.levels.items()))
         if variant.name in names:
-            line = reading.document.line(("variants", names[variant.name]))
-            reading.note(
+            line = reader.document.line(("variants", names[variant.name]))
+            reader.note(
                 (*path, "name"),
                 f"the variant `{variant.name}` is given twice: first on line {line}",
                 "rename one",
             )
         elif setup in setups:
             other = setups[setup]
-            reading.note(
+            reader.note(
                 path, f"`{variant.name}` has the same levels as `{other}`", "aa = true repeats the baseline"
             )
         names.setdefault(variant.name, index)

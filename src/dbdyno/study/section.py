@@ -20,7 +20,7 @@ from dbdyno.study.nouns import Factor
 from dbdyno.study.values import Fault, name_shown, nearest, shown
 
 STUDY_KEYS = frozenset(
-    [
+    {
         "title",
         "engine",
         "design",
@@ -32,7 +32,7 @@ STUDY_KEYS = frozenset(
         "factors",
         "variants",
         "goal",
-    ],
+    }
 )
 GOAL_KEYS = frozenset(("response", "margin", "confidence", "guards"))
 VARIANT_KEYS = frozenset(("name", "levels"))
@@ -51,7 +51,7 @@ T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 
 
-class Reading:
+class SectionReader:
     """One document being read against one catalogue; `mistakes` grows."""
 
     def __init__(self, document: Document, catalogue: Catalogue) -> None:
