@@ -100,7 +100,8 @@ def _complain(error: DynoError) -> None:
     click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
     if isinstance(error, StudyError):
         for mistake in error.mistakes:
-            place = f"line {mistake.line}" if mistake.line else "file"
+            column = f", column {mistake.column}" if mistake.column else ""
+            place = f"line {mistake.line}{column}" if mistake.line else "file"
             hint = f"\n{' ' * (len(place) + 4)}{mistake.hint}" if mistake.hint else ""
             click.echo(f"  {click.style(place, bold=True)}: {mistake.message}{hint}", err=True)
     if error.hint:
