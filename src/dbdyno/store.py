@@ -121,21 +121,21 @@ class Store:
 
     def run(self, name: str) -> Run:
         """The run of that name, or the only one whose name starts so, or the latest for `last`."""
-        query = sql.select(_runs.c.document).order_by(_runs.c.created_unix_s.desc())
-        if name != "last":
+        query = sql.select(_runs.c.run, _runs.c.document).order_by(_runs.c.created_unix_s.desc())
+        if name == "last":
+            query = query.limit(1)
+        else:
             query = query.where(_runs.c.run.startswith(name, autoescape=True))
         with self._transaction() as connection:
-            documents = connection.scalars(query.limit(2)).all()
-        if not documents:
-            raise UserError(
-                f"no run {name!r} in {self.place}" if name != "last" else f"no run yet in {self.place}",
-                "see: dyno runs",
-            )
-        if name != "last" and len(documents) > 1 and self._parse_run(documents[0]).run != name:
+            found: dict[str, str] = dict(iter(connection.execute(query)))
+        if not found:
+            what = "no run yet" if name == "last" else f"no run {name!r}"
+            raise UserError(f"{what} in {self.place}", "see: dyno runs")
+        if name not in ("last", *found) and len(found) > 1:
             raise UserError(
                 f"more than one run starts with {name!r}", "write more of its name; see: dyno runs"
             )
-        return self._parse_run(documents[0])
+        return self._parse_run(found.get(name) or next(iter(found.values())))
 
     def unfinished_run(self, study_digest: str) -> Run | None:
         """The latest run of a study that has trials left, if there is one."""

@@ -1,0 +1,264 @@
+"""An engine, a load and a progress for tests of the spine: real processes and files, no database."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno import process
+from dbdyno.bench import Bench
+from dbdyno.engines.base import Ask, Installation, Launch, Offer, Reference
+from dbdyno.errors import ServerFailed
+from dbdyno.journal import Journal
+from dbdyno.layers import LAYERS
+from dbdyno.plan import Trial
+from dbdyno.record import Level, Reading, Record, Run
+from dbdyno.study import Factor, Study, Workload
+
+ROWS = b"x" * 8192
+"""The pristine data."""
+
+
+@dataclass
+class FakeServer:
+    """A `sleep` for a server: a real process with a real file where its socket would be."""
+
+    child: subprocess.Popen[bytes]
+    problems: list[str] = field(default_factory=list)
+    slow_to_stop: bool = False
+    url: str = "fake://server"
+    version: str = "1.0"
+    ready_s: float = 0.01
+    driver_environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        return (self.child.pid,)
+
+    def alive(self) -> bool:
+        return self.child.poll() is None
+
+    def log(self) -> str:
+        return "\n".join(self.problems)
+
+    def log_problems(self) -> list[str]:
+        return self.problems
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        already_over = not self.alive()
+        self.kill()
+        if self.slow_to_stop and not already_over:
+            raise ServerFailed("the server did not stop within 30 s and was killed")
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+
+@dataclass
+class FakeEngine:
+    """Settings: `speed`, of which the server takes at most `cap`, and `page`, fixed at creation."""
+
+    name: str = "fake"
+    title: str = "Fake"
+    embedded: bool = False
+    creation_settings: frozenset[str] = frozenset({"page"})
+    cap: int = 100
+    fails_to_start_with_speed: int | None = None
+    slow_to_stop: bool = False
+    initialised: list[dict[str, Level]] = field(default_factory=list)
+    servers: list[FakeServer] = field(default_factory=list)
+    running_settings: dict[str, Level] = field(default_factory=dict)
+
+    def locate(self, reference: Reference) -> Installation:
+        return INSTALLATION
+
+    def offers(self) -> list[Offer]:
+        return []
+
+    def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
+        return INSTALLATION
+
+    def settings(self, installation: Installation) -> frozenset[str]:
+        return frozenset({"speed", "page"})
+
+    def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+        self.initialised.append(dict(settings))
+        data.mkdir()
+        (data / "rows").write_bytes(ROWS)
+
+    def start(
+        self,
+        installation: Installation,
+        data: Path,
+        runtime: Path,
+        settings: Mapping[str, Level],
+        launch: Launch,
+    ) -> FakeServer:
+        if settings.get("speed") == self.fails_to_start_with_speed is not None:
+            raise ServerFailed("the server did not start: speed refused", log="[ERROR] speed refused")
+        assert (data / "rows").read_bytes() == ROWS, "the data were not put back"
+        is_trial = bool(settings.keys() - self.creation_settings)
+        if is_trial:
+            # What a trial does to its rows must not last; the pristine data are made without such settings.
+            (data / "rows").write_bytes(b"changed by this trial")
+        (runtime / "socket").touch()
+        with (runtime / "log").open("wb") as output:
+            child = process.start(["sleep", "600"], environment={"PATH": "/usr/bin:/bin"}, output=output)
+        server = FakeServer(child, slow_to_stop=self.slow_to_stop and is_trial)
+        self.servers.append(server)
+        self.running_settings = dict(settings)
+        return server
+
+    def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
+        values = {name: self.running_settings.get(name, 1) for name in names}
+        if "speed" in values:
+            values["speed"] = min(int(values["speed"]), self.cap)
+        return {name: Reading(value=str(value), source=f"SHOW {name}") for name, value in values.items()}
+
+    def same(self, name: str, requested: Level, effective: str) -> bool:
+        return str(requested) == effective
+
+    def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
+        return Reading(value=str(after["uses"] - before["uses"]), source="uses") if name == "speed" else None
+
+    def status(self, ask: Ask) -> dict[str, float]:
+        return {"uses": float(len(self.servers))}
+
+
+@dataclass
+class FakeLoad:
+    """Drives nothing: throughput is what the setting `speed` says."""
+
+    engine: FakeEngine
+    invariant_holds: bool = True
+    on_run: Callable[[FakeLoad], None] = lambda load: None
+    process_id: int = 0
+    closed: bool = False
+
+    def prepare(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rows": 1, "bytes": 8192, "duration_s": 0.0}
+
+    def run(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        self.on_run(self)
+        speed = int(self.engine.running_settings.get("speed", 1))
+        return make_tally(operations=speed * 1000, clients=job["clients"])
+
+    def check(self, job: Mapping[str, Any], tally: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        return [
+            {"name": "balances_equal", "holds": self.invariant_holds or tally is None, "detail": "12, 12"}
+        ]
+
+    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+        return []
+
+    def close(self) -> None:
+        self.closed = True
+
+    def kill(self) -> None:
+        self.closed = True
+
+
+class Stages:
+    """A progress that remembers every stage, and calls `at` as each begins."""
+
+    def __init__(self, at: Callable[[Trial, str], None] = lambda trial, stage: None) -> None:
+        self.seen: list[tuple[int, str]] = []
+        self._at = at
+
+    def trial_began(self, trial: Trial) -> None: ...
+
+    def stage_began(self, trial: Trial, stage: str) -> None:
+        self.seen.append((trial.index, stage))
+        self._at(trial, stage)
+
+    def trial_ended(self, record: Record) -> None: ...
+
+
+INSTALLATION = Installation(
+    engine="fake",
+    version="1.0",
+    origin="tests",
+    prefix=Path("/"),
+    command=("sleep",),
+    digest="0" * 64,
+)
+
+
+def make_tally(**changes: Any) -> dict[str, Any]:
+    """A tally as the driver gives it, of one second that has just ended."""
+    latency = {"count": 1000, "mean": 900.0, "min": 100, "p50": 800, "p90": 1500, "p95": 1800, "p99": 2500}
+    tally: dict[str, Any] = {
+        "workload": "tpcb",
+        "protocol": "fake",
+        "server_version": "1.0",
+        "backend": "epoll",
+        "threads": 1,
+        "clients": 1,
+        "seed": 1,
+        "started_unix_s": time.time() - 1.0,
+        "warmup_s": 0.0,
+        "duration_s": 1.0,
+        "operations": 1000,
+        "throughput_per_s": 1000.0,
+        "errors": {},
+        "retries": 0,
+        "acknowledged": 1000,
+        "unknown": 0,
+        "latency_us": {**latency, "p99_9": 3000, "p99_99": 3500, "max": 4000, "sum": 900000},
+        "driver_cpu_us_per_op": {"user": 3.0, "system": 1.0},
+        "driver_cpu_s": {"user": 0.003, "system": 0.001},
+        "saturated": None,
+        "open_loop": None,
+        "series": [],
+        "interrupted": False,
+    }
+    return {**tally, **changes}
+
+
+def make_study(*levels: Level, factor: str = "config.speed", blocks: int = 2, **changes: Any) -> Study:
+    """A study of the fake engine that compares the levels of one factor."""
+    study = Study(
+        title="Which speed?",
+        engine=Reference("fake"),
+        blocks=blocks,
+        workload=Workload(name="tpcb", warmup_s=0.0, duration_s=1.0),
+        factors=(Factor(name=factor, levels=levels or (1, 2)),),
+        digest="d" * 64,
+    )
+    return study.model_copy(update=changes)
+
+
+def make_run(study: Study, name: str = "first") -> Run:
+    return Run(
+        run=name,
+        study_path="study.toml",
+        study_text=study.text,
+        study_digest=study.digest,
+        seed=study.seed,
+        blocks=study.blocks,
+        created_unix_s=time.time(),
+        dyno_version="0",
+        host={"name": "here"},
+    )
+
+
+def make_bench(
+    study: Study, run: Run, journal: Journal, engine: FakeEngine | None = None, **load: Any
+) -> Bench:
+    """A bench with the fake engine, and a fake load made with `load` for each trial."""
+    engine = engine or FakeEngine()
+    return Bench(
+        study=study,
+        run=run,
+        engine=engine,
+        installation=INSTALLATION,
+        layers=LAYERS,
+        journal=journal,
+        open_load=lambda environment, launch: FakeLoad(engine, **load),
+        cores=2,
+    )

@@ -1,0 +1,194 @@
+"""The spine with a fake engine: order, outcomes, resuming, and a host that is always put back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno import paths
+from dbdyno.errors import DynoError, LoadDied
+from dbdyno.journal import open_journal, replay_abandoned
+from dbdyno.plan import Trial, make_plan
+from dbdyno.record import Outcome, Record, Warning
+from dbdyno.run import run_study
+from dbdyno.store import Store
+from dbdyno.study import Study
+from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
+
+STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]
+
+
+def carry_out(
+    study: Study, progress: Stages | None = None, engine: FakeEngine | None = None, **load: Any
+) -> list[Record]:
+    """A run of the study in the store at `store_path()`, begun or gone on with."""
+    with Store(f"sqlite:///{paths.data() / 'dyno.sqlite'}") as store, open_journal() as journal:
+        run = make_run(study)
+        if not store.runs():
+            store.add_run(run)
+        bench = make_bench(study, run, journal, engine, **load)
+        return run_study(make_plan(study), bench, store, progress or Stages())
+
+
+def stored() -> list[Record]:
+    with Store(f"sqlite:///{paths.data() / 'dyno.sqlite'}") as store:
+        return store.records("first")
+
+
+def leftovers() -> list[str]:
+    """Files of trials, sockets and journals that a finished Dyno must not leave."""
+    folders = (paths.cache() / "trials", paths.runtime(), paths.state() / "journal")
+    found = [path for folder in folders if folder.exists() for path in folder.iterdir()]
+    making = list((paths.cache() / "pristine").glob("*.making"))
+    return [str(path) for path in found + making if path.name != "run.lock"]
+
+
+def test_every_trial_goes_through_the_stages_in_order(homes: Path) -> None:
+    progress = Stages()
+    records = carry_out(make_study(1, 2, blocks=2), progress)
+    assert [record.outcome for record in records] == [Outcome.MEASURED] * 4
+    assert progress.seen == [(trial, stage) for trial in range(4) for stage in STAGES]
+    assert leftovers() == []
+
+
+def test_a_record_holds_all_evidence(homes: Path) -> None:
+    record = next(record for record in carry_out(make_study(1, 2)) if record.levels == {"config.speed": 2})
+    [evidence] = record.evidence
+    assert (evidence.requested, evidence.in_effect) == ("2", True)
+    assert evidence.effective is not None
+    assert (evidence.effective.value, evidence.effective.source) == ("2", "SHOW speed")
+    assert evidence.exercised is not None
+    assert record.tally is not None
+    assert record.tally["operations"] == 2000
+    assert [(check.name, check.holds) for check in record.checks] == [
+        ("operations", True),
+        ("balances_equal", True),
+    ]
+    assert record.reset["way"] in ("reflink", "copy")
+    assert set(record.stages_s) == set(STAGES)
+    assert record.observation is not None
+    assert {"server_cpu_user_s", "steal_s", "dyno_cpu_s", "resident_bytes_max"} <= set(
+        record.observation.totals
+    )
+    assert stored()[record.trial] == record
+
+
+def test_pristine_data_are_made_once_per_creation_settings(homes: Path) -> None:
+    engine = FakeEngine()
+    carry_out(make_study(1, 2, blocks=2), engine=engine)
+    assert engine.initialised == [{}]
+    other = FakeEngine()
+    carry_out(make_study(4096, 8192, factor="config.page", blocks=2, digest="e" * 64), engine=other)
+    assert stored()[0].outcome is Outcome.MEASURED
+
+
+def test_a_capped_setting_is_blocked_with_both_values(homes: Path) -> None:
+    records = carry_out(make_study(1, 200, blocks=1))
+    [blocked] = [record for record in records if record.outcome is Outcome.BLOCKED]
+    assert blocked.cause == "config.speed: asked for 200, the server runs with 100"
+    assert blocked.tally is None
+    assert blocked.evidence[0].in_effect is False
+
+
+def test_a_server_that_does_not_start_fails_that_variant_alone(homes: Path) -> None:
+    records = carry_out(make_study(1, 2, blocks=2), engine=FakeEngine(fails_to_start_with_speed=2))
+    outcomes = {(record.levels["config.speed"], record.outcome) for record in records}
+    assert outcomes == {(1, Outcome.MEASURED), (2, Outcome.FAILED)}
+    failed = next(record for record in records if record.outcome is Outcome.FAILED)
+    assert failed.server_log == "[ERROR] speed refused"
+    assert leftovers() == []
+
+
+def test_a_broken_invariant_takes_the_speed_away(homes: Path) -> None:
+    with pytest.raises(DynoError, match="no trial of the first block could be measured"):
+        carry_out(make_study(1, 2, blocks=2), invariant_holds=False)
+    assert {record.outcome for record in stored()} == {Outcome.BROKEN}
+    assert stored()[0].cause == "balances_equal: 12, 12"
+    assert len(stored()) == 2
+
+
+def kill_server(load: FakeLoad) -> None:
+    load.engine.servers[-1].kill()
+
+
+def crash_driver(load: FakeLoad) -> None:
+    raise LoadDied("the load process died during `run` (SIGSEGV, Segmentation fault)")
+
+
+@pytest.mark.parametrize(
+    ("on_run", "cause"),
+    [(kill_server, "the server died under the load"), (crash_driver, "SIGSEGV")],
+    ids=["server dies", "load process dies"],
+)
+def test_a_death_under_load_is_broken(homes: Path, on_run: Callable[[FakeLoad], None], cause: str) -> None:
+    with pytest.raises(DynoError):
+        carry_out(make_study(1, 2, blocks=1), on_run=on_run)
+    assert {record.outcome for record in stored()} == {Outcome.BROKEN}
+    assert cause in stored()[0].cause
+    assert leftovers() == []
+
+
+def test_a_server_that_is_slow_to_stop_is_measured_with_a_warning(homes: Path) -> None:
+    records = carry_out(make_study(1, 2, blocks=1), engine=FakeEngine(slow_to_stop=True))
+    assert all(record.outcome is Outcome.MEASURED for record in records)
+    assert "did not stop within" in stored()[0].warnings[Warning.SERVER_LOG]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_run_goes_on_where_it_stopped(homes: Path, stage: str) -> None:
+    def interrupt(trial: Trial, now: str) -> None:
+        if (trial.index, now) == (1, stage):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    study = make_study(1, 2, blocks=2)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(study, Stages(interrupt))
+    assert leftovers() == []
+    kept = stored()
+    # The record is written before the host is put back: an interruption then costs nothing.
+    assert [record.trial for record in kept] == ([0, 1] if stage == "restore" else [0])
+    resumed = Stages()
+    records = carry_out(study, resumed)
+    assert [record.outcome for record in records] == [Outcome.MEASURED] * 4
+    assert records[: len(kept)] == kept
+    assert {trial for trial, _ in resumed.seen} == set(range(len(kept), 4))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_run_leaves_nothing_after_the_next_start(homes: Path, stage: str) -> None:
+    """kill -9 as each stage begins, in the second trial of a real process."""
+    child = subprocess.run([sys.executable, "-m", "tests.killed_run", stage], timeout=60, check=False)
+    assert child.returncode == -signal.SIGKILL
+    replay_abandoned()
+    assert leftovers() == []
+    assert sleeping_servers(homes) == []
+    kept = stored()
+    assert [record.trial for record in kept] == ([0, 1] if stage == "restore" else [0])
+    records = carry_out(make_study(1, 2, blocks=2))
+    assert len(records) == 4
+    assert records[: len(kept)] == kept
+
+
+def sleeping_servers(homes: Path) -> list[int]:
+    """The fake servers that still run: processes whose output goes into this test's folder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "fd/1").readlink().is_relative_to(homes):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_whole_block_without_a_measured_trial_ends_the_run(homes: Path) -> None:
+    with pytest.raises(DynoError, match=r"asked for \d00, the server runs with 100"):
+        carry_out(make_study(200, 300, blocks=5))
+    assert len(stored()) == 2
