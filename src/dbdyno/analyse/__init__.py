@@ -13,9 +13,9 @@ from dbdyno import metrics
 from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
-from dbdyno.analyse.model import Analysis, Factorial, Method, Role, TrialResult, VariantResult
+from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Method, Role, TrialResult
 from dbdyno.analyse.museum import answer, museum
-from dbdyno.analyse.steady import steady_state
+from dbdyno.analyse.steady import series_shown, steady_state
 from dbdyno.analyse.twin import aa_check
 from dbdyno.plan import Plan, make_plan
 from dbdyno.record import Outcome, Record, Run, Warning
@@ -44,40 +44,19 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """
     plan = make_plan(study)
     trials = _by_variant(plan, [_trial(record, study.goal.response) for record in _latest(records)])
-    baseline = trials[0]
-    compared = sum(
-        1 for each in trials[1:] if each.role is Role.CANDIDATE and each.with_outcome(Outcome.MEASURED)
-    )
-    each_confidence = confidence_each(study.goal.confidence, compared)
-    results = tuple(
-        variant_result(
-            each,
-            baseline,
-            study.goal,
-            study.goal.confidence if each.role is Role.TWIN else each_confidence,
-            COSTS,
-        )
-        for each in trials
-    )
-    twins = [each for each in trials if each.role is Role.TWIN]
+    method = _method(study, trials)
+    results = tuple(variant_result(each, trials[0], study.goal, method, COSTS) for each in trials)
+    shown = [trial for each in trials for trial in each.by_block.values()]
     return Analysis(
         study=study,
         run=run,
-        method=_method(study, compared, each_confidence),
+        method=method,
         answer=answer(results),
         variants=results,
-        trials=tuple(
-            sorted((t for each in trials for t in each.by_block.values()), key=lambda t: t.record.trial)
-        ),
-        aa=aa_check(
-            study.goal.response,
-            [log_ratio for twin in twins for log_ratio in pairs(twin, baseline, study.goal.response)],
-            study.goal.confidence,
-        )
-        if twins
-        else None,
+        trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
+        aa=_aa_check(study, trials),
         museum=museum(results, trials),
-        factorial=_factorial(study, trials, results),
+        factorial=_factorial(study, trials),
         trials_planned=len(plan.trials),
     )
 
@@ -91,21 +70,22 @@ def _latest(records: Sequence[Record]) -> list[Record]:
 
 def _trial(record: Record, response: str) -> TrialResult:
     series = (record.tally or {}).get("series") or []
-    steady = (
-        steady_state(
-            [int(point["second"]) for point in series], [float(point["operations"]) for point in series]
-        )
-        if record.outcome is Outcome.MEASURED
-        else None
-    )
-    value = metrics.find(response).read(record) if record.outcome is Outcome.MEASURED else None
+    seconds = [int(point["second"]) for point in series]
+    operations = [float(point["operations"]) for point in series]
+    measured = record.outcome is Outcome.MEASURED
+    steady = steady_state(seconds, operations) if measured else None
+    value = metrics.find(response).read(record) if measured else None
     warnings = dict(record.warnings)
     if steady is not None and not steady.settled:
         warnings[Warning.NOT_SETTLED] = (
             f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
         )
     return TrialResult(
-        record=record, response=value if usable(value) else None, steady=steady, warnings=warnings
+        record=record,
+        response=value if usable(value) else None,
+        steady=steady,
+        series=series_shown(seconds, operations),
+        warnings=warnings,
     )
 
 
@@ -127,29 +107,42 @@ def _by_variant(plan: Plan, trials: Sequence[TrialResult]) -> list[Trials]:
     ]
 
 
-def _method(study: Study, comparisons: int, each: float) -> Method:
+def _method(study: Study, trials: Sequence[Trials]) -> Method:
+    """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor is
+    the twin.
+    """
+    compared = [
+        each for each in trials if each.role is Role.CANDIDATE and each.with_outcome(Outcome.MEASURED)
+    ]
     return Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,
         margin=study.goal.margin,
         confidence=study.goal.confidence,
-        comparisons=comparisons,
-        confidence_each=each,
+        comparisons=len(compared),
+        confidence_each=confidence_each(study.goal.confidence, len(compared)),
         power=POWER,
     )
 
 
-def _factorial(study: Study, trials: Sequence[Trials], results: Sequence[VariantResult]) -> Factorial | None:
-    """Main effects and interactions, over variants that are not broken; only for a factorial design of two
-    factors or more.
-    """
+def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
+    twins = [each for each in trials if each.role is Role.TWIN]
+    if not twins:
+        return None
+    response = study.goal.response
+    log_ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], response)]
+    return aa_check(response, log_ratios, study.goal.confidence)
+
+
+def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:
+    """Main effects and interactions of a factorial design of two factors or more, without broken variants."""
     if study.design is not Design.FACTORIAL or len(study.factors) < 2:
         return None
     cells: Cells = {
         tuple(each.variant.levels[factor.name] for factor in study.factors): {
             block: value for block, value in each.values(study.goal.response).items() if usable(value)
         }
-        for each, result in zip(trials, results, strict=True)
+        for each in trials
         if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN)
     }
     return factorial(study.goal.response, study.factors, cells, study.goal.confidence)

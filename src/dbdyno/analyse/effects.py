@@ -10,9 +10,11 @@ from dbdyno import metrics
 from dbdyno.analyse.intervals import blocks_more, judge, ratio_of, t_quantile, usable
 from dbdyno.analyse.latency import added, curve, decode
 from dbdyno.analyse.model import (
+    BlockRatio,
     Dropped,
     GuardResult,
     Kept,
+    Method,
     Percentile,
     Reason,
     Role,
@@ -57,9 +59,10 @@ class Trials:
 
 
 def variant_result(
-    trials: Trials, baseline: Trials, goal: Goal, each: float, costs: Sequence[str]
+    trials: Trials, baseline: Trials, goal: Goal, method: Method, costs: Sequence[str]
 ) -> VariantResult:
-    """All facts of one variant. `each` is the confidence of its response's interval alone."""
+    """All facts of one variant. The twin stands outside the family: its interval is not adjusted."""
+    each = goal.confidence if trials.role is Role.TWIN else method.confidence_each
     summaries = tuple(
         summary
         for name in dict.fromkeys((goal.response, *costs))
@@ -85,25 +88,37 @@ def variant_result(
     result = result.model_copy(update=_compared(trials, baseline, goal, each, costs))
     if trials.role is Role.TWIN:
         return result.model_copy(update=_ending(trials))
-    return result.model_copy(update=_verdict(result, trials, baseline, goal))
+    return result.model_copy(update=_verdict(result, trials, baseline, method))
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
     """The log ratios variant / baseline, one per block in which both have a value above zero, in the order
     of blocks.
     """
+    return list(_paired(trials, baseline, metric).values())
+
+
+def _paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
     ours, theirs = trials.values(metric), baseline.values(metric)
-    return [
-        math.log(ours[block] / theirs[block])
+    return {
+        block: math.log(ours[block]) - math.log(theirs[block])
         for block in sorted(ours.keys() & theirs.keys())
         if usable(ours[block]) and usable(theirs[block])
-    ]
+    }
+
+
+def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockRatio, ...]:
+    return tuple(
+        BlockRatio(block=block[1], trial=trials.by_block[block].record.trial, ratio=math.exp(log_ratio))
+        for block, log_ratio in _paired(trials, baseline, metric).items()
+    )
 
 
 def _compared(
     trials: Trials, baseline: Trials, goal: Goal, each: float, costs: Sequence[str]
 ) -> dict[str, object]:
     return {
+        "block_ratios": _block_ratios(trials, baseline, goal.response),
         "effect": ratio_of(goal.response, pairs(trials, baseline, goal.response), each),
         "costs": tuple(
             ratio
@@ -131,16 +146,16 @@ def _ending(trials: Trials) -> dict[str, object]:
     return {}
 
 
-def _verdict(result: VariantResult, trials: Trials, baseline: Trials, goal: Goal) -> dict[str, object]:
+def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
     ending = _ending(trials)
     if ending:
         return ending
     if any(guard.state is Kept.BROKEN for guard in result.guards):
         return {"verdict": Verdict.BROKEN}
     if result.effect is None:
-        return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, goal.response)}
-    verdict, reason = judge(result.effect, goal.margin, metrics.find(goal.response).higher_is_better)
-    settled_by = blocks_more(result.effect, goal.margin) if reason is Reason.SPREAD else None
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
+    verdict, reason = judge(result.effect, method)
+    settled_by = blocks_more(result.effect, method.margin) if reason is Reason.SPREAD else None
     return {"verdict": verdict, "reason": reason, "blocks_more": settled_by}
 
 

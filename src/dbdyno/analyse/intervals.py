@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from dbdyno.analyse.model import Ratio, Reason, Verdict
+from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 
 POWER = 0.8
 BLOCKS_LIMIT = 1000
@@ -73,7 +73,7 @@ def _exp(value: float) -> float:
     return math.exp(min(max(value, -700.0), 700.0))
 
 
-def judge(effect: Ratio, margin: float, higher_is_better: bool) -> tuple[Verdict, Reason | None]:
+def judge(effect: Ratio, method: Method) -> tuple[Verdict, Reason | None]:
     """The verdict that an interval alone allows.
 
     The margin is a band of equal ratios, from 1 / (1 + margin) to 1 + margin. An interval inside the band is
@@ -83,12 +83,12 @@ def judge(effect: Ratio, margin: float, higher_is_better: bool) -> tuple[Verdict
     """
     if effect.low is None or effect.high is None:
         return Verdict.INCONCLUSIVE, Reason.TOO_FEW_PAIRS
-    if effect.low >= 1.0 / (1.0 + margin) and effect.high <= 1.0 + margin:
+    if effect.low >= 1.0 / (1.0 + method.margin) and effect.high <= 1.0 + method.margin:
         return Verdict.NO_EFFECT, None
     if effect.low > 1.0:
-        return (Verdict.FASTER if higher_is_better else Verdict.SLOWER), None
+        return (Verdict.FASTER if method.higher_is_better else Verdict.SLOWER), None
     if effect.high < 1.0:
-        return (Verdict.SLOWER if higher_is_better else Verdict.FASTER), None
+        return (Verdict.SLOWER if method.higher_is_better else Verdict.FASTER), None
     return Verdict.INCONCLUSIVE, Reason.SPREAD
 
 

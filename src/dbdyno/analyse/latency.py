@@ -121,7 +121,7 @@ def curve(histogram: Histogram) -> tuple[Percentile, ...]:
         return ()
     cumulative = np.cumsum(histogram.counts)
     points = []
-    for step in range(DECADES * POINTS_PER_DECADE + 1):
+    for step in range(1, DECADES * POINTS_PER_DECADE + 1):
         above = 10.0 ** (-step / POINTS_PER_DECADE)
         if above * total < OBSERVED_ABOVE:
             break

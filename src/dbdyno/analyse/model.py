@@ -108,6 +108,14 @@ class GuardResult(Frozen):
     trials: int = 0
 
 
+class BlockRatio(Frozen):
+    """The response's ratio variant / baseline in one block, and the variant's trial there."""
+
+    block: int
+    trial: int
+    ratio: float
+
+
 class Percentile(Frozen):
     """One point of a latency distribution: the share of operations above it, and the latency."""
 
@@ -131,6 +139,7 @@ class VariantResult(Frozen):
     outcomes: dict[Outcome, int]
     response: Summary | None = None
     effect: Ratio | None = None
+    block_ratios: tuple[BlockRatio, ...] = ()
     costs: tuple[Ratio, ...] = ()
     summaries: tuple[Summary, ...] = ()
     guards: tuple[GuardResult, ...] = ()
@@ -175,6 +184,16 @@ class Steady(Frozen):
     segments: tuple[Segment, ...]
 
 
+class Series(Frozen):
+    """Operations per second, `width_s` seconds to a point; seconds count from the start of the measured
+    part.
+    """
+
+    width_s: int
+    seconds: tuple[int, ...]
+    operations_per_s: tuple[float, ...]
+
+
 class TrialResult(Frozen):
     """One trial: its record, its response (None: it has no speed), its steady state, and every warning on
     it.
@@ -183,6 +202,7 @@ class TrialResult(Frozen):
     record: Record
     response: float | None
     steady: Steady | None = None
+    series: Series | None = None
     warnings: dict[Warning, str] = Field(default_factory=dict)
 
 

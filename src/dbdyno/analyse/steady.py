@@ -17,13 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.model import Segment, Steady
+from dbdyno.analyse.model import Segment, Series, Steady
 
-Series = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float64]
 
 SHORTEST_SEGMENT = 3
 SHORTEST_SERIES = 2 * SHORTEST_SEGMENT
 LONGEST_SERIES = 1200
+POINTS_SHOWN = 150
 TOLERANCE = 0.05
 EXCURSIONS = 0.2
 SHARE_NEEDED = 0.5
@@ -40,7 +41,8 @@ def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady 
     if len(operations) < SHORTEST_SERIES or sum(second >= 0 for second in seconds) < SHORTEST_SEGMENT:
         return None
     last = seconds[-1] + 1
-    seconds, series = _batched(seconds, operations)
+    # Hours need no resolution of a second, and the cut is quadratic in the number of points.
+    seconds, series = _batched(seconds, operations, -(-len(operations) // LONGEST_SERIES))
     measured = sum(second >= 0 for second in seconds)
     filtered = hampel(series)
     sigma = noise(filtered)
@@ -61,17 +63,23 @@ def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady 
     )
 
 
-def _batched(seconds: Sequence[int], operations: Sequence[float]) -> tuple[Sequence[int], Series]:
-    """Means of equal batches where the series is long: hours need no resolution of a second, and the cut is
-    quadratic.
-    """
-    width = -(-len(operations) // LONGEST_SERIES)
+def series_shown(seconds: Sequence[int], operations: Sequence[float]) -> Series | None:
+    """The series at a resolution that a figure can show; None where there is none."""
+    if not operations:
+        return None
+    width = -(-len(operations) // POINTS_SHOWN)
+    starts, values = _batched(seconds, operations, width)
+    return Series(width_s=width, seconds=tuple(starts), operations_per_s=tuple(float(v) for v in values))
+
+
+def _batched(seconds: Sequence[int], operations: Sequence[float], width: int) -> tuple[Sequence[int], Values]:
+    """Means of batches of `width` seconds; what does not fill a batch at the end is left out."""
     whole = len(operations) - len(operations) % width
-    series = np.asarray(operations[:whole], dtype=np.float64).reshape(-1, width).mean(axis=1)
-    return [seconds[index] for index in range(0, whole, width)], series
+    values = np.asarray(operations[:whole], dtype=np.float64).reshape(-1, width).mean(axis=1)
+    return [seconds[index] for index in range(0, whole, width)], values
 
 
-def hampel(series: Series, reach: int = 2, limit: float = 3.0) -> Series:
+def hampel(series: Values, reach: int = 2, limit: float = 3.0) -> Values:
     """Values further than `limit` robust deviations from the median of their neighbourhood become that
     median.
 
@@ -86,7 +94,7 @@ def hampel(series: Series, reach: int = 2, limit: float = 3.0) -> Series:
     return np.where(np.abs(residuals) > limit * deviation, medians, series)
 
 
-def noise(series: Series) -> float:
+def noise(series: Values) -> float:
     """The standard deviation around the level, robust against changes of level: the MAD of first differences
     / sqrt 2.
     """
@@ -94,7 +102,7 @@ def noise(series: Series) -> float:
     return MAD_TO_SIGMA * float(np.median(np.abs(differences - np.median(differences)))) / math.sqrt(2.0)
 
 
-def partition(series: Series, sigma: float) -> list[tuple[int, int]]:
+def partition(series: Values, sigma: float) -> list[tuple[int, int]]:
     """The segments `[start, stop)` that minimise squared error / sigma^2 + a penalty per segment.
 
     The penalty is 3 ln n (modified BIC, Zhang and Siegmund, Biometrics 63, 2007), and never less than what a

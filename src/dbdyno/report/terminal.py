@@ -58,18 +58,9 @@ def _title(analysis: Analysis) -> Text:
     trials = (
         f"{done} trials" if done == analysis.trials_planned else f"{done} of {analysis.trials_planned} trials"
     )
-    workload = f"{study.workload.name}, {wording.plural(study.workload.clients, 'client')}"
-    facts = f"{_engine(analysis)} · {workload} · {wording.plural(study.blocks, 'block')}, {trials}"
-    return Text.assemble((wording.clean(study.title), "bold"), "\n", (wording.clean(facts), "dim"))
-
-
-def _engine(analysis: Analysis) -> str:
-    versions = sorted(
-        {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
-    )
-    return " ".join(
-        [analysis.study.engine.engine, ", ".join(versions) or analysis.study.engine.version]
-    ).strip()
+    setting = f"{wording.engine_text(analysis)} · {wording.workload_text(analysis)}"
+    facts = f"{setting} · {wording.plural(study.blocks, 'block')}, {trials}"
+    return Text.assemble((wording.clean(study.title), "bold"), "\n", (facts, "dim"))
 
 
 @dataclass(frozen=True)
@@ -93,7 +84,7 @@ def _verdicts(analysis: Analysis, width: int) -> Table:
         table.add_column(COST_HEADS[cost][0 if form.intervals else 1], justify="right", no_wrap=True)
     room = width - _width(cells)
     for variant, row in zip(analysis.variants, cells, strict=True):
-        table.add_row(Text(_wrapped(wording.clean(variant.name), max(room, NAME_LEAST))), *row)
+        table.add_row(Text(wording.wrapped(wording.clean(variant.name), max(room, NAME_LEAST))), *row)
     return table
 
 
@@ -145,27 +136,6 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
     if interval and ratio.low is not None and ratio.high is not None:
         text += f" ({wording.cost_text(ratio.low)}{wording.DASH}{wording.cost_text(ratio.high)})"
     return Text(text, style="dim" if mark else "")
-
-
-def _wrapped(name: str, width: int) -> str:
-    """A long name cut after its punctuation, where a reader would."""
-    lines, line = [], ""
-    for part in _parts(name):
-        if line and len(line) + len(part.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = "  "
-        line += part
-    return "\n".join([*lines, line])
-
-
-def _parts(name: str) -> list[str]:
-    parts, part = [], ""
-    for character in name:
-        part += character
-        if character in " .=_/":
-            parts.append(part)
-            part = ""
-    return [*parts, part]
 
 
 def _footnote(analysis: Analysis) -> Text:

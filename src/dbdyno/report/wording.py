@@ -7,6 +7,7 @@ The warnings are a closed list: each member of `record.Warning` has its text and
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -142,6 +143,22 @@ def value_text(metric: str, value: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def engine_text(analysis: Analysis) -> str:
+    """The engine, in the version that answered."""
+    versions = sorted(
+        {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
+    )
+    engine = analysis.study.engine
+    return clean(" ".join([engine.engine, ", ".join(versions) or engine.version]).strip())
+
+
+def workload_text(analysis: Analysis) -> str:
+    """The workload and how it is driven."""
+    workload = analysis.study.workload
+    loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
+    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}")
 
 
 def headline(analysis: Analysis) -> str:
@@ -328,7 +345,8 @@ def method_text(analysis: Analysis) -> list[str]:
         " variant once, in random order, so what disturbs a whole block cancels.",
         "Interval: Student’s t on the log ratios of the blocks. All"
         f" {plural(method.comparisons, 'interval')} of the response hold together with"
-        f" {share_text(method.confidence)}: each alone with {share_text(method.confidence_each)} (Šidák, JASA 62, 1967).",
+        f" {share_text(method.confidence)}: each alone with {share_text(method.confidence_each)}"
+        " (Šidák, JASA 62, 1967).",
         "Costs (p99, CPU per operation) and guards: each interval alone with"
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
@@ -375,3 +393,20 @@ def seconds_text(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def wrapped(name: str, width: int, indent: str = "  ") -> str:
+    """A long name on several lines, cut after its punctuation, where a reader would."""
+    lines: list[str] = []
+    line = ""
+    for part in re.findall(r"[^ .=_/,]*[ .=_/,]*", name):
+        if line and len(line) + len(part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = indent
+        line += part
+    return "\n".join([*lines, line])
+
+
+def percentile_text(above: float) -> str:
+    """The percentile that a share of operations lies above: 99.9 % for 0.001."""
+    return f"{100.0 * (1.0 - above):.6g} %"

@@ -1,0 +1,200 @@
+"""One HTML file that holds everything: figures, tables, evidence. It asks the network for nothing.
+
+The page carries Vega, Vega-Lite and Vega-Embed themselves (`vl_convert.javascript_bundle`), and a policy
+that forbids every request; where scripts are off, the tables say it all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import altair
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from dbdyno import metrics
+from dbdyno.analyse.model import Analysis, Kept, Role, VariantResult
+from dbdyno.record import Evidence, Reading, Record
+from dbdyno.report import charts, wording
+from dbdyno.study import level_text
+
+
+def render(analysis: Analysis) -> str:
+    """The whole page."""
+    return _environment().get_template("report.html").render(
+        analysis=analysis,
+        study=analysis.study,
+        run=analysis.run,
+        metric=metrics.find(analysis.method.response),
+        variants=[analysis.baseline, *charts.ranked(analysis)],
+        costs=_costs(analysis),
+        proofs=_proofs(analysis),
+        host=list(_flattened(analysis.run.host)),
+        figures=_figures(analysis),
+        stages=list(dict.fromkeys(stage for trial in analysis.trials for stage in trial.record.stages_s)),
+        warnings=_warnings(analysis),
+        css=Markup(_text("report.css")),
+        script=Markup(_text("report.js")),
+        vega=Markup(_vega()),
+        word=wording,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One reading of a factor's level, and the trials and variants in which it read exactly so."""
+
+    evidence: Evidence
+    trials: tuple[int, ...]
+    variants: tuple[str, ...]
+
+
+def _proofs(analysis: Analysis) -> list[Proof]:
+    """The evidence of all trials, what reads the same put together; by factor in the study's order, then by
+    level.
+    """
+    grouped: dict[str, tuple[Evidence, list[Record]]] = {}
+    for trial in analysis.trials:
+        for evidence in trial.record.evidence:
+            grouped.setdefault(evidence.model_dump_json(), (evidence, []))[1].append(trial.record)
+    order = {factor.name: index for index, factor in enumerate(analysis.study.factors)}
+    proofs = [
+        Proof(
+            evidence,
+            tuple(record.trial for record in records),
+            tuple(dict.fromkeys(record.variant for record in records)),
+        )
+        for evidence, records in grouped.values()
+    ]
+    return sorted(
+        proofs, key=lambda proof: (order.get(proof.evidence.factor, len(order)), proof.evidence.requested)
+    )
+
+
+def _costs(analysis: Analysis) -> list[metrics.Metric]:
+    """The metrics beside the response that any variant was compared in."""
+    names = dict.fromkeys(ratio.metric for variant in analysis.variants for ratio in variant.costs)
+    return [metrics.find(name) for name in names]
+
+
+def _warnings(analysis: Analysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "advice": advice,
+            "trials": [trial for trial in analysis.trials if warning in trial.warnings],
+            "details": list(
+                dict.fromkeys(
+                    trial.warnings[warning] for trial in analysis.trials if warning in trial.warnings
+                )
+            ),
+        }
+        for warning, advice in wording.WARNINGS.items()
+        if any(warning in trial.warnings for trial in analysis.trials)
+    ]
+
+
+def _figures(analysis: Analysis) -> dict[str, Markup]:
+    """The specifications by the name of their place in the page, safe to stand in a script element."""
+    made = {
+        "effects": charts.effects(analysis),
+        "trials": charts.trials(analysis),
+        "latency": charts.latency(analysis),
+        "series": charts.series(analysis),
+    }
+    return {name: _embedded(spec) for name, spec in made.items() if spec is not None}
+
+
+def _embedded(value: object) -> Markup:
+    """JSON in which no `<` can end the script element that holds it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def _flattened(values: object, path: str = "") -> Iterable[tuple[str, str]]:
+    """Nested facts as rows: `cpu.model`, `storage.0.device`."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from _flattened(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(values, list | tuple) and any(isinstance(value, dict | list) for value in values):
+        for index, value in enumerate(values):
+            yield from _flattened(value, f"{path}.{index}")
+    elif isinstance(values, list | tuple):
+        yield path, ", ".join(str(value) for value in values)
+    else:
+        yield path, str(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dbdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "clean": lambda text: wording.clean(str(text)),
+        "name": _name,
+        "lines": lambda text: wording.clean_lines(str(text)),
+        "level": lambda level: wording.clean(level_text(level)),
+        "ratio": wording.ratio_text,
+        "interval": wording.interval_text,
+        "share": wording.share_text,
+        "seconds": wording.seconds_text,
+        "when": lambda unix_s: datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "slug": lambda verdict: verdict.value.replace(" ", "-") if verdict else "none",
+        "reading": _reading_text,
+        "value": _value_text,
+    }
+    environment.tests |= {
+        "candidate": lambda variant: variant.role is Role.CANDIDATE,
+        "broken": lambda guard: guard.state is Kept.BROKEN,
+        "differing": wording.differs,
+    }
+    return environment
+
+
+def _name(name: str) -> Markup:
+    """A variant's or factor's name that a browser may break after its punctuation."""
+    parts = wording.clean(name)
+    return Markup("").join(
+        escape(part) + Markup("<wbr>") for part in re.findall(r"[^.=_/,]*[.=_/,]*", parts) if part
+    )
+
+
+def _reading_text(reading: Reading | None) -> str:
+    return "" if reading is None else wording.clean(reading.value)
+
+
+def _value_text(metric: metrics.Metric, record_or_variant: Record | VariantResult) -> str:
+    """A metric of a trial, or a variant's mean of it; a dash where there is none."""
+    if isinstance(record_or_variant, VariantResult):
+        summary = record_or_variant.summary(metric.name)
+        value = summary.mean if summary else None
+    else:
+        value = metric.read(record_or_variant) if record_or_variant.outcome.value == "measured" else None
+    return wording.DASH if value is None else metric.format(value)
+
+
+@cache
+def _text(name: str) -> str:
+    return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, of the version that the specifications are written
+    for.
+    """
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    return bundle.replace("</script", "<\\/script")

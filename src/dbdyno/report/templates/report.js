@@ -1,0 +1,22 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const button = document.querySelector("button.theme");
+  const themes = ["auto", "light", "dark"];
+  button.addEventListener("click", () => {
+    const next = themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % themes.length];
+    if (next === "auto") delete root.dataset.theme;
+    else root.dataset.theme = next;
+    button.textContent = "Theme: " + next;
+  });
+  // Long tables open for the printer, and go back to how the reader left them.
+  const closed = () => [...document.querySelectorAll("details:not([open])")];
+  let opened = [];
+  addEventListener("beforeprint", () => { opened = closed(); opened.forEach((d) => { d.open = true; }); });
+  addEventListener("afterprint", () => { opened.forEach((d) => { d.open = false; }); });
+  for (const script of document.querySelectorAll("script[data-figure]")) {
+    const place = document.getElementById(script.dataset.figure);
+    vegaEmbed(place, JSON.parse(script.textContent), { renderer: "svg", actions: false, tooltip: { theme: "custom" } })
+      .catch((error) => { place.textContent = "This figure could not be drawn: " + error; console.error(error); });
+  }
+})();
