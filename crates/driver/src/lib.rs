@@ -1,11 +1,117 @@
 //! Dyno's load driver: prepares, runs, checks and cleans up a workload against a database server, and says what it
-//! cost. It knows nothing of Python, of studies or of Dyno's files.
+//! cost. It knows nothing of Python, of studies or of Dyno's files. What goes in and comes out is JSON.
 
 // Sessions and workloads live on one thread each; their futures need not be `Send`, which is all the lint is about.
 #![allow(async_fn_in_trait)]
 
+mod client;
 pub mod clock;
+mod dispatch;
 pub mod error;
+pub mod io;
+pub mod job;
+mod live;
+pub mod pace;
+mod prepare;
 pub mod random;
+mod recorder;
+mod run;
+mod series;
 pub mod session;
+pub mod tally;
+mod usage;
 pub mod workload;
+
+pub use error::{Error, Kind, Result};
+
+use dispatch::{dispatch, Activity};
+use job::Job;
+use serde_json::{json, Value};
+use session::{Protocol, Session};
+use workload::Workload;
+
+/// How the caller follows what goes on. Both are called on the caller's own thread.
+pub struct Watch<'a> {
+    /// Asked at least every 50 ms; once true, workers stop and what was counted is returned.
+    pub interrupted: &'a mut dyn FnMut() -> bool,
+    /// Shown each second of a run when it is over.
+    pub on_second: Option<&'a mut dyn FnMut(&Value)>,
+}
+
+/// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
+pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Prepare<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl Activity for Prepare<'_, '_> {
+        type Output = Value;
+
+        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
+            prepare::prepare::<S, W>(self.0, &workload, self.1)
+        }
+    }
+    let job = Job::parse(job)?;
+    dispatch(&job, Prepare(&job, watch))
+}
+
+/// Runs the workload; returns the tally.
+pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Run<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl Activity for Run<'_, '_> {
+        type Output = Value;
+
+        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
+            run::run::<S, W>(self.0, &workload, self.1)?.to_json()
+        }
+    }
+    let job = Job::parse(job)?;
+    dispatch(&job, Run(&job, watch))
+}
+
+/// Compares the data with the workload's invariants: a list of {"name", "holds", "detail"}. `tally` is what `run`
+/// returned, or a list of that for all runs since the data was loaded.
+pub fn check(job: &str, tally: Option<&str>, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Check<'a, 'b>(&'a Job, Option<workload::Acknowledged>, &'a mut Watch<'b>);
+    impl Activity for Check<'_, '_> {
+        type Output = Value;
+
+        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
+            prepare::check::<S, W>(self.0, &workload, self.1.as_ref(), self.2)
+        }
+    }
+    let job = Job::parse(job)?;
+    let acknowledged = tally.map(tally::acknowledged).transpose()?;
+    dispatch(&job, Check(&job, acknowledged, watch))
+}
+
+/// Drops what `prepare` made.
+pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
+    struct Cleanup<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl Activity for Cleanup<'_, '_> {
+        type Output = ();
+
+        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<()> {
+            prepare::cleanup::<S, W>(self.0, &workload, self.1)
+        }
+    }
+    let job = Job::parse(job)?;
+    dispatch(&job, Cleanup(&job, watch))
+}
+
+/// Asks the server of `url` one question: {"columns": [...], "rows": [[...]], "affected": n}.
+pub fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    dispatch::query(url, sql, watch)
+}
+
+/// Every workload with its options, transactions and whether it only reads.
+pub fn workloads() -> Value {
+    json!(workload::offers())
+}
+
+/// What this build of the driver can do on this machine.
+pub fn capabilities() -> Value {
+    let io_uring = io::io_uring_works();
+    json!({
+        "io_uring": {"available": io_uring.is_ok(), "why": io_uring.err().unwrap_or_default()},
+        "protocols": Protocol::ALL.map(Protocol::as_str),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}

@@ -1,8 +1,123 @@
-//! The binding: the only Rust file that knows Python.
+//! The binding: the only Rust file that knows Python. JSON in, JSON out; the GIL is released while the driver works.
 
+use dyno_driver::{Error, Watch};
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use serde_json::Value;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+create_exception!(
+    _driver,
+    DriverError,
+    PyException,
+    "What went wrong; `kind`, `message` and `hint` say it apart."
+);
+
+/// Calls the driver without the GIL; signals are looked at between whiles, and Python's own handlers run.
+fn call(
+    py: Python<'_>,
+    on_second: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<Value, Error> + Send,
+) -> PyResult<String> {
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        let raised = &mut raised;
+        let mut failed_callback = None;
+        let outcome = {
+            let mut interrupted =
+                || Python::attach(|py| py.check_signals().map_err(|error| *raised = Some(error)).is_err());
+            let mut show = |second: &Value| {
+                let Some(callback) = &on_second else { return };
+                let shown = Python::attach(|py| callback.call1(py, (second.to_string(),)).map(drop));
+                failed_callback = failed_callback.take().or(shown.err());
+            };
+            let mut watch = Watch { interrupted: &mut interrupted, on_second: None };
+            if on_second.is_some() {
+                watch.on_second = Some(&mut show);
+            }
+            // A panic is a defect of the driver; Python hears of it as of any other failure.
+            catch_unwind(AssertUnwindSafe(|| work(&mut watch)))
+        };
+        *raised = raised.take().or(failed_callback);
+        outcome
+    });
+    match outcome {
+        // An interrupted run returns what it counted, marked as interrupted; anything else is over.
+        Ok(Ok(value)) => Ok(value.to_string()),
+        Ok(Err(error)) => Err(raised.unwrap_or_else(|| driver_error(py, &error))),
+        Err(_) => Err(driver_error(
+            py,
+            &Error::internal("the driver panicked").hint("this is a defect: please report it"),
+        )),
+    }
+}
+
+fn driver_error(py: Python<'_>, error: &Error) -> PyErr {
+    let raised = DriverError::new_err(error.to_string());
+    let value = raised.value(py);
+    for (name, text) in
+        [("kind", error.kind().as_str()), ("message", error.message()), ("hint", error.hint_text())]
+    {
+        if let Err(failure) = value.setattr(name, text) {
+            return failure;
+        }
+    }
+    raised
+}
+
+/// Makes the workload's tables and loads its rows.
+#[pyfunction]
+fn prepare(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, |watch| dyno_driver::prepare(job, watch))
+}
+
+/// Runs the workload; returns its tally.
+#[pyfunction]
+#[pyo3(signature = (job, on_second=None))]
+fn run(py: Python<'_>, job: &str, on_second: Option<Py<PyAny>>) -> PyResult<String> {
+    call(py, on_second, |watch| dyno_driver::run(job, watch))
+}
+
+/// Compares the data with the workload's invariants.
+#[pyfunction]
+#[pyo3(signature = (job, tally=None))]
+fn check(py: Python<'_>, job: &str, tally: Option<&str>) -> PyResult<String> {
+    call(py, None, |watch| dyno_driver::check(job, tally, watch))
+}
+
+/// Drops what `prepare` made.
+#[pyfunction]
+fn cleanup(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, |watch| dyno_driver::cleanup(job, watch).map(|()| Value::Object(Default::default())))
+}
+
+/// Asks a server one question.
+#[pyfunction]
+fn query(py: Python<'_>, url: &str, sql: &str) -> PyResult<String> {
+    call(py, None, |watch| dyno_driver::query(url, sql, watch))
+}
+
+/// Every workload with its options.
+#[pyfunction]
+fn workloads() -> String {
+    dyno_driver::workloads().to_string()
+}
+
+/// What the driver can do on this machine.
+#[pyfunction]
+fn capabilities() -> String {
+    dyno_driver::capabilities().to_string()
+}
 
 #[pymodule]
-fn _driver(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("DriverError", module.py().get_type::<DriverError>())?;
+    module.add_function(wrap_pyfunction!(prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(cleanup, module)?)?;
+    module.add_function(wrap_pyfunction!(query, module)?)?;
+    module.add_function(wrap_pyfunction!(workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(capabilities, module)?)
 }

@@ -6,6 +6,7 @@ mod target;
 mod value;
 
 pub mod firebird;
+pub mod mysql;
 
 pub use dialect::{Dialect, Identity, Placeholder};
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
@@ -18,11 +19,12 @@ use crate::error::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement(pub u32);
 
-/// Bytes that went over the connection; 0 for an engine within the process.
+/// What went over the connection so far; bytes are 0 for an engine within the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes_sent: u64,
     pub bytes_received: u64,
+    pub rows_received: u64,
 }
 
 /// One connection. It lives and dies on one thread, so nothing about it needs to be `Send`.
@@ -32,6 +34,9 @@ pub struct Traffic {
 pub trait Session: Sized + 'static {
     /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
     const BLOCKING: bool;
+
+    /// How many sessions can load at the same time.
+    const LOADERS_MAX: usize = usize::MAX;
 
     /// Opens a session within `target.connect_timeout`; errors are of kind `Connect` or `User`.
     async fn connect(target: &Target) -> Result<Self>;

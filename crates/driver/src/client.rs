@@ -1,0 +1,261 @@
+//! One client's life: connect, then transaction after transaction until the end.
+
+use crate::clock;
+use crate::error::{Error, Fate, Result};
+use crate::io;
+use crate::job::Job;
+use crate::pace::Think;
+use crate::random::Random;
+use crate::run::{Course, Lane};
+use crate::session::{Session, Target, Traffic};
+use crate::workload::{Outcome, Place, Workload};
+
+/// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
+const FAILURES_MAX: u32 = 100;
+const RECONNECT_WAIT_NS: (u64, u64) = (10_000_000, 1_000_000_000);
+
+/// All that a client works with; what is shared by the thread is in `lane`, by the run in `course`.
+pub(crate) struct Client<'a, W> {
+    pub number: u32,
+    pub job: &'a Job,
+    pub target: &'a Target,
+    pub workload: &'a W,
+    pub think: Option<Think>,
+    pub course: &'a Course,
+    pub lane: &'a Lane,
+}
+
+/// Why a client's transactions came to an end.
+enum End {
+    /// Nothing more is to be done.
+    Through,
+    Lost,
+}
+
+/// A session and what the workload keeps beside it.
+struct Connection<S, C> {
+    session: S,
+    state: C,
+    /// What had gone over the session when the measured part began.
+    traffic_before: Option<Traffic>,
+}
+
+impl<W: Workload> Client<'_, W> {
+    pub async fn live<S: Session>(self) {
+        let connected = self.connect_first::<S>().await;
+        match connected {
+            Ok(connection) => self.work(connection).await,
+            Err(error) => self.course.fail(error),
+        }
+    }
+
+    async fn connect_first<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+        if let Some(ramp_s) = self.job.ramp_s {
+            let share = f64::from(self.number) / f64::from(self.job.clients);
+            io::sleep_ns((ramp_s * share * 1e9) as u64).await;
+        }
+        let connection = self.connect::<S>().await?;
+        self.course.note_version(connection.session.server_version());
+        Ok(connection)
+    }
+
+    async fn connect<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+        // A server that is asked for thousands of connections at once drops some: they are opened a few at a time.
+        self.lane.connecting.enter().await;
+        let outcome = self.connect_now().await;
+        self.lane.connecting.leave();
+        outcome
+    }
+
+    async fn connect_now<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+        let mut session = S::connect(self.target).await?;
+        let place = Place { client: self.number, clients: self.job.clients };
+        let state = self.workload.client(&mut session, place).await?;
+        Ok(Connection { session, state, traffic_before: None })
+    }
+
+    async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {
+        self.course.arrive();
+        self.lane.started.enter().await;
+        let phases = self.lane.phases();
+        io::sleep_until_ns(phases.start_ns).await;
+        let mut random = Random::new(self.job.seed, u64::from(self.number));
+        loop {
+            match self.transactions(&mut connection, &mut random).await {
+                End::Through => {
+                    self.count_traffic(&connection);
+                    return connection.session.close().await;
+                }
+                End::Lost => {
+                    self.count_traffic(&connection);
+                    drop(connection);
+                    match self.reconnect().await {
+                        Some(new) => connection = new,
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn transactions<S: Session>(
+        &self,
+        connection: &mut Connection<S, W::Client>,
+        random: &mut Random,
+    ) -> End {
+        let (mut failures, mut successful) = (0, false);
+        loop {
+            let Some(intended_ns) = self.next_start().await else { return End::Through };
+            let kind = self.workload.choose(&mut connection.state, random);
+            let pause = self.workload.pause(kind, random);
+            let mut from_ns = intended_ns;
+            if pause.before_ns > 0 {
+                from_ns = self.pause_until(intended_ns.saturating_add(pause.before_ns)).await;
+            }
+            if self.is_over(clock::now_ns()) || !self.course.take_ticket(self.lane.phases(), from_ns) {
+                return End::Through;
+            }
+            self.watch(connection);
+            match self.transaction(kind, from_ns, connection, random).await {
+                Ok(Outcome::Finished) => return End::Through,
+                Ok(_) => successful = true,
+                Err(error) if error.fate() == Fate::Lost => return End::Lost,
+                Err(error) => {
+                    failures += 1;
+                    if failures >= FAILURES_MAX && !successful {
+                        let place = format!("{failures} transactions in a row failed, the last with");
+                        self.course.fail(error.at(place));
+                        return End::Through;
+                    }
+                }
+            }
+            if pause.after_ns > 0 {
+                self.pause_until(clock::now_ns().saturating_add(pause.after_ns)).await;
+            }
+            if let Some(think) = self.think {
+                self.pause_until(clock::now_ns().saturating_add(think.draw_ns(random))).await;
+            }
+        }
+    }
+
+    /// When the next transaction is to start: now in closed loop, when its arrival is due in open loop.
+    async fn next_start(&self) -> Option<u64> {
+        let now_ns = clock::now_ns();
+        if self.is_over(now_ns) {
+            return None;
+        }
+        let Some(intended_ns) = self.lane.take_arrival(now_ns)? else { return Some(now_ns) };
+        if intended_ns > now_ns {
+            io::sleep_until_ns(intended_ns).await;
+        }
+        Some(intended_ns)
+    }
+
+    /// Waits, but not beyond the end of the run; returns when the wait was to end.
+    async fn pause_until(&self, until_ns: u64) -> u64 {
+        io::sleep_until_ns(until_ns.min(self.lane.phases().end_ns)).await;
+        until_ns
+    }
+
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.lane.phases().end_ns || self.course.is_stopped()
+    }
+
+    /// One transaction with all its tries, timed and counted.
+    #[inline]
+    async fn transaction<S: Session>(
+        &self,
+        kind: usize,
+        from_ns: u64,
+        connection: &mut Connection<S, W::Client>,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        self.lane.recorder().in_flight += 1;
+        let outcome = self.tries(kind, connection, random).await;
+        let now_ns = clock::now_ns();
+        let recorder = &mut *self.lane.recorder();
+        recorder.in_flight -= 1;
+        match &outcome {
+            Ok(Outcome::Finished) => {}
+            Ok(outcome) => {
+                recorder.rollbacks += u64::from(*outcome == Outcome::RolledBack);
+                recorder.done(kind, from_ns, now_ns);
+            }
+            Err(error) => {
+                recorder.unknown += u64::from(error.fate() == Fate::Lost);
+                recorder.failed(error.label(), now_ns);
+            }
+        }
+        outcome
+    }
+
+    async fn tries<S: Session>(
+        &self,
+        kind: usize,
+        connection: &mut Connection<S, W::Client>,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        let drawn = *random;
+        loop {
+            let Connection { session, state, .. } = &mut *connection;
+            let error = match self.workload.perform(kind, state, session, random).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(error) if error.fate() == Fate::Lost => return Err(error),
+                Err(error) => error,
+            };
+            session.rollback().await?;
+            if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
+                return Err(error);
+            }
+            let recorder = &mut *self.lane.recorder();
+            recorder.retries += 1;
+            recorder.failed(error.label(), clock::now_ns());
+            *random = drawn;
+        }
+    }
+
+    /// Notes where the measured part begins and ends for this connection and its thread.
+    #[inline]
+    fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>) {
+        let now_ns = clock::now_ns();
+        if connection.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
+            connection.traffic_before = Some(connection.session.traffic());
+        }
+        // With an embedded engine the loop never turns, so its thread's readings are taken here.
+        if S::BLOCKING {
+            self.lane.observe(now_ns, || connection.session.engine_cpu_ns());
+        }
+    }
+
+    fn count_traffic<S: Session>(&self, connection: &Connection<S, W::Client>) {
+        if S::BLOCKING {
+            self.lane.observe(clock::now_ns(), || connection.session.engine_cpu_ns());
+            self.lane.observe_last(connection.session.engine_cpu_ns());
+        }
+        if let Some(before) = connection.traffic_before {
+            self.lane.count_traffic(before, connection.session.traffic());
+        }
+    }
+
+    /// Opens the connection again, if that is wanted, for as long as the run lasts.
+    async fn reconnect<S: Session>(&self) -> Option<Connection<S, W::Client>> {
+        let (mut wait_ns, longest_ns) = RECONNECT_WAIT_NS;
+        while self.job.reconnect && !self.is_over(clock::now_ns()) {
+            match self.connect().await {
+                Ok(connection) => return Some(connection),
+                Err(error) => self.lane.recorder().failed(reconnect_label(&error), clock::now_ns()),
+            }
+            self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
+            wait_ns = (wait_ns * 2).min(longest_ns);
+        }
+        None
+    }
+}
+
+/// Errors of opening a connection again are counted apart from those of transactions.
+fn reconnect_label(error: &Error) -> &'static str {
+    match error.fate() {
+        Fate::Lost => "reconnect refused",
+        _ => "reconnect failed",
+    }
+}

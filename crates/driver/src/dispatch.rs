@@ -1,0 +1,53 @@
+//! From names to types: which session a URL means and which workload a name means.
+
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::prepare;
+use crate::session::mysql::Mysql;
+use crate::session::{Protocol, Session, Target};
+use crate::workload::{with_workload, WithWorkload, Workload};
+use crate::Watch;
+use serde_json::Value;
+use std::marker::PhantomData;
+
+/// Something to be done with a session and a workload whose types are known at run time only.
+pub(crate) trait Activity {
+    type Output;
+
+    fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Self::Output>;
+}
+
+/// Finds the types that a job names and does the activity with them.
+pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
+    match job.target()?.protocol {
+        Protocol::Mysql => with_session::<Mysql, A>(job, activity),
+        protocol => Err(unavailable(protocol)),
+    }
+}
+
+/// Asks a question over the session that a URL means.
+pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    let target = Target::parse(url)?;
+    match target.protocol {
+        Protocol::Mysql => prepare::query::<Mysql>(&target, sql, watch),
+        protocol => Err(unavailable(protocol)),
+    }
+}
+
+fn unavailable(protocol: Protocol) -> Error {
+    Error::user(format!("this build of the driver does not speak {}", protocol.as_str()))
+}
+
+fn with_session<S: Session, A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
+    with_workload(&job.workload, &job.options, With::<S, A>(activity, PhantomData))
+}
+
+struct With<S, A>(A, PhantomData<S>);
+
+impl<S: Session, A: Activity> WithWorkload for With<S, A> {
+    type Output = A::Output;
+
+    fn with<W: Workload>(self, workload: W) -> Result<A::Output> {
+        self.0.perform::<S, W>(workload)
+    }
+}

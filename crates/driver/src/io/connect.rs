@@ -1,0 +1,118 @@
+//! Opening a connection without blocking the other ones.
+
+use super::executor::{sleep_ns, with_loop};
+use super::slots::Ending;
+use super::stream::{wait, Address};
+use crate::clock;
+use crate::error::{Error, Result};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long to wait when a server's queue of new connections is full.
+const QUEUE_FULL_WAIT_NS: u64 = 2_000_000;
+
+/// Opens a connection and gives the number of its slot; reading has been asked for.
+pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<u32> {
+    let give_up_ns = clock::now_ns().saturating_add(timeout.as_nanos() as u64);
+    let slot = match address {
+        Address::Unix(path) => connect_unix(path, give_up_ns).await?,
+        Address::Tcp { host, port } => connect_tcp(host, *port, give_up_ns).await?,
+    };
+    with_loop(|this| this.slots.to_receive.push(slot));
+    Ok(slot)
+}
+
+async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<u32> {
+    let place = format!("socket {}", path.display());
+    let refused = |error: &std::io::Error| refusal(&place, error);
+    let address = SockAddr::unix(path).map_err(|error| {
+        Error::user(format!("{place}: {error}"))
+            .hint("a socket's path has at most 107 bytes; use a shorter one")
+    })?;
+    let socket =
+        Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None).map_err(|e| no_socket(&e))?;
+    loop {
+        match socket.connect(&address) {
+            Ok(()) => return Ok(with_loop(|this| this.slots.insert(socket.into()))),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                if clock::now_ns() >= give_up_ns {
+                    return Err(Error::connect(format!("{place}: its queue of new connections stays full"))
+                        .hint("give the server a longer queue (back_log) or ramp up more slowly"));
+                }
+                sleep_ns(QUEUE_FULL_WAIT_NS).await;
+            }
+            Err(error) => return Err(refused(&error)),
+        }
+    }
+}
+
+async fn connect_tcp(host: &str, port: u16, give_up_ns: u64) -> Result<u32> {
+    let place = format!("{host}:{port}");
+    let addresses = (host, port).to_socket_addrs().map_err(|error| {
+        Error::connect(format!("{place}: no address: {error}")).hint("check the host's name in the URL")
+    })?;
+    let mut last = Error::connect(format!("{place}: the name stands for no address"));
+    for address in addresses {
+        match connect_address(&place, address.into(), give_up_ns).await {
+            Ok(slot) => return Ok(slot),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Result<u32> {
+    let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)
+        .map_err(|e| no_socket(&e))?;
+    // A request is one small write that must leave at once.
+    socket.set_tcp_nodelay(true).map_err(|error| no_socket(&error))?;
+    match socket.connect(&address) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        Err(error) => return Err(refusal(place, &error)),
+    }
+    let watched = socket.try_clone().map_err(|error| no_socket(&error))?;
+    let slot = with_loop(|this| {
+        let slot = this.slots.insert(socket.into());
+        this.slots.to_watch.push(slot);
+        slot
+    });
+    let outcome = wait(slot, give_up_ns, |slot| slot.writable).await;
+    match (outcome, watched.take_error()) {
+        (Ok(()), Ok(None)) => Ok(slot),
+        (outcome, error) => {
+            with_loop(|this| this.slots.to_close.push(slot));
+            Err(match (outcome, error) {
+                (Err(Ending::Silent), _) => Error::connect(format!("{place}: no answer in time"))
+                    .hint("check the address, or raise connect_timeout_s"),
+                (_, Ok(Some(error)) | Err(error)) => refusal(place, &error),
+                (Err(ending), _) => Error::connect(format!("{place}: {ending:?}")),
+                (Ok(()), Ok(None)) => unreachable!("matched above"),
+            })
+        }
+    }
+}
+
+fn refusal(place: &str, error: &std::io::Error) -> Error {
+    let hint = match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            "there is no such socket: is the server running, and is the path right?"
+        }
+        std::io::ErrorKind::ConnectionRefused => {
+            "nothing listens there: is the server running, and is the port right?"
+        }
+        std::io::ErrorKind::PermissionDenied => "this user may not use it: check its owner and mode",
+        _ => "is the server running?",
+    };
+    Error::connect(format!("{place}: {error}")).hint(hint)
+}
+
+fn no_socket(error: &std::io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => Error::user("too many open files for so many clients")
+            .hint("raise the limit (ulimit -n) above the number of clients, or ask for fewer"),
+        _ => Error::internal(format!("a socket could not be made: {error}")),
+    }
+}

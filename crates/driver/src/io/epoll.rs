@@ -1,0 +1,177 @@
+//! The back end for kernels without io_uring: level-triggered epoll.
+
+use super::slots::{Ending, Slots};
+use crate::error::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const SCRATCH_BYTES: usize = 256 << 10;
+const EVENTS: usize = 256;
+
+pub(super) struct Epoll {
+    fd: OwnedFd,
+    events: Vec<libc::epoll_event>,
+    /// All connections are read into this one buffer; each keeps only what it got.
+    scratch: Vec<u8>,
+}
+
+impl Epoll {
+    pub fn new() -> Result<Self> {
+        // SAFETY: no pointer is passed; the descriptor is ours alone.
+        let raw = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if raw < 0 {
+            return Err(Error::internal(format!("epoll_create1: {}", std::io::Error::last_os_error())));
+        }
+        // SAFETY: the call succeeded, so `raw` is an open descriptor that nothing else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        Ok(Epoll {
+            fd,
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS],
+            scratch: vec![0; SCRATCH_BYTES],
+        })
+    }
+
+    pub fn turn(&mut self, slots: &mut Slots, wait_ns: u64) -> Result<()> {
+        for number in std::mem::take(&mut slots.to_watch) {
+            self.watch(slots, number, libc::EPOLLOUT as u32);
+        }
+        for number in std::mem::take(&mut slots.to_receive) {
+            self.watch(slots, number, libc::EPOLLIN as u32);
+        }
+        for index in 0..slots.to_send.len() {
+            self.send(slots, slots.to_send[index]);
+        }
+        slots.to_send.clear();
+        for number in std::mem::take(&mut slots.to_close) {
+            // Closing the descriptor takes it out of the epoll set.
+            slots.remove(number);
+        }
+        let count = self.wait(if slots.ready.is_empty() { wait_ns } else { 0 })?;
+        for index in 0..count {
+            let event = self.events[index];
+            self.handle(slots, event.u64, event.events);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, wait_ns: u64) -> Result<usize> {
+        let limit = libc::timespec {
+            tv_sec: (wait_ns / 1_000_000_000) as i64,
+            tv_nsec: (wait_ns % 1_000_000_000) as i64,
+        };
+        // SAFETY: `events` and `limit` outlive the call, and the count given is that of `events`.
+        let count = unsafe {
+            libc::epoll_pwait2(
+                self.fd.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                EVENTS as i32,
+                &limit,
+                std::ptr::null(),
+            )
+        };
+        match count {
+            0.. => Ok(count as usize),
+            _ => match std::io::Error::last_os_error() {
+                error if error.kind() == std::io::ErrorKind::Interrupted => Ok(0),
+                error => Err(Error::internal(format!("epoll_pwait2: {error}"))),
+            },
+        }
+    }
+
+    fn handle(&mut self, slots: &mut Slots, tag: u64, events: u32) {
+        let (number, generation) = (tag as u32, (tag >> 32) as u32);
+        let Some(slot) = slots.of_event(number, generation) else { return };
+        if events & libc::EPOLLOUT as u32 != 0 || !slot.receiving {
+            slot.writable = true;
+            let receiving = slot.receiving;
+            self.watch(slots, number, if receiving { libc::EPOLLIN as u32 } else { 0 });
+            if slots.get(number).is_some_and(|slot| slot.unsent) {
+                self.send(slots, number);
+            } else if !receiving {
+                slots.wake(number);
+            }
+        }
+        let readable = libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP;
+        if events & readable as u32 != 0 && slots.get(number).is_some_and(|slot| slot.receiving) {
+            self.receive(slots, number);
+        }
+    }
+
+    /// Sets which events of a connection are of interest.
+    fn watch(&self, slots: &mut Slots, number: u32, events: u32) {
+        let Some(slot) = slots.get(number) else { return };
+        slot.receiving |= events & libc::EPOLLIN as u32 != 0;
+        let interest = if slot.receiving { events | libc::EPOLLIN as u32 } else { events };
+        let mut event =
+            libc::epoll_event { events: interest, u64: u64::from(number) | u64::from(slot.generation) << 32 };
+        let (set, fd) = (self.fd.as_raw_fd(), slot.fd.as_raw_fd());
+        // SAFETY: both descriptors are open and `event` outlives the calls.
+        let failed = unsafe {
+            libc::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) < 0
+                && libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &mut event) < 0
+        };
+        if failed {
+            slots.end(number, Ending::Errno(errno()));
+        }
+    }
+
+    fn send(&self, slots: &mut Slots, number: u32) {
+        let Some(slot) = slots.get(number) else { return };
+        while slot.sent < slot.sending.len() {
+            let rest = &slot.sending[slot.sent..];
+            // SAFETY: the pointer and length are those of a slice that outlives the call.
+            let sent = unsafe {
+                libc::send(
+                    slot.fd.as_raw_fd(),
+                    rest.as_ptr().cast(),
+                    rest.len(),
+                    libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+                )
+            };
+            match sent {
+                0.. => slot.sent += sent as usize,
+                _ => match errno() {
+                    libc::EINTR => {}
+                    libc::EAGAIN => return self.watch(slots, number, libc::EPOLLOUT as u32),
+                    error => return slots.end(number, Ending::Errno(error)),
+                },
+            }
+        }
+        slot.unsent = false;
+    }
+
+    fn receive(&mut self, slots: &mut Slots, number: u32) {
+        let Some(slot) = slots.get(number) else { return };
+        // SAFETY: the pointer and length are those of `scratch`, which outlives the call.
+        let count = unsafe {
+            libc::recv(
+                slot.fd.as_raw_fd(),
+                self.scratch.as_mut_ptr().cast(),
+                SCRATCH_BYTES,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        match count {
+            0 => self.stop(slots, number, Ending::Closed),
+            1.. => slots.receive(number, &self.scratch[..count as usize]),
+            _ => match errno() {
+                libc::EAGAIN | libc::EINTR => {}
+                error => self.stop(slots, number, Ending::Errno(error)),
+            },
+        }
+    }
+
+    fn stop(&self, slots: &mut Slots, number: u32, ending: Ending) {
+        slots.end(number, ending);
+        let Some(slot) = slots.get(number) else { return };
+        // Level-triggered: a connection that has ended would be reported again and again, so it leaves the set.
+        // SAFETY: both descriptors are open; a removal reads no event.
+        unsafe {
+            let (set, fd) = (self.fd.as_raw_fd(), slot.fd.as_raw_fd());
+            libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut());
+        }
+    }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}

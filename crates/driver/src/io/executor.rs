@@ -1,0 +1,222 @@
+//! The loop itself: polls the tasks that can go on, then waits for what comes next.
+
+use super::epoll::Epoll;
+use super::slots::Slots;
+use super::uring::Uring;
+use super::Backend;
+use crate::clock;
+use crate::error::Result;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// The longest wait: how late a stop, an interrupt or a silent server may be noticed.
+const TURN_MAX_NS: u64 = 20_000_000;
+const SILENCE_CHECK_NS: u64 = 100_000_000;
+
+pub(super) struct Loop {
+    pub slots: Slots,
+    driver: Driver,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The task that is being polled.
+    pub running: u32,
+    /// The time at the start of this turn: near enough for a server's patience.
+    pub turn_ns: u64,
+    silence_checked_ns: u64,
+    /// Turns of an io_uring or epoll loop, each at least one system call.
+    turns: u64,
+}
+
+enum Driver {
+    Uring(Box<Uring>),
+    Epoll(Epoll),
+    Blocking,
+    Simulated,
+}
+
+thread_local! {
+    static LOOP: RefCell<Option<Loop>> = const { RefCell::new(None) };
+}
+
+/// Works on the loop of this thread. Panics outside of an `Executor`: a defect of the driver.
+#[inline]
+pub(super) fn with_loop<T>(work: impl FnOnce(&mut Loop) -> T) -> T {
+    LOOP.with_borrow_mut(|this| work(this.as_mut().expect("a thread's loop lives as long as its executor")))
+}
+
+/// The same where the loop may be gone already: a stream can outlive it.
+pub(super) fn with_loop_if_any(work: impl FnOnce(&mut Loop)) {
+    // A thread that is ending has no locals any more, and no loop either.
+    let _ = LOOP.try_with(|this| this.borrow_mut().as_mut().map(work));
+}
+
+impl Loop {
+    fn turn(&mut self, patience_ns: u64) -> Result<()> {
+        self.turn_ns = clock::now_ns();
+        self.turns += 1;
+        self.wake_timers();
+        let wait_ns = if !self.slots.ready.is_empty() {
+            0
+        } else {
+            let next_ns = self.timers.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns);
+            next_ns.saturating_sub(self.turn_ns).min(patience_ns)
+        };
+        match &mut self.driver {
+            Driver::Uring(uring) => uring.turn(&mut self.slots, wait_ns)?,
+            Driver::Epoll(epoll) => epoll.turn(&mut self.slots, wait_ns)?,
+            Driver::Blocking if wait_ns > 0 => std::thread::sleep(std::time::Duration::from_nanos(wait_ns)),
+            Driver::Simulated => clock::simulate(Some(self.turn_ns + wait_ns)),
+            Driver::Blocking => {}
+        }
+        if self.turn_ns >= self.silence_checked_ns + SILENCE_CHECK_NS {
+            self.silence_checked_ns = self.turn_ns;
+            self.slots.end_silent(self.turn_ns);
+        }
+        Ok(())
+    }
+
+    fn wake_timers(&mut self) {
+        while let Some(&Reverse((due_ns, task))) = self.timers.peek() {
+            if due_ns > self.turn_ns {
+                break;
+            }
+            self.timers.pop();
+            self.slots.ready.push_back(task);
+        }
+    }
+}
+
+/// Runs any number of tasks on this thread. Tasks may borrow what outlives the executor.
+pub struct Executor<'a> {
+    tasks: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
+    live: usize,
+    /// The loop is this thread's; so the executor must stay here.
+    _here: PhantomData<*const ()>,
+}
+
+impl<'a> Executor<'a> {
+    /// Readies this thread's loop.
+    pub fn new(backend: Backend) -> Result<Self> {
+        let driver = match backend {
+            Backend::IoUring => Driver::Uring(Box::new(Uring::new()?)),
+            Backend::Epoll => Driver::Epoll(Epoll::new()?),
+            Backend::Blocking => Driver::Blocking,
+            Backend::Simulated => Driver::Simulated,
+        };
+        let now_ns = clock::now_ns();
+        let this = Loop {
+            slots: Slots::default(),
+            driver,
+            timers: BinaryHeap::new(),
+            running: 0,
+            turn_ns: now_ns,
+            silence_checked_ns: now_ns,
+            turns: 0,
+        };
+        LOOP.set(Some(this));
+        Ok(Executor { tasks: Vec::new(), live: 0, _here: PhantomData })
+    }
+
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + 'a) {
+        with_loop(|this| this.slots.ready.push_back(self.tasks.len() as u32));
+        self.tasks.push(Some(Box::pin(task)));
+        self.live += 1;
+    }
+
+    /// Runs until all tasks are done, or until `abandon`, asked once per turn, is true.
+    pub fn run(&mut self, mut abandon: impl FnMut() -> bool) -> Result<()> {
+        while self.live > 0 && !abandon() {
+            // Tasks woken while others are polled wait for the next turn: no task can starve the sockets.
+            for _ in 0..with_loop(|this| this.slots.ready.len()) {
+                self.poll_next();
+            }
+            if self.live > 0 {
+                with_loop(|this| this.turn(TURN_MAX_NS))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_next(&mut self) {
+        let next = with_loop(|this| {
+            let next = this.slots.ready.pop_front();
+            this.running = next.unwrap_or_default();
+            next
+        });
+        let Some(place) = next.and_then(|number| self.tasks.get_mut(number as usize)) else { return };
+        let Some(task) = place else { return };
+        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            *place = None;
+            self.live -= 1;
+        }
+    }
+}
+
+impl Drop for Executor<'_> {
+    fn drop(&mut self) {
+        // Tasks own streams, and streams say goodbye to the loop.
+        self.tasks.clear();
+        let this = LOOP.take();
+        if let Some(mut this) = this {
+            // Sends what was handed over last (a COM_QUIT) and closes; a failure can no longer matter to anyone.
+            this.slots.ready.push_back(0);
+            let _ = this.turn(0);
+        }
+    }
+}
+
+/// Turns of this thread's loop so far: the system calls of io_uring, a third or so of epoll's.
+pub(crate) fn turns() -> u64 {
+    with_loop(|this| this.turns)
+}
+
+/// Runs one future to its end on a loop of its own.
+pub fn block_on<T>(
+    backend: Backend,
+    future: impl Future<Output = T>,
+    abandon: impl FnMut() -> bool,
+) -> Result<Option<T>> {
+    let result = std::cell::Cell::new(None);
+    {
+        let mut executor = Executor::new(backend)?;
+        executor.spawn(async { result.set(Some(future.await)) });
+        executor.run(abandon)?;
+    }
+    Ok(result.into_inner())
+}
+
+/// Waits for a time of `clock::now_ns`.
+pub async fn sleep_until_ns(due_ns: u64) {
+    let mut asked = false;
+    std::future::poll_fn(|_| {
+        if clock::now_ns() >= due_ns {
+            return Poll::Ready(());
+        }
+        if !std::mem::replace(&mut asked, true) {
+            with_loop(|this| this.timers.push(Reverse((due_ns, this.running))));
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+pub async fn sleep_ns(duration_ns: u64) {
+    sleep_until_ns(clock::now_ns().saturating_add(duration_ns)).await;
+}
+
+/// Lets every other task that can go on do so first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        with_loop(|this| this.slots.ready.push_back(this.running));
+        Poll::Pending
+    })
+    .await;
+}

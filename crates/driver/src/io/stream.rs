@@ -1,0 +1,243 @@
+//! A connection as a session sees it: append to the outbox, send, wait for what is needed, look, consume.
+
+use super::connect::connect;
+use super::executor::{with_loop, with_loop_if_any};
+use super::slots::{Ending, Slot};
+use super::tls::Tls;
+use crate::error::{Error, Result};
+use crate::session::{Target, Traffic};
+use std::path::PathBuf;
+use std::task::Poll;
+use std::time::Duration;
+
+/// A connection that has held more than this gives the memory back when it is empty.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Unix(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
+/// One connection of this thread's loop.
+pub struct Stream {
+    slot: u32,
+    outbox: Vec<u8>,
+    inbox: Vec<u8>,
+    /// Where in `inbox` begins what has not been consumed.
+    start: usize,
+    tls: Option<Box<Tls>>,
+    traffic: Traffic,
+    answer_timeout_ns: u64,
+}
+
+impl Stream {
+    /// Connects within `target.connect_timeout`; from then on a silence of `target.answer_timeout` ends the connection.
+    pub async fn open(address: &Address, target: &Target) -> Result<Self> {
+        let slot = connect(address, target.connect_timeout).await?;
+        Ok(Stream {
+            slot,
+            outbox: Vec::new(),
+            inbox: Vec::new(),
+            start: 0,
+            tls: None,
+            traffic: Traffic::default(),
+            answer_timeout_ns: target.answer_timeout.as_nanos() as u64,
+        })
+    }
+
+    /// The longest silence from here on.
+    pub fn set_answer_timeout(&mut self, timeout: Duration) {
+        self.answer_timeout_ns = timeout.as_nanos() as u64;
+    }
+
+    /// Speaks TLS from here on. With `verify` the server's certificate must be one that the machine's own authorities
+    /// (or the file `authority`) vouch for; without, any is accepted.
+    pub async fn start_tls(
+        &mut self,
+        server_name: &str,
+        verify: bool,
+        authority: Option<&str>,
+    ) -> Result<()> {
+        if self.start < self.inbox.len() {
+            return Err(Error::protocol(
+                "the server sent bytes between its consent to TLS and the handshake",
+            ));
+        }
+        let mut tls = Box::new(Tls::new(server_name, verify, authority)?);
+        while tls.is_handshaking() {
+            tls.write(&mut self.outbox)?;
+            self.hand_over();
+            if tls.is_handshaking() {
+                self.wait_for_bytes().await?;
+                let arrived = std::mem::take(&mut self.inbox);
+                tls.read(&arrived, &mut self.inbox)?;
+            }
+        }
+        tls.write(&mut self.outbox)?;
+        self.hand_over();
+        self.tls = Some(tls);
+        Ok(())
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// What is to be sent next.
+    #[inline]
+    pub fn outbox(&mut self) -> &mut Vec<u8> {
+        &mut self.outbox
+    }
+
+    /// Hands the outbox over. It goes out with those of all other tasks of this turn.
+    #[inline]
+    pub fn send(&mut self) -> Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.encrypt(&mut self.outbox)?;
+        }
+        self.hand_over();
+        Ok(())
+    }
+
+    fn hand_over(&mut self) {
+        self.traffic.bytes_sent += self.outbox.len() as u64;
+        let outbox = &mut self.outbox;
+        with_loop(|this| {
+            let Some(slot) = this.slots.get(self.slot) else { return };
+            if slot.unsent {
+                slot.sending.extend_from_slice(outbox);
+            } else {
+                slot.sending.clear();
+                slot.sent = 0;
+                slot.unsent = true;
+                std::mem::swap(&mut slot.sending, outbox);
+                this.slots.to_send.push(self.slot);
+            }
+        });
+        outbox.clear();
+        if outbox.capacity() > KEPT_BYTES {
+            *outbox = Vec::new();
+        }
+    }
+
+    /// Received and not yet consumed.
+    #[inline]
+    pub fn inbox(&self) -> &[u8] {
+        &self.inbox[self.start..]
+    }
+
+    #[inline]
+    pub fn consume(&mut self, bytes: usize) {
+        self.start = (self.start + bytes).min(self.inbox.len());
+        if self.start == self.inbox.len() {
+            self.start = 0;
+            if self.inbox.capacity() > KEPT_BYTES {
+                self.inbox = Vec::new();
+            } else {
+                self.inbox.clear();
+            }
+        }
+    }
+
+    /// Waits until at least `bytes` are in the inbox.
+    #[inline]
+    pub async fn need(&mut self, bytes: usize) -> Result<()> {
+        while self.inbox.len() - self.start < bytes {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there is more in the inbox than there was.
+    pub async fn more(&mut self) -> Result<()> {
+        let Some(mut tls) = self.tls.take() else { return self.wait_for_bytes().await };
+        // Clear text is kept in `inbox`, so what arrives is received beside it.
+        let clear = std::mem::take(&mut self.inbox);
+        let start = std::mem::take(&mut self.start);
+        let outcome = self.wait_for_bytes().await;
+        let arrived = std::mem::replace(&mut self.inbox, clear);
+        self.start = start;
+        let outcome = outcome.and_then(|()| tls.read(&arrived, &mut self.inbox));
+        self.tls = Some(tls);
+        outcome
+    }
+
+    async fn wait_for_bytes(&mut self) -> Result<()> {
+        let until_ns = with_loop(|this| this.turn_ns).saturating_add(self.answer_timeout_ns);
+        let outcome = wait(self.slot, until_ns, |slot| !slot.received.is_empty()).await;
+        if self.start > 0 {
+            self.inbox.drain(..self.start);
+            self.start = 0;
+        }
+        let (inbox, traffic) = (&mut self.inbox, &mut self.traffic);
+        with_loop(|this| {
+            let Some(slot) = this.slots.get(self.slot) else { return };
+            traffic.bytes_received += slot.received.len() as u64;
+            if inbox.is_empty() {
+                std::mem::swap(inbox, &mut slot.received);
+            } else {
+                inbox.extend_from_slice(&slot.received);
+                slot.received.clear();
+            }
+            if slot.received.capacity() > KEPT_BYTES {
+                slot.received = Vec::new();
+            }
+        });
+        outcome.map_err(lost)
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        with_loop_if_any(|this| {
+            if let Some(slot) = this.slots.get(self.slot) {
+                slot.closing = true;
+                slot.waiting = None;
+                this.slots.to_close.push(self.slot);
+            }
+        });
+    }
+}
+
+/// Waits until `arrived` is true of a slot. An ending counts only when nothing has arrived before it.
+pub(super) async fn wait(
+    number: u32,
+    until_ns: u64,
+    arrived: impl Fn(&Slot) -> bool,
+) -> std::result::Result<(), Ending> {
+    std::future::poll_fn(|_| {
+        with_loop(|this| {
+            let running = this.running;
+            let Some(slot) = this.slots.get(number) else { return Poll::Ready(Err(Ending::Closed)) };
+            if arrived(slot) {
+                slot.waiting = None;
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(ending) = slot.ending {
+                return Poll::Ready(Err(ending));
+            }
+            slot.waiting = Some(running);
+            slot.patience_until_ns = until_ns;
+            Poll::Pending
+        })
+    })
+    .await
+}
+
+fn lost(ending: Ending) -> Error {
+    match ending {
+        Ending::Closed => Error::lost("connection closed", "the server closed the connection"),
+        Ending::Silent => Error::lost("no answer", "the server gave no answer in time"),
+        Ending::Flooded => Error::protocol("the server sent more than 64 MiB that nobody had asked for"),
+        Ending::Errno(number) => {
+            let error = std::io::Error::from_raw_os_error(number);
+            Error::lost("connection lost", format!("the connection to the server broke: {error}"))
+        }
+    }
+}

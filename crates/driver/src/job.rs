@@ -1,0 +1,230 @@
+//! What to do, as the caller says it: JSON with a default for everything but the URL and the workload.
+
+use crate::error::{Error, Result};
+use crate::session::Target;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// A job as given. Unknown keys are errors.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    pub url: String,
+    pub workload: String,
+    #[serde(default)]
+    pub options: Map<String, Value>,
+    #[serde(default = "one")]
+    pub clients: u32,
+    /// 0 lets the driver choose.
+    #[serde(default)]
+    pub threads: u32,
+    #[serde(default = "auto")]
+    pub backend: String,
+    #[serde(default)]
+    pub warmup_s: f64,
+    #[serde(default = "ten")]
+    pub duration_s: f64,
+    /// Ends the run after so many transactions of the measured part.
+    #[serde(default)]
+    pub operations: Option<u64>,
+    #[serde(default = "seed")]
+    pub seed: u64,
+    #[serde(default)]
+    pub load: Load,
+    /// The processors that the driver's threads are bound to, in turn.
+    #[serde(default)]
+    pub cpus: Option<Vec<u32>>,
+    /// Opens a lost connection again; without it, a client whose connection is lost stops.
+    #[serde(default)]
+    pub reconnect: bool,
+    #[serde(default = "ten")]
+    pub connect_timeout_s: f64,
+    /// The longest silence of a server in the middle of an answer.
+    #[serde(default = "answer_timeout")]
+    pub answer_timeout_s: f64,
+    /// Over how long connections are opened.
+    #[serde(default)]
+    pub ramp_s: Option<f64>,
+    /// A file for the interval log of HdrHistogram.
+    #[serde(default)]
+    pub hdr_log: Option<String>,
+    /// A port of the loopback interface where OpenMetrics are served during the run.
+    #[serde(default)]
+    pub metrics_port: Option<u16>,
+    /// For `check`: the value of an earlier check of a read-only workload.
+    #[serde(default)]
+    pub baseline: Option<String>,
+}
+
+/// When transactions are sent.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Load {
+    /// Each client sends its next transaction when the last one is done, and a think time has passed.
+    Closed {
+        #[serde(default)]
+        think_time: Option<ThinkTime>,
+    },
+    /// Transactions start at times that do not depend on the server.
+    Open {
+        rate_per_s: f64,
+        #[serde(default)]
+        arrivals: Arrivals,
+        #[serde(default)]
+        schedule: Option<Schedule>,
+    },
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load::Closed { think_time: None }
+    }
+}
+
+/// Seconds, or a distribution of seconds.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(untagged)]
+pub enum ThinkTime {
+    Constant(f64),
+    Drawn { mean_s: f64, distribution: ThinkDistribution },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkDistribution {
+    Constant,
+    Exponential,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    #[default]
+    Poisson,
+    Uniform,
+}
+
+/// How the rate changes over the run; times count from the start of the warm-up.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Schedule {
+    Constant,
+    /// `rate_per_s` until the first step; then each step's rate from its second on.
+    Steps {
+        steps: Vec<(f64, f64)>,
+    },
+    /// From `rate_per_s` to `to_per_s`, evenly, then constant.
+    Ramp {
+        to_per_s: f64,
+        over_s: f64,
+    },
+    /// `rate_per_s` plus a sine of this amplitude.
+    Sine {
+        amplitude_per_s: f64,
+        period_s: f64,
+    },
+    /// Lines of `second rate` (or `second,rate`): the rate is interpolated between them.
+    File {
+        path: String,
+    },
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+fn seed() -> u64 {
+    42
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+fn answer_timeout() -> f64 {
+    300.0
+}
+
+/// More connections than a machine has ports make no sense; this catches a slip of the pen.
+const CLIENTS_MAX: u32 = 100_000;
+const SECONDS_MAX: f64 = 30.0 * 86_400.0;
+
+impl Job {
+    /// Reads a job and checks all of its values but the options, which are the workload's.
+    pub fn parse(json: &str) -> Result<Self> {
+        let job: Job = serde_json::from_str(json).map_err(|error| {
+            Error::user(format!("the job: {error}")).hint("see the driver's contract for the keys")
+        })?;
+        let seconds = [
+            ("warmup_s", job.warmup_s, 0.0),
+            ("duration_s", job.duration_s, 0.001),
+            ("connect_timeout_s", job.connect_timeout_s, 0.001),
+            ("answer_timeout_s", job.answer_timeout_s, 0.001),
+            ("ramp_s", job.ramp_s.unwrap_or(0.0), 0.0),
+        ];
+        for (name, value, least) in seconds {
+            if !(least..=SECONDS_MAX).contains(&value) {
+                return Err(Error::user(format!("{name} cannot be {value}"))
+                    .hint(format!("give seconds, {least} to {SECONDS_MAX}")));
+            }
+        }
+        if !(1..=CLIENTS_MAX).contains(&job.clients) {
+            return Err(Error::user(format!("clients cannot be {}", job.clients))
+                .hint(format!("give 1 to {CLIENTS_MAX}")));
+        }
+        if job.cpus.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::user("cpus is empty").hint("name at least one processor, or leave it out"));
+        }
+        Ok(job)
+    }
+
+    pub fn target(&self) -> Result<Target> {
+        let mut target = Target::parse(&self.url)?;
+        target.connect_timeout = Duration::from_secs_f64(self.connect_timeout_s);
+        target.answer_timeout = Duration::from_secs_f64(self.answer_timeout_s);
+        Ok(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(rest: &str) -> Result<Job> {
+        Job::parse(&format!(r#"{{"url": "mysql://root@h/test", "workload": "tpcb"{rest}}}"#))
+    }
+
+    #[test]
+    fn all_but_url_and_workload_has_a_default() {
+        let job = parse("").unwrap();
+        assert_eq!((job.clients, job.threads, job.seed), (1, 0, 42));
+        assert_eq!(job.load, Load::Closed { think_time: None });
+    }
+
+    #[test]
+    fn every_form_of_load_is_read() {
+        for load in [
+            r#"{"kind": "closed", "think_time": 0.1}"#,
+            r#"{"kind": "closed", "think_time": {"mean_s": 0.1, "distribution": "exponential"}}"#,
+            r#"{"kind": "open", "rate_per_s": 1000, "arrivals": "uniform"}"#,
+            r#"{"kind": "open", "rate_per_s": 1, "schedule": {"kind": "steps", "steps": [[1, 2.5], [2, 3]]}}"#,
+            r#"{"kind": "open", "rate_per_s": 1, "schedule": {"kind": "sine", "amplitude_per_s": 1, "period_s": 9}}"#,
+        ] {
+            parse(&format!(r#", "load": {load}"#)).unwrap();
+        }
+    }
+
+    #[test]
+    fn mistakes_are_the_users() {
+        for rest in [r#", "client": 3"#, r#", "clients": 0"#, r#", "duration_s": -1"#, r#", "cpus": []"#] {
+            let error = parse(rest).unwrap_err();
+            assert_eq!(error.kind(), crate::error::Kind::User);
+            assert!(!error.hint_text().is_empty(), "{error}");
+        }
+    }
+}

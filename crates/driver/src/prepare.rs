@@ -1,0 +1,189 @@
+//! All that happens to the data before and after a run: making and loading it, checking it, dropping it, asking it.
+
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::io::{block_on, Backend};
+use crate::job::Job;
+use crate::random::Random;
+use crate::session::{Collect, Owned, Session, Target};
+use crate::workload::{Acknowledged, CheckAgainst, Workload};
+use crate::Watch;
+use serde_json::{json, Value};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const POLL: Duration = Duration::from_millis(20);
+
+fn backend<S: Session>() -> Result<Backend> {
+    if S::BLOCKING {
+        Ok(Backend::Blocking)
+    } else {
+        Backend::choose("auto")
+    }
+}
+
+/// Opens a session, does one thing with it, closes it; gives up when interrupted.
+fn with_one<S: Session, T>(
+    target: &Target,
+    watch: &mut Watch<'_>,
+    task: impl AsyncFnOnce(&mut S) -> Result<T>,
+) -> Result<T> {
+    let whole = async {
+        let mut session = S::connect(target).await?;
+        let outcome = task(&mut session).await;
+        session.close().await;
+        outcome
+    };
+    finished(block_on(backend::<S>()?, whole, || (watch.interrupted)())?)
+}
+
+fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
+    outcome.unwrap_or_else(|| Err(Error::user("interrupted")))
+}
+
+/// Makes the tables, loads all parts in parallel, then finishes them in parallel.
+pub(crate) fn prepare<S: Session, W: Workload>(
+    job: &Job,
+    workload: &W,
+    watch: &mut Watch<'_>,
+) -> Result<Value> {
+    let (target, from_ns) = (job.target()?, clock::now_ns());
+    with_one(&target, watch, async |session: &mut S| workload.create(session).await)?;
+    let loading = Loading { job, target: &target, bytes: AtomicU64::new(0) };
+    let sessions = loading.sessions::<S>(workload.load_parts());
+    let rows = loading.in_parallel::<S>(workload.load_parts(), watch, async |part, session| {
+        workload.load(part, session, Random::new(job.seed, part)).await
+    })?;
+    loading.in_parallel::<S>(workload.finish_parts(), watch, async |part, session| {
+        workload.finish(part, session).await.map(|()| 0)
+    })?;
+    Ok(json!({
+        "rows": rows,
+        "bytes": loading.bytes.into_inner(),
+        "duration_s": (clock::now_ns() - from_ns) as f64 / 1e9,
+        "sessions": sessions,
+    }))
+}
+
+struct Loading<'a> {
+    job: &'a Job,
+    target: &'a Target,
+    /// Sent to the server by all sessions.
+    bytes: AtomicU64,
+}
+
+impl Loading<'_> {
+    fn sessions<S: Session>(&self, parts: u64) -> u64 {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let wanted = if self.job.threads == 0 { processors } else { self.job.threads as usize };
+        (wanted.min(S::LOADERS_MAX) as u64).clamp(1, parts.max(1))
+    }
+
+    /// Does all parts, each by whichever session is free; returns the sum of what they return.
+    fn in_parallel<S: Session>(
+        &self,
+        parts: u64,
+        watch: &mut Watch<'_>,
+        task: impl AsyncFn(u64, &mut S) -> Result<u64> + Sync,
+    ) -> Result<u64> {
+        let (next, stop, backend) = (AtomicU64::new(0), AtomicBool::new(false), backend::<S>()?);
+        let (next, stop, task) = (&next, &stop, &task);
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..self.sessions::<S>(parts).min(parts))
+                .map(|_| {
+                    scope.spawn(move || {
+                        let outcome = block_on(backend, self.parts(next, parts, stop, task), || {
+                            stop.load(Ordering::Relaxed)
+                        });
+                        let outcome = outcome.and_then(finished);
+                        // One session's failure is the end of all.
+                        stop.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                        outcome
+                    })
+                })
+                .collect();
+            while !handles.iter().all(|handle| handle.is_finished()) {
+                if (watch.interrupted)() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(POLL);
+            }
+            let outcomes = handles.into_iter().map(|handle| {
+                handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver panicked")))
+            });
+            first_failure_or_sum(outcomes.collect())
+        })
+    }
+
+    async fn parts<S: Session>(
+        &self,
+        next: &AtomicU64,
+        parts: u64,
+        stop: &AtomicBool,
+        task: &impl AsyncFn(u64, &mut S) -> Result<u64>,
+    ) -> Result<u64> {
+        let mut session = S::connect(self.target).await?;
+        let mut sum = 0;
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::user("interrupted"));
+            }
+            sum += task(part, &mut session).await?;
+        }
+        self.bytes.fetch_add(session.traffic().bytes_sent, Ordering::Relaxed);
+        session.close().await;
+        Ok(sum)
+    }
+}
+
+/// The error that started it rather than the "interrupted" of those that were stopped because of it.
+fn first_failure_or_sum(outcomes: Vec<Result<u64>>) -> Result<u64> {
+    let mut failures: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    failures.sort_by_key(|error| error.message() == "interrupted");
+    if let Some(error) = failures.first() {
+        return Err((*error).clone());
+    }
+    outcomes.into_iter().sum()
+}
+
+pub(crate) fn check<S: Session, W: Workload>(
+    job: &Job,
+    workload: &W,
+    acknowledged: Option<&Acknowledged>,
+    watch: &mut Watch<'_>,
+) -> Result<Value> {
+    let against = CheckAgainst { acknowledged, baseline: job.baseline.as_deref() };
+    let invariants =
+        with_one(&job.target()?, watch, async |session: &mut S| workload.check(session, against).await)?;
+    Ok(json!(invariants))
+}
+
+pub(crate) fn cleanup<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<()> {
+    with_one(&job.target()?, watch, async |session: &mut S| workload.cleanup(session).await)
+}
+
+pub(crate) fn query<S: Session>(target: &Target, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    let mut answer = Collect::default();
+    let done = with_one(target, watch, async |session: &mut S| session.text(sql, &mut answer).await)?;
+    let rows: Vec<Vec<Value>> = answer.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
+    Ok(json!({"columns": answer.names, "rows": rows, "affected": done.affected}))
+}
+
+/// Bytes that are no text become hexadecimal; floats that JSON cannot hold become text.
+fn json_of(value: &Owned) -> Value {
+    match value {
+        Owned::Null => Value::Null,
+        Owned::Int(n) => json!(n),
+        Owned::Float(x) if x.is_finite() => json!(x),
+        Owned::Float(x) => json!(x.to_string()),
+        Owned::Text(text) => json!(text),
+        Owned::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => json!(text),
+            Err(_) => json!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        },
+    }
+}

@@ -1,0 +1,172 @@
+//! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
+
+use crate::tally::{latencies, Latencies};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The times that divide a run, of `clock::now_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Phases {
+    pub start_ns: u64,
+    pub measured_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Phases {
+    pub fn is_measured(&self, time_ns: u64) -> bool {
+        (self.measured_ns..self.end_ns).contains(&time_ns)
+    }
+
+    /// The number of the second that a time falls in: negative during the warm-up.
+    pub fn second(&self, time_ns: u64) -> i64 {
+        (time_ns as i64 - self.measured_ns as i64).div_euclid(NS_PER_S as i64)
+    }
+}
+
+/// One second of one thread, on its way to the thread that puts the run together.
+#[derive(Clone, Debug)]
+pub(crate) struct SecondPart {
+    pub second: i64,
+    pub errors: u64,
+    /// Latencies with how often they were seen: few, so that a thread's second costs little to send.
+    pub latencies: Vec<(u64, u64)>,
+}
+
+/// What a thread has counted.
+pub(crate) struct Recorder {
+    phases: Phases,
+    /// By transaction type, the measured part only.
+    pub kinds: Vec<Latencies>,
+    /// By transaction type, warm-up included.
+    pub acknowledged: Vec<u64>,
+    pub errors: BTreeMap<String, u64>,
+    pub retries: u64,
+    pub rollbacks: u64,
+    pub unknown: u64,
+    pub rows_read: u64,
+    /// Transactions that have begun and of which nothing is known yet.
+    pub in_flight: u64,
+    second: i64,
+    second_ends_ns: u64,
+    second_errors: u64,
+    second_latencies: Latencies,
+    seconds: Sender<SecondPart>,
+}
+
+impl Recorder {
+    pub fn new(kinds: usize, phases: Phases, seconds: Sender<SecondPart>) -> Self {
+        let second = phases.second(phases.start_ns);
+        Recorder {
+            phases,
+            kinds: vec![latencies(); kinds],
+            acknowledged: vec![0; kinds],
+            errors: BTreeMap::new(),
+            retries: 0,
+            rollbacks: 0,
+            unknown: 0,
+            rows_read: 0,
+            in_flight: 0,
+            second,
+            second_ends_ns: end_of(second, phases),
+            second_errors: 0,
+            second_latencies: latencies(),
+            seconds,
+        }
+    }
+
+    /// Counts a transaction that succeeded; its latency runs from `from_ns` to `now_ns`.
+    #[inline]
+    pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
+        self.observe(now_ns);
+        let latency_ns = now_ns.saturating_sub(from_ns).max(1);
+        self.acknowledged[kind] += 1;
+        if self.phases.is_measured(now_ns) {
+            self.kinds[kind].saturating_record(latency_ns);
+        }
+        self.second_latencies.saturating_record(latency_ns);
+    }
+
+    /// Counts an error under its label.
+    pub fn failed(&mut self, label: &str, now_ns: u64) {
+        self.observe(now_ns);
+        self.second_errors += 1;
+        match self.errors.get_mut(label) {
+            Some(count) => *count += 1,
+            None => {
+                self.errors.insert(label.to_owned(), 1);
+            }
+        }
+    }
+
+    /// Closes the seconds that have ended by now.
+    #[inline]
+    pub fn observe(&mut self, now_ns: u64) {
+        if now_ns >= self.second_ends_ns {
+            self.close_second(now_ns);
+        }
+    }
+
+    #[cold]
+    fn close_second(&mut self, now_ns: u64) {
+        let part = SecondPart {
+            second: self.second,
+            errors: std::mem::take(&mut self.second_errors),
+            latencies: self
+                .second_latencies
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
+        };
+        self.second_latencies.reset();
+        // The receiver is gone only when the run is being given up.
+        let _ = self.seconds.send(part);
+        self.second = self.phases.second(now_ns);
+        self.second_ends_ns = end_of(self.second, self.phases);
+    }
+
+    /// Closes the last second, unless nothing happened in it.
+    pub fn finish(&mut self) {
+        if !self.second_latencies.is_empty() || self.second_errors > 0 {
+            self.close_second(self.second_ends_ns);
+        }
+    }
+}
+
+fn end_of(second: i64, phases: Phases) -> u64 {
+    (phases.measured_ns as i64 + (second + 1) * NS_PER_S as i64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    const PHASES: Phases =
+        Phases { start_ns: 10 * NS_PER_S, measured_ns: 12 * NS_PER_S, end_ns: 14 * NS_PER_S };
+
+    #[test]
+    fn only_the_measured_part_counts_but_all_is_acknowledged() {
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(1, PHASES, sender);
+        for second in 10..15 {
+            let now_ns = second * NS_PER_S + 500;
+            recorder.done(0, now_ns - 100, now_ns);
+        }
+        recorder.failed("1213 deadlock", 14 * NS_PER_S + 600);
+        recorder.finish();
+        assert_eq!((recorder.kinds[0].len(), recorder.acknowledged[0]), (2, 5));
+        let parts: Vec<SecondPart> = receiver.try_iter().collect();
+        assert_eq!(parts.iter().map(|part| part.second).collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
+        assert!(parts.iter().all(|part| part.latencies == [(100, 1)]));
+        assert_eq!(parts[4].errors, 1);
+    }
+
+    #[test]
+    fn a_warm_up_of_no_whole_seconds_has_a_first_second_that_is_short() {
+        let phases = Phases { start_ns: 500, measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S };
+        assert_eq!(phases.second(500), -1);
+        assert_eq!(end_of(-1, phases), NS_PER_S);
+    }
+}

@@ -1,0 +1,109 @@
+//! The seconds of all threads, put together while the run goes on.
+
+use crate::recorder::SecondPart;
+use crate::tally::{latencies, Latencies, Second};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Parts {
+    threads: u32,
+    errors: u64,
+    latencies: Vec<(u64, u64)>,
+}
+
+/// Collects parts and gives out seconds in order, each once and whole.
+pub(crate) struct Series {
+    threads: u32,
+    open: BTreeMap<i64, Parts>,
+    pub done: Vec<Second>,
+    /// Used for every second anew.
+    scratch: Latencies,
+}
+
+impl Series {
+    pub fn new(threads: u32) -> Self {
+        Series { threads, open: BTreeMap::new(), done: Vec::new(), scratch: latencies() }
+    }
+
+    /// Takes a part in; where it makes the oldest seconds whole, `whole` is shown each of them with its latencies.
+    pub fn add(&mut self, part: SecondPart, mut whole: impl FnMut(&Second, &Latencies)) {
+        let parts = self.open.entry(part.second).or_default();
+        parts.threads += 1;
+        parts.errors += part.errors;
+        parts.latencies.extend(part.latencies);
+        // A thread that was stalled skips seconds; one that reports a later second is through with the earlier ones.
+        while self.open.len() > 1
+            || self.open.values().next().is_some_and(|parts| parts.threads >= self.threads)
+        {
+            let first_is_whole = self.open.values().next().is_some_and(|parts| parts.threads >= self.threads);
+            let later_is_whole = self.open.values().skip(1).any(|parts| parts.threads >= self.threads);
+            if !first_is_whole && !later_is_whole {
+                break;
+            }
+            self.close_first(&mut whole);
+        }
+    }
+
+    /// Closes what is still open, at the end of the run.
+    pub fn finish(&mut self, mut whole: impl FnMut(&Second, &Latencies)) {
+        while !self.open.is_empty() {
+            self.close_first(&mut whole);
+        }
+    }
+
+    fn close_first(&mut self, whole: &mut impl FnMut(&Second, &Latencies)) {
+        let Some((second, parts)) = self.open.pop_first() else { return };
+        self.fill_gap(second);
+        self.scratch.reset();
+        for (latency_ns, count) in parts.latencies {
+            self.scratch.saturating_record_n(latency_ns, count);
+        }
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let second = Second {
+            second,
+            operations: self.scratch.len(),
+            errors: parts.errors,
+            p50_us: us(self.scratch.value_at_percentile(50.0)),
+            p99_us: us(self.scratch.value_at_percentile(99.0)),
+            max_us: us(self.scratch.max()),
+        };
+        whole(&second, &self.scratch);
+        self.done.push(second);
+    }
+
+    /// A second of which no thread reported anything is one in which nothing was done: it is shown as such.
+    fn fill_gap(&mut self, next: i64) {
+        let Some(last) = self.done.last().map(|second| second.second) else { return };
+        for second in last + 1..next {
+            self.done.push(Second {
+                second,
+                operations: 0,
+                errors: 0,
+                p50_us: 0.0,
+                p99_us: 0.0,
+                max_us: 0.0,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(second: i64, count: u64) -> SecondPart {
+        SecondPart { second, errors: 0, latencies: vec![(1000, count)] }
+    }
+
+    #[test]
+    fn a_second_is_given_out_when_all_threads_are_through_with_it() {
+        let (mut series, mut seen) = (Series::new(2), Vec::new());
+        for part in [part(0, 1), part(1, 2), part(0, 3), part(1, 4), part(4, 1)] {
+            series.add(part, |second, _| seen.push((second.second, second.operations)));
+        }
+        assert_eq!(seen, [(0, 4), (1, 6)]);
+        series.finish(|second, _| seen.push((second.second, second.operations)));
+        assert_eq!(seen, [(0, 4), (1, 6), (4, 1)]);
+        assert_eq!(series.done.iter().map(|second| second.operations).collect::<Vec<_>>(), [4, 6, 0, 0, 1]);
+    }
+}

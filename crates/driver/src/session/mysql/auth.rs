@@ -1,0 +1,184 @@
+//! How a password is proved to a server. Each function takes what the server sent and gives what it wants to see.
+
+use crate::error::{Error, Result};
+use curve25519_dalek::{EdwardsPoint, Scalar};
+use rsa::pkcs8::DecodePublicKey;
+use rsa::{Oaep, RsaPublicKey};
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha512};
+
+/// The plugins that a server may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plugin {
+    Native,
+    CachingSha2,
+    Ed25519,
+    Clear,
+    /// The server asks the operating system who we are.
+    Socket,
+}
+
+impl Plugin {
+    pub fn from_name(name: &[u8]) -> Result<Self> {
+        match name {
+            b"mysql_native_password" => Ok(Plugin::Native),
+            b"caching_sha2_password" => Ok(Plugin::CachingSha2),
+            b"client_ed25519" => Ok(Plugin::Ed25519),
+            b"mysql_clear_password" => Ok(Plugin::Clear),
+            b"unix_socket" | b"auth_socket" => Ok(Plugin::Socket),
+            other => Err(Error::connect(format!(
+                "the server wants authentication by {:?}",
+                String::from_utf8_lossy(other)
+            ))
+            .hint("use an account with mysql_native_password, caching_sha2_password or ed25519")),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Plugin::Native => "mysql_native_password",
+            Plugin::CachingSha2 => "caching_sha2_password",
+            Plugin::Ed25519 => "client_ed25519",
+            Plugin::Clear => "mysql_clear_password",
+            Plugin::Socket => "unix_socket",
+        }
+    }
+
+    /// The first answer to the server's `nonce`. `private` is true where nobody can listen (TLS or a socket).
+    pub fn answer(self, password: &[u8], nonce: &[u8], private: bool) -> Result<Vec<u8>> {
+        match self {
+            Plugin::Socket => Ok(Vec::new()),
+            Plugin::Clear if private => Ok(terminated(password)),
+            Plugin::Clear => {
+                Err(Error::connect("the server wants the password in clear text over an open connection")
+                    .hint("add tls=required to the URL"))
+            }
+            Plugin::Ed25519 => Ok(ed25519(password, nonce)),
+            _ if password.is_empty() => Ok(Vec::new()),
+            Plugin::Native => Ok(native(password, nonce)),
+            Plugin::CachingSha2 => Ok(caching_sha2(password, nonce)),
+        }
+    }
+}
+
+/// The password as a string that ends with a zero byte.
+pub(super) fn terminated(password: &[u8]) -> Vec<u8> {
+    [password, &[0]].concat()
+}
+
+/// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
+fn native(password: &[u8], nonce: &[u8]) -> Vec<u8> {
+    let once = Sha1::digest(password);
+    let mask = Sha1::new().chain_update(nonce).chain_update(Sha1::digest(once)).finalize();
+    xor(&once, &mask)
+}
+
+/// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+fn caching_sha2(password: &[u8], nonce: &[u8]) -> Vec<u8> {
+    let once = Sha256::digest(password);
+    let mask = Sha256::new().chain_update(Sha256::digest(once)).chain_update(nonce).finalize();
+    xor(&once, &mask)
+}
+
+/// Ed25519 (RFC 8032, 5.1.6) of the nonce, where the password itself, of any length, stands for the secret key.
+fn ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
+    let hash: [u8; 64] = Sha512::digest(password).into();
+    let (mut scalar, prefix) = ([0; 32], &hash[32..]);
+    scalar.copy_from_slice(&hash[..32]);
+    let secret = Scalar::from_bytes_mod_order(curve25519_dalek::scalar::clamp_integer(scalar));
+    // The clamped integer times the base point; reduced modulo the group's order it gives the same point.
+    let public = EdwardsPoint::mul_base(&secret).compress();
+    let wide = |hash: Sha512| Scalar::from_bytes_mod_order_wide(&hash.finalize().into());
+    let once = wide(Sha512::new().chain_update(prefix).chain_update(nonce));
+    let commitment = EdwardsPoint::mul_base(&once).compress();
+    let challenge = wide(Sha512::new().chain_update(commitment.0).chain_update(public.0).chain_update(nonce));
+    [commitment.0, (once + challenge * secret).to_bytes()].concat()
+}
+
+/// The password for the server's eyes only: RSA with OAEP padding over the password, mixed with the nonce.
+pub(super) fn encrypted(password: &[u8], nonce: &[u8], pem: &[u8]) -> Result<Vec<u8>> {
+    let wrong = |what: String| Error::protocol(format!("the server's public key: {what}")).while_connecting();
+    let pem = std::str::from_utf8(pem).map_err(|error| wrong(error.to_string()))?;
+    let key = RsaPublicKey::from_public_key_pem(pem.trim()).map_err(|error| wrong(error.to_string()))?;
+    if nonce.is_empty() {
+        return Err(wrong("it came with an empty nonce".to_owned()));
+    }
+    let mixed: Vec<u8> =
+        terminated(password).iter().zip(nonce.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    key.encrypt(&mut rsa::rand_core::OsRng, Oaep::new::<Sha1>(), &mixed)
+        .map_err(|error| wrong(error.to_string()))
+}
+
+fn xor(left: &[u8], right: &[u8]) -> Vec<u8> {
+    left.iter().zip(right).map(|(left, right)| left ^ right).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rsa::pkcs8::{EncodePublicKey, LineEnding};
+    use rsa::RsaPrivateKey;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn a_server_that_knows_the_double_hash_accepts_a_native_answer() {
+        let (password, nonce) = (b"secret", [7; 20]);
+        let stored = Sha1::digest(Sha1::digest(password));
+        let answer = native(password, &nonce);
+        let mask = Sha1::new().chain_update(nonce).chain_update(stored).finalize();
+        assert_eq!(Sha1::digest(xor(&answer, &mask)), stored);
+    }
+
+    #[test]
+    fn a_server_that_knows_the_double_hash_accepts_a_caching_sha2_answer() {
+        let (password, nonce) = (b"secret", [7; 20]);
+        let stored = Sha256::digest(Sha256::digest(password));
+        let answer = caching_sha2(password, &nonce);
+        let mask = Sha256::new().chain_update(stored).chain_update(nonce).finalize();
+        assert_eq!(Sha256::digest(xor(&answer, &mask)), stored);
+    }
+
+    /// RFC 8032, 7.1, TEST 2: there too the secret key is hashed first, so it can stand for a password of 32 bytes.
+    #[test]
+    fn ed25519_signs_as_the_rfc_does() {
+        let secret: Vec<u8> = (0..32)
+            .map(|i| {
+                let text = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb";
+                u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()
+            })
+            .collect();
+        assert_eq!(
+            hex(&ed25519(&secret, &[0x72])),
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
+             085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+        );
+    }
+
+    #[test]
+    fn an_empty_password_gives_an_empty_answer() {
+        for plugin in [Plugin::Native, Plugin::CachingSha2] {
+            assert!(plugin.answer(b"", &[1; 20], false).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn clear_text_is_refused_where_others_can_listen() {
+        assert!(Plugin::Clear.answer(b"secret", &[], false).is_err());
+        assert_eq!(Plugin::Clear.answer(b"secret", &[], true).unwrap(), b"secret\0");
+    }
+
+    #[test]
+    fn only_the_holder_of_the_private_key_reads_the_password() {
+        let private = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1024).unwrap();
+        let pem = private.to_public_key().to_public_key_pem(LineEnding::LF).unwrap();
+        let nonce = [9, 8, 7];
+        let sent = encrypted(b"secret", &nonce, pem.as_bytes()).unwrap();
+        let mixed = private.decrypt(Oaep::new::<Sha1>(), &sent).unwrap();
+        let clear: Vec<u8> = mixed.iter().zip(nonce.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+        assert_eq!(clear, b"secret\0");
+        assert!(encrypted(b"secret", &nonce, b"no key").is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! Packets over a stream: sequence numbers, packets longer than one, and no byte copied that need not be.
+
+use super::packet::{end_packet, header, start_packet, HEADER_BYTES, PACKET_MAX};
+use crate::error::{Error, Result};
+use crate::io::Stream;
+use crate::session::Traffic;
+use std::time::Duration;
+
+/// No row that a workload asks for comes near this.
+const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+
+pub(super) struct Channel {
+    stream: Stream,
+    /// The sequence number that the next packet must carry.
+    sequence: u8,
+    /// Bytes of the stream that the caller has been shown and that go before the next packet.
+    shown: usize,
+    /// A payload of more than one packet, put together.
+    joined: Vec<u8>,
+}
+
+impl Channel {
+    pub fn new(stream: Stream) -> Self {
+        Channel { stream, sequence: 0, shown: 0, joined: Vec::new() }
+    }
+
+    pub fn outbox(&mut self) -> &mut Vec<u8> {
+        self.stream.outbox()
+    }
+
+    /// The number for a packet that answers one of the server's.
+    pub fn next_sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// Begins a packet in the outbox.
+    #[inline]
+    pub fn start(&mut self, sequence: u8) -> usize {
+        self.sequence = sequence.wrapping_add(1);
+        start_packet(self.stream.outbox(), sequence)
+    }
+
+    /// Ends the packet begun at `start` and hands it over.
+    #[inline]
+    pub fn finish(&mut self, start: usize) -> Result<()> {
+        self.end(start);
+        self.send()
+    }
+
+    /// Hands over what was ended.
+    #[inline]
+    pub fn send(&mut self) -> Result<()> {
+        self.stream.send()
+    }
+
+    /// Ends the packet, to be handed over with the next one.
+    #[inline]
+    pub fn end(&mut self, start: usize) {
+        let length = self.stream.outbox().len() - start - HEADER_BYTES;
+        self.sequence = self.sequence.wrapping_add((length / PACKET_MAX) as u8);
+        end_packet(self.stream.outbox(), start);
+    }
+
+    /// The answer to the next command that is in flight begins with sequence number 1 again.
+    pub fn expect_answer(&mut self) {
+        self.sequence = 1;
+    }
+
+    /// The payload that was shown last (of a packet no longer than one).
+    pub fn shown(&self) -> &[u8] {
+        self.stream.inbox().get(HEADER_BYTES..self.shown).unwrap_or_default()
+    }
+
+    /// The payload of the next packet that is wholly here, without waiting.
+    #[inline]
+    pub fn packet_here(&mut self) -> Option<&[u8]> {
+        self.stream.consume(std::mem::take(&mut self.shown));
+        let inbox = self.stream.inbox();
+        let (length, sequence) = header(inbox)?;
+        if sequence != self.sequence || length == PACKET_MAX || inbox.len() < HEADER_BYTES + length {
+            return None;
+        }
+        self.sequence = sequence.wrapping_add(1);
+        self.shown = HEADER_BYTES + length;
+        Some(&self.stream.inbox()[HEADER_BYTES..HEADER_BYTES + length])
+    }
+
+    /// The payload of the next packet.
+    #[inline]
+    pub async fn packet(&mut self) -> Result<&[u8]> {
+        self.stream.consume(std::mem::take(&mut self.shown));
+        self.stream.need(HEADER_BYTES).await?;
+        let length = self.checked_header()?;
+        if length == PACKET_MAX {
+            return self.long_packet().await;
+        }
+        self.stream.need(HEADER_BYTES + length).await?;
+        self.shown = HEADER_BYTES + length;
+        Ok(&self.stream.inbox()[HEADER_BYTES..HEADER_BYTES + length])
+    }
+
+    fn checked_header(&mut self) -> Result<usize> {
+        let (length, sequence) = header(self.stream.inbox()).unwrap_or_default();
+        if sequence != self.sequence {
+            return Err(Error::protocol(format!(
+                "the server sent packet number {sequence} where {} was due",
+                self.sequence
+            )));
+        }
+        self.sequence = sequence.wrapping_add(1);
+        Ok(length)
+    }
+
+    #[cold]
+    async fn long_packet(&mut self) -> Result<&[u8]> {
+        self.joined.clear();
+        let mut length = PACKET_MAX;
+        loop {
+            self.stream.need(HEADER_BYTES + length).await?;
+            self.joined.extend_from_slice(&self.stream.inbox()[HEADER_BYTES..HEADER_BYTES + length]);
+            self.stream.consume(HEADER_BYTES + length);
+            if length < PACKET_MAX {
+                return Ok(&self.joined);
+            }
+            if self.joined.len() > PAYLOAD_BYTES_MAX {
+                return Err(Error::protocol("the server sent a row of more than 64 MiB"));
+            }
+            self.stream.need(HEADER_BYTES).await?;
+            length = self.checked_header()?;
+        }
+    }
+
+    pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
+        self.stream.consume(std::mem::take(&mut self.shown));
+        self.stream.start_tls(name, verify, authority).await
+    }
+
+    pub fn set_answer_timeout(&mut self, timeout: Duration) {
+        self.stream.set_answer_timeout(timeout);
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.stream.traffic()
+    }
+}

@@ -1,0 +1,317 @@
+//! From an open connection to an account that is logged in.
+
+use super::auth::{encrypted, terminated, Plugin};
+use super::channel::Channel;
+use super::packet::{put_string, Reader};
+use super::server_error;
+use crate::error::{Error, Result};
+use crate::io::{Address, Stream};
+use crate::session::Target;
+
+const PARAMETERS: [&str; 4] = ["socket", "tls", "tls_ca", "statements"];
+const PORT: u16 = 3306;
+const UTF8MB4_GENERAL: u8 = 45;
+const PACKET_BYTES_MAX: u32 = 1 << 30;
+
+mod capability {
+    pub const MYSQL: u64 = 1;
+    pub const FOUND_ROWS: u64 = 1 << 1;
+    pub const CONNECT_WITH_DB: u64 = 1 << 3;
+    pub const PROTOCOL_41: u64 = 1 << 9;
+    pub const TLS: u64 = 1 << 11;
+    pub const TRANSACTIONS: u64 = 1 << 13;
+    pub const SECURE_CONNECTION: u64 = 1 << 15;
+    pub const PLUGIN_AUTH: u64 = 1 << 19;
+    pub const PLUGIN_AUTH_LENGTH: u64 = 1 << 21;
+    pub const DEPRECATE_EOF: u64 = 1 << 24;
+    /// MariaDB's own capabilities stand above bit 32.
+    pub const CACHE_METADATA: u64 = 1 << (32 + 4);
+}
+
+/// Whether to encrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encryption {
+    /// Only if the server insists.
+    Auto,
+    Off,
+    /// Encrypted, with whatever certificate the server shows.
+    Required,
+    /// Encrypted, and the certificate is checked.
+    Verified,
+}
+
+/// What the server said of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Greeting {
+    pub version: String,
+    pub capabilities: u64,
+    plugin: Vec<u8>,
+    nonce: Vec<u8>,
+}
+
+/// What both sides have agreed on.
+pub(super) struct Agreed {
+    pub channel: Channel,
+    pub version: String,
+    pub deprecate_eof: bool,
+    pub cache_metadata: bool,
+}
+
+pub(super) async fn connect(target: &Target) -> Result<Agreed> {
+    target.allow(&PARAMETERS)?;
+    let encryption = encryption(target)?;
+    match attempt(target, encryption).await {
+        // "Connections using insecure transport are prohibited": then with TLS.
+        Err(error) if encryption == Encryption::Auto && error.label().starts_with("3159 ") => {
+            attempt(target, Encryption::Required).await
+        }
+        outcome => outcome,
+    }
+    .map_err(Error::while_connecting)
+}
+
+fn encryption(target: &Target) -> Result<Encryption> {
+    match target.parameter("tls") {
+        None | Some("auto") => Ok(Encryption::Auto),
+        Some("off") => Ok(Encryption::Off),
+        Some("required") => Ok(Encryption::Required),
+        Some("verify") => Ok(Encryption::Verified),
+        Some(other) => Err(Error::user(format!("the URL's tls={other} means nothing"))
+            .hint("write tls=auto, off, required or verify")),
+    }
+}
+
+pub(super) fn address(target: &Target) -> Address {
+    match target.parameter("socket") {
+        Some(path) => Address::Unix(path.into()),
+        None => {
+            let host = if target.host.is_empty() { "127.0.0.1" } else { &target.host };
+            Address::Tcp { host: host.to_owned(), port: target.port.unwrap_or(PORT) }
+        }
+    }
+}
+
+async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
+    let address = address(target);
+    let mut stream = Stream::open(&address, target).await?;
+    stream.set_answer_timeout(target.connect_timeout);
+    let mut channel = Channel::new(stream);
+    let greeting = greeting(channel.packet().await?)?;
+    let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);
+    let capabilities = agreed_capabilities(&greeting, target, encrypted)?;
+    if encrypted {
+        let start = channel.start(channel.next_sequence());
+        put_preamble(channel.outbox(), &greeting, capabilities);
+        channel.finish(start)?;
+        let name = if target.host.is_empty() { "localhost" } else { &target.host };
+        channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
+    }
+    let private = encrypted || matches!(address, Address::Unix(_));
+    log_in(&mut channel, &greeting, capabilities, target, private).await?;
+    channel.set_answer_timeout(target.answer_timeout);
+    Ok(Agreed {
+        channel,
+        version: greeting.version,
+        deprecate_eof: capabilities & capability::DEPRECATE_EOF != 0,
+        cache_metadata: capabilities & capability::CACHE_METADATA != 0,
+    })
+}
+
+/// Takes the server's first packet apart.
+pub(super) fn greeting(payload: &[u8]) -> Result<Greeting> {
+    let mut reader = Reader::new(payload);
+    match reader.u8()? {
+        10 => {}
+        0xFF => return Err(server_error(payload)),
+        version => {
+            return Err(Error::protocol(format!(
+                "the server speaks version {version} of the protocol, not 10"
+            )))
+        }
+    }
+    let version = String::from_utf8_lossy(reader.until_zero()).into_owned();
+    reader.u32()?;
+    let mut nonce = reader.bytes(8)?.to_vec();
+    reader.u8()?;
+    let low = reader.u16()?;
+    let (_charset, _status) = (reader.u8()?, reader.u16()?);
+    let high = reader.u16()?;
+    let nonce_bytes = usize::from(reader.u8()?);
+    reader.bytes(6)?;
+    let extended = reader.u32()?;
+    let mut capabilities = u64::from(low) | u64::from(high) << 16;
+    // MySQL sets the first bit and leaves the four bytes zero; MariaDB clears it and puts its own capabilities there.
+    if capabilities & capability::MYSQL == 0 {
+        capabilities |= u64::from(extended) << 32;
+    }
+    nonce.extend_from_slice(reader.bytes(nonce_bytes.saturating_sub(9).max(12))?);
+    reader.u8()?;
+    let plugin = reader.until_zero().to_vec();
+    Ok(Greeting { version, capabilities, plugin, nonce })
+}
+
+fn agreed_capabilities(greeting: &Greeting, target: &Target, encrypted: bool) -> Result<u64> {
+    use capability::*;
+    let needed = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
+    if greeting.capabilities & needed != needed {
+        return Err(Error::connect(format!("the server {:?} is too old for this driver", greeting.version)));
+    }
+    if encrypted && greeting.capabilities & TLS == 0 {
+        return Err(
+            Error::connect("the server offers no TLS").hint("set up its certificate, or leave tls out")
+        );
+    }
+    let mut wanted =
+        needed | PLUGIN_AUTH_LENGTH | TRANSACTIONS | FOUND_ROWS | DEPRECATE_EOF | CACHE_METADATA | MYSQL;
+    if encrypted {
+        wanted |= TLS;
+    }
+    if !target.database.is_empty() {
+        wanted |= CONNECT_WITH_DB;
+    }
+    let mut agreed = wanted & (greeting.capabilities | MYSQL);
+    if agreed & DEPRECATE_EOF == 0 {
+        agreed &= !CACHE_METADATA;
+    }
+    Ok(agreed)
+}
+
+/// What both the request for TLS and the answer to the greeting begin with.
+fn put_preamble(out: &mut Vec<u8>, greeting: &Greeting, capabilities: u64) {
+    out.extend_from_slice(&(capabilities as u32).to_le_bytes());
+    out.extend_from_slice(&PACKET_BYTES_MAX.to_le_bytes());
+    out.push(UTF8MB4_GENERAL);
+    out.extend_from_slice(&[0; 19]);
+    let extended =
+        if greeting.capabilities & capability::MYSQL == 0 { (capabilities >> 32) as u32 } else { 0 };
+    out.extend_from_slice(&extended.to_le_bytes());
+}
+
+async fn log_in(
+    channel: &mut Channel,
+    greeting: &Greeting,
+    capabilities: u64,
+    target: &Target,
+    private: bool,
+) -> Result<()> {
+    let (password, mut nonce) = (target.password.as_bytes(), greeting.nonce.clone());
+    // A plugin that we lack may be the server's default only; the account's own is asked for by a switch.
+    let mut plugin = Plugin::from_name(&greeting.plugin).unwrap_or(Plugin::Native);
+    let answer = plugin.answer(password, &nonce, private).or_else(|_| {
+        plugin = Plugin::Native;
+        plugin.answer(password, &nonce, private)
+    })?;
+    let start = channel.start(channel.next_sequence());
+    let out = channel.outbox();
+    put_preamble(out, greeting, capabilities);
+    out.extend_from_slice(&terminated(target.user.as_bytes()));
+    match capabilities & capability::PLUGIN_AUTH_LENGTH {
+        0 => {
+            out.push(answer.len() as u8);
+            out.extend_from_slice(&answer);
+        }
+        _ => put_string(out, &answer),
+    }
+    if capabilities & capability::CONNECT_WITH_DB != 0 {
+        out.extend_from_slice(&terminated(target.database.as_bytes()));
+    }
+    out.extend_from_slice(&terminated(plugin.name().as_bytes()));
+    channel.finish(start)?;
+    // A server needs a switch, a full authentication and a key at most; one that asks on and on is stopped.
+    for _ in 0..8 {
+        let payload = channel.packet().await?;
+        let reply = match payload.first() {
+            Some(0x00) => return Ok(()),
+            Some(0xFF) => return Err(refused(payload, target)),
+            Some(0xFE) if payload.len() > 1 => {
+                let mut reader = Reader::new(&payload[1..]);
+                plugin = Plugin::from_name(reader.until_zero())?;
+                let rest = reader.rest();
+                nonce = rest.strip_suffix(&[0]).unwrap_or(rest).to_vec();
+                Some(plugin.answer(password, &nonce, private)?)
+            }
+            Some(0x01) => more_data(plugin, &payload[1..], password, &nonce, private)?,
+            _ => return Err(Error::protocol("the server answered the log-in with nonsense")),
+        };
+        if let Some(reply) = reply {
+            let start = channel.start(channel.next_sequence());
+            channel.outbox().extend_from_slice(&reply);
+            channel.finish(start)?;
+        }
+    }
+    Err(Error::protocol("the server asks for one authentication after another"))
+}
+
+/// caching_sha2_password goes on: 3 says that the hash was known, 4 asks for the password itself, and what is longer
+/// is the key to encrypt it with.
+fn more_data(
+    plugin: Plugin,
+    data: &[u8],
+    password: &[u8],
+    nonce: &[u8],
+    private: bool,
+) -> Result<Option<Vec<u8>>> {
+    match (plugin, data) {
+        (Plugin::CachingSha2, [3]) => Ok(None),
+        (Plugin::CachingSha2, [4]) if private => Ok(Some(terminated(password))),
+        (Plugin::CachingSha2, [4]) => Ok(Some(vec![2])),
+        (Plugin::CachingSha2, key) if !private => encrypted(password, nonce, key).map(Some),
+        _ => Err(Error::protocol("the server went on with an authentication that was over")),
+    }
+}
+
+fn refused(payload: &[u8], target: &Target) -> Error {
+    let error = server_error(payload);
+    let hint = match error.label().split(' ').next() {
+        Some("1045" | "1698") => format!("check user {:?} and its password in the URL", target.user),
+        Some("1049") => format!("create the database {:?} first", target.database),
+        Some("1044") => format!("grant user {:?} the database {:?}", target.user, target.database),
+        Some("1040") => "raise the server's max_connections, or ask for fewer clients".to_owned(),
+        _ => return error,
+    };
+    error.hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A greeting as MariaDB sends it.
+    fn greeting_bytes() -> Vec<u8> {
+        let mut bytes = vec![10];
+        bytes.extend_from_slice(b"11.8.6-MariaDB\0");
+        bytes.extend_from_slice(&7u32.to_le_bytes());
+        bytes.extend_from_slice(b"12345678\0");
+        bytes.extend_from_slice(&0xF7FEu16.to_le_bytes());
+        bytes.push(45);
+        bytes.extend_from_slice(&2u16.to_le_bytes());
+        bytes.extend_from_slice(&0x81FFu16.to_le_bytes());
+        bytes.push(21);
+        bytes.extend_from_slice(&[0; 6]);
+        bytes.extend_from_slice(&0x1Du32.to_le_bytes());
+        bytes.extend_from_slice(b"901234567890\0mysql_native_password\0");
+        bytes
+    }
+
+    #[test]
+    fn a_greeting_is_taken_apart() {
+        let greeting = greeting(&greeting_bytes()).unwrap();
+        assert_eq!(greeting.version, "11.8.6-MariaDB");
+        assert_eq!(greeting.nonce, b"12345678901234567890");
+        assert_eq!(greeting.plugin, b"mysql_native_password");
+        assert_ne!(greeting.capabilities & capability::CACHE_METADATA, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_greeting_cut_or_changed_anywhere_causes_no_panic(cut in 0usize..80, place in 0usize..80, byte: u8) {
+            let mut bytes = greeting_bytes();
+            if let Some(changed) = bytes.get_mut(place) {
+                *changed = byte;
+            }
+            bytes.truncate(cut);
+            let _ = greeting(&bytes);
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! The protocol of MariaDB and MySQL: prepared statements in binary, or text where the URL says `statements=text`.
+
+mod auth;
+mod bulk;
+mod channel;
+mod handshake;
+mod packet;
+mod row;
+
+use super::{
+    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+};
+use crate::error::{Error, Fate, Result};
+use channel::Channel;
+use packet::{put_string, Reader};
+use row::{Cells, Column, Decoded};
+
+mod command {
+    pub const QUIT: u8 = 0x01;
+    pub const QUERY: u8 = 0x03;
+    pub const PREPARE: u8 = 0x16;
+    pub const EXECUTE: u8 = 0x17;
+}
+
+const MORE_RESULTS: u16 = 1 << 3;
+/// MySQL's own limit of columns; more than this is no answer that a server gives.
+const COLUMNS_MAX: u64 = 4096;
+
+static DIALECT: Dialect = Dialect {
+    name: "mysql",
+    placeholder: Placeholder::Question,
+    identity: Identity::AutoIncrement,
+    double: "DOUBLE",
+    timestamp: "DATETIME",
+    now: "NOW()",
+    text: "LONGTEXT",
+    table_suffix: " ENGINE=InnoDB",
+    char_padded: false,
+    for_update: true,
+    update_returning: false,
+    clustered: true,
+    truncate: true,
+    multi_row_insert: true,
+    limit: "LIMIT {}",
+};
+
+/// One connection to a MariaDB or MySQL server.
+pub struct Mysql {
+    channel: Channel,
+    version: String,
+    deprecate_eof: bool,
+    cache_metadata: bool,
+    statements_as_text: bool,
+    prepared: Vec<Prepared>,
+    columns: Vec<Column>,
+    cells: Cells,
+    rows_received: u64,
+}
+
+enum Prepared {
+    Binary {
+        id: u32,
+        parameters: usize,
+        columns: Vec<Column>,
+        /// The types that the server was told last; told again only when they change.
+        types: Vec<u8>,
+    },
+    /// The statement's text between its placeholders.
+    Text { pieces: Vec<String> },
+}
+
+/// How the rows of an answer are encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Text,
+    /// Of this prepared statement.
+    Binary(usize),
+}
+
+impl Session for Mysql {
+    const BLOCKING: bool = false;
+
+    async fn connect(target: &Target) -> Result<Self> {
+        let statements_as_text = match target.parameter("statements") {
+            None | Some("prepared") => false,
+            Some("text") => true,
+            Some(other) => {
+                return Err(Error::user(format!("the URL's statements={other} means nothing"))
+                    .hint("write statements=prepared or statements=text"))
+            }
+        };
+        let agreed = handshake::connect(target).await?;
+        Ok(Mysql {
+            channel: agreed.channel,
+            version: agreed.version,
+            deprecate_eof: agreed.deprecate_eof,
+            cache_metadata: agreed.cache_metadata,
+            statements_as_text,
+            prepared: Vec::new(),
+            columns: Vec::new(),
+            cells: Cells::default(),
+            rows_received: 0,
+        })
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn server_version(&self) -> &str {
+        &self.version
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        let prepared = if self.statements_as_text {
+            Prepared::Text { pieces: pieces(sql) }
+        } else {
+            self.command(command::PREPARE, sql.as_bytes())?;
+            self.prepared_answer().await.map_err(|error| error.at(format_args!("preparing {sql:?}")))?
+        };
+        self.prepared.push(prepared);
+        Ok(Statement((self.prepared.len() - 1) as u32))
+    }
+
+    async fn execute<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let encoding = self.put_execute(statement, parameters)?;
+        self.channel.send()?;
+        self.answer(rows, encoding).await
+    }
+
+    async fn execute_batch<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        width: usize,
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let mut encoding = Encoding::Text;
+        for one in parameters.chunks(width.max(1)) {
+            encoding = self.put_execute(statement, one)?;
+        }
+        self.channel.send()?;
+        let (mut sum, mut failure) = (Answer::default(), None);
+        // The answers come in order; each is read, whatever became of those before it.
+        for _ in parameters.chunks(width.max(1)) {
+            self.channel.expect_answer();
+            match self.answer(rows, encoding).await {
+                Ok(answer) => sum += answer,
+                Err(error) if error.fate() == Fate::Lost => return Err(error),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(sum), Err)
+    }
+
+    async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        self.command(command::QUERY, sql.as_bytes())?;
+        self.answer(rows, Encoding::Text).await
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        self.text("BEGIN", &mut ()).await.map(drop)
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        self.text("COMMIT", &mut ()).await.map(drop)
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        self.text("ROLLBACK", &mut ()).await.map(drop)
+    }
+
+    async fn bulk_insert(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64> {
+        bulk::insert(self, table, columns, next).await
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { rows_received: self.rows_received, ..self.channel.traffic() }
+    }
+
+    async fn close(mut self) {
+        // The connection goes away in any case.
+        let _ = self.command(command::QUIT, &[]);
+    }
+}
+
+impl Mysql {
+    fn command(&mut self, command: u8, body: &[u8]) -> Result<()> {
+        let start = self.channel.start(0);
+        let out = self.channel.outbox();
+        out.push(command);
+        out.extend_from_slice(body);
+        self.channel.finish(start)
+    }
+
+    async fn bulk_statement(&mut self, sql: &[u8]) -> Result<Answer> {
+        self.command(command::QUERY, sql)?;
+        self.answer(&mut (), Encoding::Text).await
+    }
+
+    /// Puts one execution into the outbox.
+    #[inline]
+    fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Encoding> {
+        let index = statement.0 as usize;
+        let start = self.channel.start(0);
+        let out = self.channel.outbox();
+        let encoding = match self.prepared.get_mut(index) {
+            Some(Prepared::Binary { id, parameters: count, types, .. }) if *count == parameters.len() => {
+                out.push(command::EXECUTE);
+                out.extend_from_slice(&id.to_le_bytes());
+                // No cursor; one iteration.
+                out.extend_from_slice(&[0, 1, 0, 0, 0]);
+                put_parameters(out, parameters, types);
+                Encoding::Binary(index)
+            }
+            Some(Prepared::Text { pieces }) if pieces.len() == parameters.len() + 1 => {
+                out.push(command::QUERY);
+                put_text(out, pieces, parameters);
+                Encoding::Text
+            }
+            _ => return Err(Error::internal("a statement was executed with a wrong number of parameters")),
+        };
+        self.channel.end(start);
+        Ok(encoding)
+    }
+
+    async fn prepared_answer(&mut self) -> Result<Prepared> {
+        let payload = self.channel.packet().await?;
+        if payload.first() == Some(&0xFF) {
+            return Err(server_error(payload));
+        }
+        let mut reader = Reader::new(payload);
+        reader.u8()?;
+        let (id, columns, parameters) = (reader.u32()?, reader.u16()?, reader.u16()?);
+        for _ in 0..parameters {
+            Column::parse(self.channel.packet().await?)?;
+        }
+        self.end_of_definitions(parameters > 0).await?;
+        let mut known = Vec::with_capacity(columns.into());
+        for _ in 0..columns {
+            known.push(Column::parse(self.channel.packet().await?)?.0);
+        }
+        self.end_of_definitions(columns > 0).await?;
+        Ok(Prepared::Binary { id, parameters: parameters.into(), columns: known, types: Vec::new() })
+    }
+
+    /// Without DEPRECATE_EOF a packet of its own ends each list of definitions.
+    async fn end_of_definitions(&mut self, any: bool) -> Result<()> {
+        if any && !self.deprecate_eof {
+            self.channel.packet().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the whole answer to a command, all its result sets.
+    #[inline]
+    async fn answer<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<Answer> {
+        let mut sum = Answer::default();
+        loop {
+            let payload = self.channel.packet().await?;
+            let status = match payload.first() {
+                Some(0x00) => {
+                    let (affected, status) = ok(payload)?;
+                    sum.affected += affected;
+                    status
+                }
+                Some(0xFF) => return Err(server_error(payload)),
+                Some(0xFB) => {
+                    return Err(Error::protocol("the server asks for a local file, which it never gets"))
+                }
+                _ => {
+                    let (columns, follow) = self.column_count()?;
+                    self.definitions(columns, follow, rows, encoding).await?;
+                    self.rows(rows, encoding, &mut sum).await?
+                }
+            };
+            if status & MORE_RESULTS == 0 {
+                self.rows_received += sum.rows;
+                return Ok(sum);
+            }
+        }
+    }
+
+    /// How many columns the answer has whose first packet was shown last, and whether their definitions follow.
+    fn column_count(&self) -> Result<(u64, bool)> {
+        let mut reader = Reader::new(self.channel.shown());
+        let columns = reader.count()?;
+        if columns > COLUMNS_MAX {
+            return Err(Error::protocol(format!("the server announced {columns} columns")));
+        }
+        Ok((columns, !self.cache_metadata || reader.is_empty() || reader.u8()? != 0))
+    }
+
+    #[inline]
+    async fn definitions<R: Rows>(
+        &mut self,
+        columns: u64,
+        follow: bool,
+        rows: &mut R,
+        encoding: Encoding,
+    ) -> Result<()> {
+        if !follow {
+            return self.known_columns::<R>(encoding);
+        }
+        self.columns.clear();
+        let mut names = Vec::new();
+        for _ in 0..columns {
+            let payload = self.channel.packet().await?;
+            if R::READS {
+                let (column, name) = Column::parse(payload)?;
+                self.columns.push(column);
+                names.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        if R::READS {
+            rows.names(&names);
+        }
+        self.end_of_definitions(true).await
+    }
+
+    /// The server left the definitions out, for they are those that the statement was prepared with.
+    #[inline]
+    fn known_columns<R: Rows>(&mut self, encoding: Encoding) -> Result<()> {
+        if R::READS {
+            let Encoding::Binary(index) = encoding else {
+                return Err(Error::protocol("the server left out definitions that it never sent"));
+            };
+            if let Some(Prepared::Binary { columns, .. }) = self.prepared.get(index) {
+                self.columns.clone_from(columns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads rows up to the packet that ends them; returns its status.
+    #[inline]
+    async fn rows<R: Rows>(&mut self, rows: &mut R, encoding: Encoding, sum: &mut Answer) -> Result<u16> {
+        loop {
+            // Rows that are here already are taken without a detour through the loop.
+            while let Some(payload) = self.channel.packet_here() {
+                match payload.first() {
+                    Some(0xFE) => return end_of_rows(payload, self.deprecate_eof),
+                    Some(0xFF) => return Err(server_error(payload)),
+                    _ => {}
+                }
+                sum.rows += 1;
+                if R::READS {
+                    show(payload, encoding, &self.columns, &mut self.cells, rows)?;
+                }
+            }
+            let payload = self.channel.packet().await?;
+            match payload.first() {
+                Some(0xFE) if payload.len() < packet::PACKET_MAX => {
+                    return end_of_rows(payload, self.deprecate_eof)
+                }
+                Some(0xFF) => return Err(server_error(payload)),
+                _ => {}
+            }
+            sum.rows += 1;
+            if R::READS {
+                show(payload, encoding, &self.columns, &mut self.cells, rows)?;
+            }
+        }
+    }
+}
+
+fn show<R: Rows>(
+    payload: &[u8],
+    encoding: Encoding,
+    columns: &[Column],
+    cells: &mut Cells,
+    rows: &mut R,
+) -> Result<()> {
+    match encoding {
+        Encoding::Text => cells.read_text(payload, columns)?,
+        Encoding::Binary(_) => cells.read_binary(payload, columns)?,
+    }
+    rows.row(&Decoded { cells, payload });
+    Ok(())
+}
+
+/// Rows affected and the status of an OK packet.
+fn ok(payload: &[u8]) -> Result<(u64, u16)> {
+    let mut reader = Reader::new(payload);
+    reader.u8()?;
+    let affected = reader.count()?;
+    reader.count()?;
+    Ok((affected, reader.u16()?))
+}
+
+/// The status in the packet that ends rows: an EOF, or an OK in its place.
+fn end_of_rows(payload: &[u8], deprecate_eof: bool) -> Result<u16> {
+    if deprecate_eof {
+        return ok(payload).map(|(_, status)| status);
+    }
+    let mut reader = Reader::new(payload);
+    reader.u8()?;
+    reader.u16()?;
+    reader.u16()
+}
+
+fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u8>) {
+    if parameters.is_empty() {
+        return;
+    }
+    let nulls = out.len();
+    out.resize(nulls + parameters.len().div_ceil(8), 0);
+    let told = types.len() == parameters.len()
+        && parameters
+            .iter()
+            .zip(types.iter())
+            .all(|(value, told)| value.is_null() || kind_of(value) == *told);
+    out.push(u8::from(!told));
+    if !told {
+        types.clear();
+        types.extend(parameters.iter().map(kind_of));
+        types.iter().for_each(|kind| out.extend_from_slice(&[*kind, 0]));
+    }
+    for (index, value) in parameters.iter().enumerate() {
+        match value {
+            Value::Null => out[nulls + index / 8] |= 1 << (index % 8),
+            Value::Int(n) => out.extend_from_slice(&n.to_le_bytes()),
+            Value::Float(x) => out.extend_from_slice(&x.to_le_bytes()),
+            Value::Text(text) => put_string(out, text.as_bytes()),
+            Value::Bytes(bytes) => put_string(out, bytes),
+        }
+    }
+}
+
+fn kind_of(value: &Value<'_>) -> u8 {
+    match value {
+        Value::Int(_) => 0x08,
+        Value::Float(_) => 0x05,
+        Value::Null | Value::Text(_) => 0xFD,
+        Value::Bytes(_) => 0xFC,
+    }
+}
+
+/// The statement with its parameters as literals.
+fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
+    for (index, piece) in pieces.iter().enumerate() {
+        out.extend_from_slice(piece.as_bytes());
+        if let Some(value) = parameters.get(index) {
+            put_literal(out, *value);
+        }
+    }
+}
+
+fn put_literal(out: &mut Vec<u8>, value: Value<'_>) {
+    use std::io::Write;
+    // Writing to a Vec cannot fail.
+    let _ = match value {
+        Value::Null => out.write_all(b"NULL"),
+        Value::Int(n) => write!(out, "{n}"),
+        Value::Float(x) => write!(out, "{x:e}"),
+        Value::Text(text) => {
+            out.push(b'\'');
+            for byte in text.bytes() {
+                match byte {
+                    0 => out.extend_from_slice(b"\\0"),
+                    b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+                    _ => out.push(byte),
+                }
+            }
+            out.write_all(b"'")
+        }
+        Value::Bytes([]) => out.write_all(b"''"),
+        Value::Bytes(bytes) => {
+            out.extend_from_slice(b"0x");
+            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+    };
+}
+
+/// Divides a statement at its placeholders; quoted text is left as it is.
+fn pieces(sql: &str) -> Vec<String> {
+    let (mut pieces, mut quote) = (vec![String::new()], None);
+    for letter in sql.chars() {
+        match (quote, letter) {
+            (None, '?') => {
+                pieces.push(String::new());
+                continue;
+            }
+            (None, '\'' | '"' | '`') => quote = Some(letter),
+            (Some(open), _) if letter == open => quote = None,
+            _ => {}
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.push(letter);
+        }
+    }
+    pieces
+}
+
+/// The error that an ERR packet stands for.
+fn server_error(payload: &[u8]) -> Error {
+    let mut reader = Reader::new(payload.get(1..).unwrap_or_default());
+    let Ok(code) = reader.u16() else { return Error::protocol("the server sent an error without a number") };
+    let rest = reader.rest();
+    let text = if rest.first() == Some(&b'#') { rest.get(6..).unwrap_or_default() } else { rest };
+    let text = String::from_utf8_lossy(text);
+    let (label, fate) = match code {
+        1213 => ("1213 deadlock", Fate::Retry),
+        1205 => ("1205 lock wait timeout", Fate::Retry),
+        1020 => ("1020 record changed", Fate::Retry),
+        1062 => ("1062 duplicate key", Fate::Failed),
+        1146 => ("1146 no such table", Fate::Failed),
+        1053 => ("1053 server shutdown", Fate::Lost),
+        1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
+        _ => return Error::server(&format!("{code} error"), Fate::Failed, format!("{text} (error {code})")),
+    };
+    Error::server(label, fate, format!("{text} (error {code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_statement_is_divided_outside_of_quotes_only() {
+        assert_eq!(pieces("a = ? AND b = '?' AND c = ?"), ["a = ", " AND b = '?' AND c = ", ""]);
+        let mut out = Vec::new();
+        put_text(&mut out, &pieces("v = ?, w = ?"), &[Value::Text("it's \\"), Value::Bytes(&[1, 255])]);
+        assert_eq!(out, b"v = 'it\\'s \\\\', w = 0x01ff");
+    }
+
+    #[test]
+    fn types_are_told_once() {
+        let (mut out, mut types) = (Vec::new(), Vec::new());
+        put_parameters(&mut out, &[Value::Int(1)], &mut types);
+        assert_eq!(out, [0, 1, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        out.clear();
+        put_parameters(&mut out, &[Value::Int(2)], &mut types);
+        assert_eq!(out, [0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        out.clear();
+        put_parameters(&mut out, &[Value::Null], &mut types);
+        assert_eq!(out, [1, 0]);
+    }
+
+    #[test]
+    fn errors_say_whether_to_try_again() {
+        let error = server_error(b"\xFF\xBD\x04#40001Deadlock found");
+        assert_eq!((error.label(), error.fate()), ("1213 deadlock", Fate::Retry));
+        assert_eq!(server_error(b"\xFF\x26\x04#42000Duplicate").fate(), Fate::Failed);
+        assert_eq!(server_error(b"\xFF").label(), "protocol");
+    }
+
+    proptest! {
+        #[test]
+        fn no_packet_makes_the_parsers_panic(payload in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = server_error(&payload);
+            let _ = ok(&payload);
+            let _ = end_of_rows(&payload, true);
+            let _ = end_of_rows(&payload, false);
+        }
+    }
+}
