@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -63,6 +64,7 @@ def ratio_of(metric: str, log_ratios: Sequence[float], confidence: float) -> Rat
     )
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(confidence: float, pairs: int) -> float:
     """The two-sided Student t quantile for `pairs` log ratios."""
     return float(stats.t.ppf(0.5 + confidence / 2.0, pairs - 1))

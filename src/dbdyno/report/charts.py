@@ -40,6 +40,7 @@ ROW, WIDE_ROW = 26, 36
 NAME_COLUMNS = 30
 TICKS_MOST = 9
 LOG_FROM = 4
+COUNT_LABELS = "datum.value ? datum.label : '0'"
 PERCENTILE_LABELS = "format(100 - 100 / datum.value, '~g') + ' %'"
 RATIO_TICKS: tuple[tuple[float, ...], ...] = (
     (0.98, 0.985, 0.99, 0.995, 1, 1.005, 1.01, 1.015, 1.02),
@@ -246,9 +247,6 @@ def series(analysis: Analysis) -> Spec | None:
     )
 
 
-_COUNT_AXIS = alt.Axis(title=None, tickCount=3, format="~s", labelExpr="datum.value ? datum.label : '0'")
-
-
 def _warmup(first: int) -> Layer:
     return alt.Chart().mark_rect(color="var(--band)").encode(x=alt.datum(first), x2=alt.datum(0))
 
@@ -264,7 +262,7 @@ def _trial_lines() -> Layer:
             y=alt.Y(
                 "operations:Q",
                 scale=alt.Scale(zero=True),
-                axis=alt.Axis(title=None, tickCount=3, format="~s"),
+                axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
             ),
             detail="trial:N",
             tooltip=_tooltip(variant="variant", block="block", trial="trial"),
@@ -273,7 +271,9 @@ def _trial_lines() -> Layer:
 
 
 def ranked(analysis: Analysis) -> list[VariantResult]:
-    """All but the baseline: by ratio, best first; then those without one; the twin last, to show the noise."""
+    """All but the baseline: by ratio, best first; then those without one; the twin last, to show the
+    noise.
+    """
     better = -1.0 if analysis.method.higher_is_better else 1.0
 
     def rank(variant: VariantResult) -> tuple[bool, bool, float]:

@@ -21,10 +21,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dbdyno import metrics
-from dbdyno.analyse.model import Analysis, Kept, Role, VariantResult
+from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
 from dbdyno.report import charts, wording
-from dbdyno.study import level_text
 
 
 def render(analysis: Analysis) -> str:
@@ -145,7 +144,6 @@ def _environment() -> Environment:
         "clean": lambda text: wording.clean(str(text)),
         "name": _name,
         "lines": lambda text: wording.clean_lines(str(text)),
-        "level": lambda level: wording.clean(level_text(level)),
         "ratio": wording.ratio_text,
         "interval": wording.interval_text,
         "share": wording.share_text,
@@ -156,9 +154,7 @@ def _environment() -> Environment:
         "value": _value_text,
     }
     environment.tests |= {
-        "candidate": lambda variant: variant.role is Role.CANDIDATE,
         "broken": lambda guard: guard.state is Kept.BROKEN,
-        "differing": wording.differs,
     }
     return environment
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.report import wording
-from dbdyno.study import level_text
 
 GAP = 1
 NAME_ROOM, NAME_LEAST = 18, 12
@@ -147,14 +146,8 @@ def _footnote(analysis: Analysis) -> Text:
     ]
     if analysis.aa is not None:
         lines.append(wording.aa_text(analysis))
-    for variant in analysis.variants:
-        said = [wording.remark(variant, analysis)] if variant.verdict not in _IN_MUSEUM else []
-        said += [wording.dropped_text(variant)]
-        lines += [f"{wording.clean(variant.name)}: {text}" for text in said if text]
+    lines += wording.notes(analysis)
     return Text("\n".join(lines), style="dim")
-
-
-_IN_MUSEUM = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 
 
 def _factorial(analysis: Analysis, console: Console) -> None:
@@ -169,13 +162,9 @@ def _factorial(analysis: Analysis, console: Console) -> None:
     table.add_column("interval", justify="center", no_wrap=True)
     table.add_column("over", justify="right", no_wrap=True)
     for main in tables.main:
-        text = f"{main.factor}: {level_text(main.level)} / {level_text(main.against)}"
-        table.add_row(*_effect(text, main.effect, main.settings, main.settings_planned))
+        table.add_row(*_effect(wording.main_text(main), main.effect, main.settings, main.settings_planned))
     for pair in tables.interactions:
-        parts = [
-            f"{factor}={level_text(level)}" for factor, level in zip(pair.factors, pair.levels, strict=True)
-        ]
-        table.add_row(*_effect(" × ".join(parts), pair.effect, pair.settings, pair.settings_planned))
+        table.add_row(*_effect(wording.pair_text(pair), pair.effect, pair.settings, pair.settings_planned))
     console.print(table)
     console.print(
         Text(
@@ -188,7 +177,7 @@ def _factorial(analysis: Analysis, console: Console) -> None:
 
 def _effect(text: str, effect: Ratio, used: int, planned: int) -> list[Text]:
     return [
-        Text(wording.clean(text)),
+        Text(text),
         Text(wording.ratio_text(effect.ratio), style="bold" if wording.differs(effect) else ""),
         Text(wording.interval_text(effect)),
         Text(f"{used} of {planned}"),

@@ -16,7 +16,9 @@ from dbdyno import metrics
 from dbdyno.analyse.model import (
     Analysis,
     Exhibit,
+    FactorEffect,
     GuardResult,
+    Interaction,
     Kept,
     Ratio,
     Reason,
@@ -25,6 +27,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.record import Warning
+from dbdyno.study import level_text
 
 MINUS, DASH = "−", "–"
 
@@ -305,6 +308,36 @@ def dropped_text(variant: VariantResult) -> str:
     return f"compared over {plural(variant.effect.pairs, 'block')}; no pair in " + ", ".join(parts)
 
 
+def notes(analysis: Analysis) -> list[str]:
+    """What a reader of the table must know of single variants: remarks, guards left open, blocks without a pair.
+
+    What stands in the museum is not said twice.
+    """
+    exhibited = {exhibit.variant for exhibit in analysis.museum}
+    lines = []
+    for variant in analysis.variants:
+        said = [] if variant.name in exhibited else [remark(variant, analysis)]
+        said += [
+            f"guard undecided, {guard_text(guard)}"
+            for guard in variant.guards
+            if guard.state is Kept.UNDECIDED
+        ]
+        said += [dropped_text(variant)]
+        lines += [f"{clean(variant.name)}: {text}" for text in said if text]
+    return lines
+
+
+def main_text(row: FactorEffect) -> str:
+    """A main effect: what is divided by what."""
+    return clean(f"{row.factor}: {level_text(row.level)} / {level_text(row.against)}")
+
+
+def pair_text(row: Interaction) -> str:
+    """An interaction's two levels."""
+    parts = zip(row.factors, row.levels, strict=True)
+    return clean(" × ".join(f"{factor}={level_text(level)}" for factor, level in parts))
+
+
 def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:
     """The cause of one entry of the museum."""
     variant = _variant(analysis, exhibit.variant)
@@ -339,8 +372,9 @@ def aa_text(analysis: Analysis) -> str:
 def method_text(analysis: Analysis) -> list[str]:
     """How each number was made, a sentence or two per item."""
     method, metric = analysis.method, metrics.find(analysis.method.response)
+    unit = f" ({metric.unit})" if metric.unit else ""
     return [
-        f"Response: {metric.title}, in {metric.unit}: {metric.definition}",
+        f"Response: {metric.title}{unit}. {metric.definition}",
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so what disturbs a whole block cancels.",
         "Interval: Student’s t on the log ratios of the blocks. All"

@@ -1,0 +1,142 @@
+"""The report as GitHub-flavoured Markdown, for an issue, a commit or a chat. Text from outside is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dbdyno import metrics
+from dbdyno.analyse.model import Analysis, Ratio
+from dbdyno.report import wording
+
+COSTS = (
+    ("p99_ms", "p99"),
+    ("server_cpu_us_per_op", "server CPU/op"),
+    ("driver_cpu_us_per_op", "driver CPU/op"),
+)
+
+
+def render(analysis: Analysis) -> str:
+    """The whole report, ending in a newline."""
+    parts = [
+        f"# {_text(analysis.study.title)}",
+        f"**{_escaped(wording.headline(analysis))}**",
+        _bullets(f"{heading}: {_escaped(names)}" for heading, names in wording.findings(analysis)),
+        _facts(analysis),
+        _verdicts(analysis),
+        _notes(analysis),
+        *_factorial(analysis),
+        *_museum(analysis),
+        *_warnings(analysis),
+        "## Method\n\n" + _bullets(_escaped(line) for line in wording.method_text(analysis)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(analysis: Analysis) -> str:
+    study, run = analysis.study, analysis.run
+    return _escaped(
+        f"{wording.engine_text(analysis)} · {wording.workload_text(analysis)} · {study.design.value},"
+        f" {wording.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned} trials"
+        f" · run {wording.clean(run.run)} · Dyno {wording.clean(run.dyno_version)}"
+    )
+
+
+def _verdicts(analysis: Analysis) -> str:
+    metric = metrics.find(analysis.method.response)
+    heads = ["variant", f"{metric.title}, {metric.unit}".strip(", "), "ratio", "interval", "verdict"]
+    rows = [
+        [
+            _text(variant.name),
+            metric.format(variant.response.mean) if variant.response else wording.DASH,
+            wording.ratio_text(variant.effect.ratio) if variant.effect else wording.DASH,
+            wording.interval_text(variant.effect) if variant.effect else wording.DASH,
+            wording.verdict_text(variant),
+            *(_cost(variant.cost(name)) for name, _ in COSTS),
+        ]
+        for variant in analysis.variants
+    ]
+    return _table([*heads, *(head for _, head in COSTS)], rows, right={1, 2, 5, 6, 7})
+
+
+def _cost(ratio: Ratio | None) -> str:
+    return f"{wording.ratio_text(ratio.ratio)} ({wording.interval_text(ratio)})" if ratio else wording.DASH
+
+
+def _notes(analysis: Analysis) -> str:
+    method = analysis.method
+    notes = [
+        "Ratio: variant / baseline, geometric mean over blocks. Intervals:"
+        f" {wording.share_text(method.confidence)} for all {wording.plural(method.comparisons, 'comparison')}"
+        " together (Šidák); those of costs each by itself.",
+        *wording.notes(analysis),
+        wording.aa_text(analysis),
+    ]
+    return _bullets(_escaped(note) for note in notes if note)
+
+
+def _factorial(analysis: Analysis) -> Iterable[str]:
+    tables = analysis.factorial
+    if tables is None or not tables.main:
+        return
+    yield "## Factors"
+    mains = [[_text(wording.main_text(row)), *_effect(row.effect)] for row in tables.main]
+    pairs = [[_text(wording.pair_text(row)), *_effect(row.effect)] for row in tables.interactions]
+    yield _table(["effect of", "ratio", "interval", "blocks"], [*mains, *pairs], right={1, 3})
+    yield (
+        "Main effects are averaged over the settings of all other factors. A line with × is an interaction: how"
+        " far two factors together are from the product of each alone (1: they multiply)."
+    )
+
+
+def _effect(effect: Ratio) -> list[str]:
+    return [wording.ratio_text(effect.ratio), wording.interval_text(effect), str(effect.pairs)]
+
+
+def _museum(analysis: Analysis) -> Iterable[str]:
+    if not analysis.museum:
+        return
+    yield "## Museum"
+    rows = [
+        [
+            _text(exhibit.variant),
+            f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}",
+            _escaped(wording.exhibit_text(exhibit, analysis)),
+            _text(exhibit.remedy),
+        ]
+        for exhibit in analysis.museum
+    ]
+    yield _table(["variant", "outcome", "cause", "what would help"], rows)
+
+
+def _warnings(analysis: Analysis) -> Iterable[str]:
+    lines = []
+    for warning, advice in wording.WARNINGS.items():
+        count = sum(warning in trial.warnings for trial in analysis.trials)
+        if count:
+            lines.append(_escaped(f"{wording.plural(count, 'trial')}: {advice.text} → {advice.next_step}"))
+    if lines:
+        yield "## Warnings"
+        yield _bullets(lines)
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], right: set[int] | frozenset[int] = frozenset()
+) -> str:
+    rule = ["--:" if index in right else "---" for index in range(len(heads))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _text(text: str) -> str:
+    """Text from outside, made harmless for a terminal and for Markdown."""
+    return _escaped(wording.clean(text))
+
+
+def _escaped(text: str) -> str:
+    """Every character that Markdown or HTML could read as more than itself, escaped."""
+    text = re.sub(r"([\\`*{}\[\]<>#|~!&$@])", r"\\\1", text)
+    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)
