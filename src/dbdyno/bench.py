@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from dbdyno.engines.base import Engine, Installation, Launch
 from dbdyno.journal import Journal
@@ -18,7 +19,9 @@ from dbdyno.study import Study
 @dataclass(frozen=True)
 class Bench:
     """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
-    the host's."""
+    the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
+    with them.
+    """
 
     study: Study
     run: Run
@@ -29,6 +32,8 @@ class Bench:
     open_load: Callable[[Mapping[str, str], Launch], Load]
     cores: int
     clock: Callable[[], float] = time.time
+    allowed_devices: frozenset[Path] = frozenset()
+    verified: set[Path] = field(default_factory=set)
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""

@@ -47,7 +47,7 @@ def clone_tree(source: Path, target: Path) -> Cloned:
             if origin.is_symlink():
                 (there / name).symlink_to(origin.readlink())
             elif stat.S_ISREG(origin.stat().st_mode):
-                ways.add(_clone_file(origin, there / name))
+                ways.add(clone_file(origin, there / name))
                 files += 1
                 size_bytes += origin.stat().st_blocks * 512
     way = ways.pop() if len(ways) == 1 else "mixed" if ways else "copy"
@@ -59,7 +59,29 @@ def tree_size_bytes(folder: Path) -> int:
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
 
 
-def _clone_file(source: Path, target: Path) -> str:
+def differing_file(source: Path, target: Path) -> str:
+    """The first file that differs between two trees, in name or in content; empty when none does."""
+    names = {path.relative_to(source) for path in source.rglob("*")}
+    odd = names ^ {path.relative_to(target) for path in target.rglob("*")}
+    if odd:
+        return str(min(odd))
+    for name in sorted(names):
+        left, right = source / name, target / name
+        if left.is_file() and not left.is_symlink() and not _same_bytes(left, right):
+            return str(name)
+    return ""
+
+
+def _same_bytes(left: Path, right: Path) -> bool:
+    """Whether one begins with the other's bytes: a device is longer than the file that it stands for."""
+    with left.open("rb") as first, right.open("rb") as second:
+        while chunk := first.read(1 << 20):
+            if second.read(len(chunk)) != chunk:
+                return False
+        return right.is_block_device() or not second.read(1)
+
+
+def clone_file(source: Path, target: Path) -> str:
     with source.open("rb") as origin, target.open("xb") as copy:
         try:
             fcntl.ioctl(copy, FICLONE, origin.fileno())

@@ -195,10 +195,10 @@ def _remove_tree(entry: Mapping[str, Any]) -> None:
     homes = [home.resolve() for home in own_folders()]
     if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):
         raise ValueError("not inside Dyno's own folders, so it is left alone")
-    if path.is_symlink():
-        path.unlink()
-    elif path.exists():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @undoes("process")

@@ -8,9 +8,9 @@ from typing import Any
 
 from dbdyno import paths
 from dbdyno.bench import Bench
-from dbdyno.engines.base import Launch
 from dbdyno.journal import start_ticks
 from dbdyno.layers.base import Running, Setup
+from dbdyno.placement import place
 from dbdyno.plan import Trial
 from dbdyno.pristine import pristine_data
 from dbdyno.record import Level
@@ -24,7 +24,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     Raises Blocked when a layer cannot put a level in, ServerFailed when the server does not come up.
     """
     setup = _setup(trial, bench)
-    cloned = pristine_data(setup, bench).clone(setup.data)
+    reset = place(setup, pristine_data(setup, bench), bench)
+    undo.callback(_release_volume, setup)
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
@@ -34,16 +35,15 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
     setup.job["url"] = server.url
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
-    launch = setup.launch if setup.engine.embedded else Launch()
+    launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = bench.open_load(server.driver_environment, launch)
     undo.push(_stop_or_kill(load.close, load.kill))
-    reset: dict[str, Level] = {
-        "way": cloned.way,
-        "seconds": round(cloned.seconds, 3),
-        "files": cloned.files,
-        "bytes": cloned.size_bytes,
-    }
     return Running(setup, server, load), reset
+
+
+def _release_volume(setup: Setup) -> None:
+    if setup.volume is not None:
+        setup.volume.close()
 
 
 def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callable[..., None]:
@@ -65,6 +65,7 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     scratch.mkdir(parents=True)
     job = _job(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job=job)
+    setup.allowed_devices = bench.allowed_devices
     levels = bench.levels_by_layer(trial)
     for name, layer in bench.layers.items():
         if name in levels:

@@ -55,6 +55,14 @@ class Offer:
     command: str = ""
 
 
+@dataclass(frozen=True)
+class HugePages:
+    """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages."""
+
+    settings: Mapping[str, Level]
+    size_bytes: int
+
+
 @dataclass
 class Launch:
     """How to start the server's process. Layers add to it before the start; the engine only carries it out.
@@ -119,6 +127,8 @@ class Engine(Protocol):
     title: str
     embedded: bool
     """True when the engine runs inside the load process and has no process of its own."""
+    raw_file: str
+    """The one file of the data directory that may be a block device instead; empty when none may."""
     creation_settings: frozenset[str]
     """Settings fixed when the data is made (page size): each combination needs pristine data of its own."""
 
@@ -155,6 +165,12 @@ class Engine(Protocol):
 
         Raises ServerFailed with the end of the log when it does not come up.
         """
+        ...
+
+    def huge_pages(
+        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages | None:
+        """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
         ...
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

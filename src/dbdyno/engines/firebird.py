@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.engines import firebird_file
-from dbdyno.engines.base import Ask, Installation, Launch, Offer, Reference, covers
+from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
 from dbdyno.engines.server import how_it_ended, require_space, tail
 from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
@@ -104,6 +104,7 @@ class Firebird:
     name = "firebird"
     title = "Firebird"
     embedded = True
+    raw_file = DATABASE
     creation_settings = frozenset({"page_size", "reserve_space"})
 
     def locate(self, reference: Reference) -> Installation:
@@ -200,6 +201,12 @@ class Firebird:
                 near = get_close_matches(name, known, n=1)
                 hint = f"did you mean `{near[0]}`?" if near else "see firebird.conf for what there is"
                 raise ServerFailed(f"Firebird {installation.version} has no setting `{name}`", hint)
+
+    def huge_pages(
+        self, _installation: Installation, _settings: Mapping[str, Level], _page_bytes: int
+    ) -> HugePages | None:
+        """It allocates its cache as ordinary memory."""
+        return None
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         readings: dict[str, Reading] = {}

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.engines import server
-from dbdyno.engines.base import Ask, Installation, Launch, Offer, Reference, covers
-from dbdyno.engines.values import as_text, same_value
+from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
+from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path
 from dbdyno.process import die_with_parent
@@ -69,6 +69,10 @@ ALARMING = re.compile(
     re.IGNORECASE,
 )
 
+DEFAULT_BUFFER_POOL = "128M"
+OTHER_LARGE_AREAS_BYTES = 64 << 20
+"""Log buffers, lock and adaptive hash tables, which also go to large pages."""
+
 COUNTERS: dict[str, tuple[str, ...]] = {
     "innodb_buffer_pool_size": ("Innodb_buffer_pool_reads", "Innodb_buffer_pool_read_requests"),
     "innodb_flush_log_at_trx_commit": ("Innodb_os_log_fsyncs", "Innodb_data_fsyncs", "Innodb_os_log_written"),
@@ -107,6 +111,7 @@ class MariaDB:
     name = "mariadb"
     title = "MariaDB"
     embedded = False
+    raw_file = ""
     creation_settings = frozenset(
         {
             "character_set_server",
@@ -210,6 +215,14 @@ class MariaDB:
             hint=lambda log: _hint(log, installation),
             leftovers=(socket_path, runtime / "mariadb.pid"),
         )
+
+    def huge_pages(
+        self, _installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages | None:
+        """The buffer pool, the log's buffer and what InnoDB adds for its own book-keeping (about 2 %)."""
+        pool = quantity(str(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL)))
+        size_bytes = int((pool[0] if pool else 0) * 1.02) + OTHER_LARGE_AREAS_BYTES
+        return HugePages({"large_pages": "ON"}, max(size_bytes, page_bytes))
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         rows = ask("SHOW GLOBAL VARIABLES")

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.engines import server
-from dbdyno.engines.base import Ask, Installation, Launch, Offer, Reference, covers
+from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path
@@ -97,6 +97,9 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "checkpoint_timeout": ("checkpoints_timed", "num_timed"),
     "commit_delay": ("wal_sync",),
 }
+OTHER_SHARED_BYTES = 32 << 20
+"""Shared memory that does not grow with the buffers."""
+
 STATUS_SQL = (
     "SELECT * FROM pg_stat_database WHERE datname = current_database()",
     "SELECT * FROM pg_stat_wal",
@@ -113,6 +116,7 @@ class PostgreSQL:
     name = "postgresql"
     title = "PostgreSQL"
     embedded = False
+    raw_file = ""
     creation_settings = frozenset({"data_checksums", "wal_segment_size"})
 
     def locate(self, reference: Reference) -> Installation:
@@ -204,6 +208,14 @@ class PostgreSQL:
             stop_signal=signal.SIGINT,
             leftovers=(socket_path, socket_path.with_name(f"{socket_path.name}.lock")),
         )
+
+    def huge_pages(
+        self, _installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages | None:
+        """The whole shared memory: the buffers, and a tenth more for descriptors, locks and WAL buffers."""
+        buffers = quantity(str(settings.get("shared_buffers", "128MB")))
+        size_bytes = int((buffers[0] if buffers else 0) * 1.1) + OTHER_SHARED_BYTES
+        return HugePages({"huge_pages": "on", "huge_page_size": f"{page_bytes >> 10}kB"}, size_bytes)
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         rows = ask("SELECT name, current_setting(name) FROM pg_settings")

@@ -3,7 +3,12 @@ running system."""
 
 from dbdyno.layers.base import Layer
 from dbdyno.layers.config import ConfigLayer
+from dbdyno.layers.cpu import CpuLayer
+from dbdyno.layers.memory import MemoryLayer
+from dbdyno.layers.storage import StorageLayer
 from dbdyno.layers.workload import WorkloadLayer
 
-LAYERS: dict[str, Layer] = {layer.name: layer for layer in (WorkloadLayer(), ConfigLayer())}
-"""Every layer by name, in the order in which they put their levels."""
+LAYERS: dict[str, Layer] = {
+    layer.name: layer for layer in (WorkloadLayer(), ConfigLayer(), MemoryLayer(), CpuLayer(), StorageLayer())
+}
+"""Every layer by name, in the order in which they put their levels: memory needs what config has put."""

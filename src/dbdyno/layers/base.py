@@ -14,13 +14,15 @@ from dbdyno.journal import Journal
 from dbdyno.load import Load
 from dbdyno.record import Evidence, Level
 from dbdyno.study import Factor
+from dbdyno.volumes.volume import Volume, Wish
 
 
 @dataclass
 class Setup:
     """One variant on its way to a running server. Each layer adds its part before the start.
 
-    `settings` go to the engine, `launch` to its process, `job` to the driver (see the driver's `Job`);
+    `settings` go to the engine, `launch` to its process, `load_launch` to the load process, `job` to the
+    driver (see the driver's `Job`). `wish` asks for a volume (None: a folder), `volume` is the one in place.
     `scratch` is this trial's own folder, removed when the trial ends; changes to the host go through
     `journal`.
     """
@@ -31,12 +33,17 @@ class Setup:
     journal: Journal
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
+    load_launch: Launch = field(default_factory=Launch)
     job: dict[str, Any] = field(default_factory=dict)
+    wish: Wish | None = None
+    volume: Volume | None = None
+    drop_page_cache: bool = False
+    allowed_devices: frozenset[Path] = frozenset()
 
     @property
     def data(self) -> Path:
-        """Where the server's data directory will be."""
-        return self.scratch / "data"
+        """Where the server's data directory is, or will be."""
+        return self.volume.data if self.volume else self.scratch / "data"
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,10 @@ class Layer(Protocol):
     def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
         """Puts this layer's levels (by knob) into the setup. What touches the host goes through the
         journal first."""
+        ...
+
+    def placed(self, setup: Setup) -> None:
+        """Called once the data are in place, before the server starts: what needs the device they lie on."""
         ...
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:

@@ -35,6 +35,9 @@ class ConfigLayer:
     def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
         setup.settings.update(levels)
 
+    def placed(self, setup: Setup) -> None:
+        """Nothing of this layer depends on where the data lie."""
+
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         readings = running.setup.engine.read_settings(running.ask, frozenset(levels))
         return [self._prove_one(name, level, readings.get(name), running) for name, level in levels.items()]

@@ -34,6 +34,9 @@ class WorkloadLayer:
             else:
                 setup.job["options"] = {**setup.job["options"], knob: level}
 
+    def placed(self, setup: Setup) -> None:
+        """Nothing of this layer depends on where the data lie."""
+
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         return [self._from_job(knob, level, running) for knob, level in levels.items()]
 

@@ -1,0 +1,114 @@
+"""Control groups of the server's own, in version 1 or 2, removed through the journal.
+
+In version 1 a group is made below the one that Dyno itself is in, so that a limit laid on Dyno from
+outside holds for the server too; in version 2 beside it, because there a group with processes cannot
+hand controllers down.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import Blocked
+from dbdyno.journal import Journal, undoes
+
+PREFIX = "dyno-"
+"""Every group that Dyno makes bears it; no other group is ever removed."""
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Where groups of one controller are made. `version` is 1 or 2."""
+
+    controller: str
+    version: int
+    parent: Path
+
+
+def hierarchy(controller: str) -> Hierarchy | None:
+    """The mounted hierarchy that holds a controller, at the group of this process; None when there is
+    none."""
+    memberships = Path("/proc/self/cgroup").read_text().splitlines()
+    for mount in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, after = mount.partition(" - ")
+        point, kind, options = Path(fields.split()[4]), after.split()[0], after.split()[2].split(",")
+        if kind == "cgroup" and controller in options:
+            return Hierarchy(controller, 1, _own(point, memberships, controller))
+        if kind == "cgroup2" and controller in (point / "cgroup.controllers").read_text().split():
+            own = _own(point, memberships, "")
+            return Hierarchy(controller, 2, own if own == point else own.parent)
+    return None
+
+
+def make(journal: Journal, controller: str, name: str, values: Mapping[str, str], factor: str) -> Path:
+    """Makes a group with `values` (file name: content) set, and returns its directory.
+
+    Raises Blocked, for `factor`, when there is no such controller or no right to use it.
+    """
+    found = hierarchy(controller)
+    if found is None:
+        raise Blocked(
+            factor, f"no cgroup hierarchy offers the {controller} controller", "mount or delegate one"
+        )
+    group = found.parent / f"{PREFIX}{name}"
+    try:
+        if found.version == 2:
+            _delegate(found)
+        journal.note("cgroup", path=str(group))
+        group.mkdir()
+        for file, content in values.items():
+            (group / file).write_text(content)
+    except PermissionError:
+        hint = "run dyno as root, or under `systemd-run --user --scope -p Delegate=yes`"
+        raise Blocked(factor, f"no right to make a control group in {found.parent}", hint) from None
+    except OSError as error:
+        raise Blocked(factor, f"the kernel refused the control group {group}: {error.strerror}") from None
+    return group
+
+
+def _own(point: Path, memberships: list[str], controller: str) -> Path:
+    """This process's own group in a hierarchy; its root when the group cannot be seen from here (a
+    container)."""
+    for line in memberships:
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(",") and (point / path.lstrip("/")).is_dir():
+            return point / path.lstrip("/")
+    return point
+
+
+def _delegate(found: Hierarchy) -> None:
+    """Version 2: a controller must be handed down before a child group may use it."""
+    control = found.parent / "cgroup.subtree_control"
+    if found.controller not in control.read_text().split():
+        control.write_text(f"+{found.controller}")
+
+
+@undoes("cgroup")
+def _remove(entry: Mapping[str, Any]) -> None:
+    """Removes a group of Dyno's; what still runs in it is killed first."""
+    group = Path(entry["path"])
+    if not group.name.startswith(PREFIX):
+        raise ValueError("not a group of Dyno's, so it is left alone")
+    deadline = time.monotonic() + 5.0
+    while group.is_dir():
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            _kill_members(group)
+            time.sleep(0.02)
+
+
+def _kill_members(group: Path) -> None:
+    for line in (group / "cgroup.procs").read_text().split():
+        try:
+            os.kill(int(line), signal.SIGKILL)
+        except ProcessLookupError:
+            continue

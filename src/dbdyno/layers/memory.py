@@ -1,0 +1,356 @@
+"""The memory layer: allocator, transparent and explicit huge pages, malloc tunables; each proved on
+the server's process.
+
+| knob | levels | put into effect by |
+|---|---|---|
+| `memory.allocator` | libc, jemalloc, tcmalloc, mimalloc | LD_PRELOAD in the server's environment |
+| `memory.thp` | never, madvise, always | prctl of the server; the host's mode where no prctl can |
+| `memory.huge_pages` | off, 2M, 1G | pages reserved for the time of a trial, and the engine's own setting |
+| `memory.malloc` | default, or tunables (`glibc.malloc.arena_max=2`) | GLIBC_TUNABLES of the server |
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from dbdyno import kernel_values
+from dbdyno.engines.base import Engine, Installation
+from dbdyno.errors import Blocked, Mistake
+from dbdyno.layers.base import Running, Setup
+from dbdyno.process import Pages, limit_huge_pages
+from dbdyno.record import Evidence, Level, Reading
+from dbdyno.study import Factor, level_text
+
+ALLOCATORS = {
+    "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
+    "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
+}
+"""Each allocator's library and the package of the distribution that holds it."""
+
+LIBRARY_FOLDERS = (
+    "/usr/lib/{machine}-linux-gnu",
+    "/lib/{machine}-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+)
+
+THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
+PAGE_BYTES = {"2M": 2 << 20, "1G": 1 << 30}
+SPARE_SHARE = 1.05
+"""An engine rounds each of its areas up to whole pages, so that it takes a little more than it says."""
+
+_SYNTAX = {
+    "allocator": "|".join(("libc", *ALLOCATORS)),
+    "thp": "never|madvise|always",
+    "huge_pages": "off|2M|1G",
+    "malloc": r"default|glibc\.[a-z_.]+=[\w.]+(:glibc\.[a-z_.]+=[\w.]+)*",
+}
+
+
+class MemoryLayer:
+    """`memory.KNOB = LEVEL`."""
+
+    name = "memory"
+    needs_fresh_data = False
+
+    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+        if factor.knob not in _SYNTAX:
+            return [
+                Mistake(0, f"the memory layer has no knob {factor.knob!r}", f"it has: {', '.join(_SYNTAX)}")
+            ]
+        allowed = "default, or tunables such as glibc.malloc.arena_max=2"
+        if factor.knob != "malloc":
+            allowed = _SYNTAX[factor.knob].replace("|", ", ")
+        return [
+            Mistake(0, f"{factor.name}: {level_text(level)!r} is no level of it", f"allowed: {allowed}")
+            for level in factor.levels
+            if not re.fullmatch(_SYNTAX[factor.knob], level_text(level))
+        ]
+
+    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
+        put = {
+            "allocator": _put_allocator,
+            "thp": _put_thp,
+            "huge_pages": _put_huge_pages,
+            "malloc": _put_malloc,
+        }
+        for knob, level in levels.items():
+            put[knob](level_text(level), setup)
+
+    def placed(self, setup: Setup) -> None:
+        """Nothing of this layer depends on where the data lie."""
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        return [_PROOFS[knob](level_text(level), running) for knob, level in levels.items()]
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        """For pages: how much of the server's memory stood on huge ones once it was loaded."""
+        knob = evidence.factor.removeprefix("memory.")
+        fields = {"thp": "AnonHugePages", "huge_pages": "Private_Hugetlb Shared_Hugetlb"}
+        if knob not in fields:
+            return evidence
+        mapped_bytes = _rollup_bytes(running, *fields[knob].split())
+        told = (
+            f"{mapped_bytes >> 20} MiB of {_rollup_bytes(running, 'Rss') >> 20} MiB resident, after the load"
+        )
+        shown = Reading(value=told, source=f"/proc/PID/smaps_rollup: {fields[knob].replace(' ', ' + ')}")
+        return evidence.model_copy(update={"exercised": shown})
+
+
+def find_library(allocator: str) -> Path | None:
+    """The allocator's library on this host; None when it is not installed."""
+    machine = os.uname().machine
+    for folder in LIBRARY_FOLDERS:
+        path = Path(folder.format(machine=machine)) / ALLOCATORS[allocator][0]
+        if path.exists():
+            return path.resolve()
+    return None
+
+
+def _put_allocator(level: str, setup: Setup) -> None:
+    if level == "libc":
+        return
+    library = find_library(level)
+    if library is None:
+        file, package = ALLOCATORS[level]
+        raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
+    setup.launch.environment["LD_PRELOAD"] = str(library)
+
+
+def _prove_allocator(level: str, running: Running) -> Evidence:
+    """What is mapped, not what was asked for: a preload that the loader ignored leaves no trace in the
+    maps."""
+    mapped = {name for process_id in running.process_ids for name in _mapped_allocators(process_id)}
+    value = " and ".join(sorted(mapped)) or "libc"
+    source = f"/proc/PID/maps of process {', '.join(map(str, running.process_ids))}"
+    return _evidence("allocator", level, value, source, value == level)
+
+
+def _mapped_allocators(process_id: int) -> set[str]:
+    maps = Path(f"/proc/{process_id}/maps").read_text()
+    return {name for name in ALLOCATORS if re.search(rf"/lib{name}[^/\n]*\.so", maps)}
+
+
+def _put_thp(level: str, setup: Setup) -> None:
+    """Per process where a prctl can: it may forbid what the host allows, never allow what the host
+    forbids."""
+    if not THP_MODE.exists():
+        raise Blocked(
+            "memory.thp",
+            "this kernel has no transparent huge pages",
+            "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
+        )
+    host = kernel_values.read(THP_MODE)
+    if host == level:
+        return
+    if level == "never":
+        setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.NEVER))
+    elif level == "madvise" and host == "always" and _can_limit_to_advised():
+        setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.ADVISED))
+    else:
+        kernel_values.set_value(setup.journal, THP_MODE, level, "memory.thp")
+
+
+def _can_limit_to_advised() -> bool:
+    """Whether this kernel can limit one process to advised huge pages (Linux 6.18), found by doing it
+    in a child."""
+    child = os.fork()
+    if child == 0:
+        try:
+            limit_huge_pages(Pages.ADVISED)()
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _prove_thp(level: str, running: Running) -> Evidence:
+    """The kernel itself says of each mapping whether it may stand on huge pages (THPeligible in smaps)."""
+    found = {_thp_in_effect(process_id) for process_id in running.process_ids}
+    huge_bytes = _rollup_bytes(running, "AnonHugePages")
+    value = " and ".join(sorted(found))
+    source = f"THP_enabled and THPeligible of the process's mappings; AnonHugePages {huge_bytes >> 20} MiB"
+    # AnonHugePages is the second witness: none may exist under `never`.
+    return _evidence("thp", level, value, source, value == level and not (level == "never" and huge_bytes))
+
+
+def _thp_in_effect(process_id: int) -> str:
+    status = Path(f"/proc/{process_id}/status").read_text()
+    if kernel_values.read(THP_MODE) == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
+        return "never"
+    return "always" if _eligible_without_advice(process_id) else "madvise"
+
+
+def _eligible_without_advice(process_id: int) -> bool:
+    """Whether some anonymous mapping may stand on huge pages although the process did not ask for them
+    there."""
+    anonymous = eligible = False
+    for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
+        fields = line.split()
+        if "-" in fields[0] and not fields[0].endswith(":"):
+            anonymous, eligible = fields[4] == "0", False
+        elif fields[0] == "THPeligible:":
+            eligible = anonymous and fields[1] != "0"
+        elif fields[0] == "VmFlags:" and eligible and "hg" not in fields:
+            return True
+    return False
+
+
+def _put_huge_pages(level: str, setup: Setup) -> None:
+    if level == "off":
+        return
+    wanted = setup.engine.huge_pages(setup.installation, setup.settings, PAGE_BYTES[level])
+    if wanted is None:
+        reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
+        raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
+    setup.settings.update(wanted.settings)
+    _reserve(level, int(wanted.size_bytes * SPARE_SHARE), setup)
+
+
+def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
+    """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
+    fragmented."""
+    page_bytes = PAGE_BYTES[level]
+    folder = HUGE_PAGES / f"hugepages-{page_bytes >> 10}kB"
+    if not folder.is_dir():
+        raise Blocked(
+            "memory.huge_pages", f"this kernel has no pages of {level}", "a CPU and a kernel that offer them"
+        )
+    pages = -(-size_bytes // page_bytes)
+    free = int((folder / "free_hugepages").read_text())
+    if free >= pages:
+        return
+    _require_memory(pages * page_bytes)
+    total = int((folder / "nr_hugepages").read_text()) + pages - free
+    granted = kernel_values.set_value(setup.journal, folder / "nr_hugepages", str(total), "memory.huge_pages")
+    if int(granted) < total:
+        reason = (
+            f"the kernel granted {granted} of {total} pages of {level}: free memory is short or fragmented"
+        )
+        raise Blocked(
+            "memory.huge_pages", reason, "reserve them at boot (hugepages=N), or use a smaller cache"
+        )
+
+
+def _require_memory(size_bytes: int) -> None:
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    available_bytes = int(available[1]) << 10 if available else 0
+    if size_bytes > available_bytes:
+        needed_mib, available_mib = size_bytes >> 20, available_bytes >> 20
+        reason = f"{needed_mib} MiB of huge pages are needed, {available_mib} MiB of memory are available"
+        raise Blocked("memory.huge_pages", reason, "use a smaller cache")
+
+
+def _prove_huge_pages(level: str, running: Running) -> Evidence:
+    """The page size of the mappings themselves: an engine that falls back to small pages says so
+    nowhere else."""
+    sizes: dict[str, int] = {}
+    for process_id in running.process_ids:
+        for name, size_bytes in _mapped_by_page_size(process_id).items():
+            sizes[name] = sizes.get(name, 0) + size_bytes
+    value = " and ".join(f"{size >> 20} MiB on {name}" for name, size in sorted(sizes.items())) or "off"
+    in_effect = set(sizes) == (set() if level == "off" else {level})
+    return _evidence(
+        "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
+    )
+
+
+def _mapped_by_page_size(process_id: int) -> dict[str, int]:
+    """Bytes mapped on pages larger than the kernel's own, by the page's size as a level is written."""
+    sizes: dict[str, int] = {}
+    names = {str(page_bytes >> 10): name for name, page_bytes in PAGE_BYTES.items()}
+    mapped_kib = 0
+    for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
+        field, _, rest = line.partition(":")
+        if field == "Size":
+            mapped_kib = int(rest.split()[0])
+        elif field == "KernelPageSize" and rest.split()[0] in names:
+            name = names[rest.split()[0]]
+            sizes[name] = sizes.get(name, 0) + (mapped_kib << 10)
+    return sizes
+
+
+def _put_malloc(level: str, setup: Setup) -> None:
+    if level != "default":
+        setup.launch.environment["GLIBC_TUNABLES"] = level
+
+
+def _prove_malloc(level: str, running: Running) -> Evidence:
+    """The server's own loader is asked what it makes of the tunables; it drops one that is unknown or
+    out of range."""
+    setup = running.setup
+    environments = [Path(f"/proc/{process_id}/environ").read_bytes() for process_id in running.process_ids]
+    given = f"GLIBC_TUNABLES={level}".encode()
+    if level == "default":
+        clean = not any(b"GLIBC_TUNABLES=" in environment for environment in environments)
+        return _evidence("malloc", level, "default" if clean else "set", "/proc/PID/environ", clean)
+    passed = all(given in environment.split(b"\0") for environment in environments)
+    taken = _tunables_taken(level, setup) if passed else {}
+    value = ":".join(f"{name}={shown}" for name, shown in taken.items()) or "not in the server's environment"
+    source = "/proc/PID/environ, and --list-tunables of the server's own loader"
+    wanted = dict(pair.split("=", 1) for pair in level.split(":"))
+    in_effect = passed and all(
+        _number(taken.get(name, "")) == _number(asked) for name, asked in wanted.items()
+    )
+    return _evidence("malloc", level, value, source, in_effect)
+
+
+def _tunables_taken(level: str, setup: Setup) -> dict[str, str]:
+    loader = next(
+        (part for part in setup.installation.command if "/ld-linux" in part), "/lib64/ld-linux-x86-64.so.2"
+    )
+    listed = subprocess.run(
+        [loader, "--list-tunables"],
+        env={"GLIBC_TUNABLES": level},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    names = {pair.split("=", 1)[0] for pair in level.split(":")}
+    lines = (re.match(r"(\S+): (\S+)", line) for line in listed.splitlines())
+    return {line[1]: line[2] for line in lines if line and line[1] in names}
+
+
+def _number(text: str) -> int | str:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+def _rollup_bytes(running: Running, *fields: str) -> int:
+    """The sum of some fields of smaps_rollup over the server's processes, in bytes."""
+    total = 0
+    for process_id in running.process_ids:
+        for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name in fields:
+                total += int(rest.split()[0]) << 10
+    return total
+
+
+def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool) -> Evidence:
+    return Evidence(
+        factor=f"memory.{knob}",
+        requested=level,
+        accepted=Reading(value=level, source="the server started with it"),
+        effective=Reading(value=value, source=source),
+        in_effect=in_effect,
+        reason="" if in_effect else f"asked for {level}, found {value}",
+        remedy="" if in_effect else "see the server's log in the record",
+    )
+
+
+_PROOFS = {
+    "allocator": _prove_allocator,
+    "thp": _prove_thp,
+    "huge_pages": _prove_huge_pages,
+    "malloc": _prove_malloc,
+}

@@ -1,0 +1,246 @@
+"""The storage layer: device, file system, its options, scheduler, read-ahead; proved on the device
+that carries the data.
+
+| knob | levels |
+|---|---|
+| `storage.device` | `disk` (a folder), `loop` (a file with direct I/O), `ram`, or an allowed block device |
+| `storage.filesystem` | `host`, ext2, ext3, ext4, xfs, btrfs, jfs, f2fs, tmpfs, `raw` where the engine can |
+| `storage.mkfs` | options of the file system's maker, as on its command line |
+| `storage.mount` | mount options, with commas; `defaults` for none |
+| `storage.scheduler` | an I/O scheduler of the device |
+| `storage.read_ahead` | KiB |
+| `storage.size` | the volume's size (`2G`); three times the data and some if left out |
+| `storage.page_cache` | `keep`, or `drop`: the host's page cache is emptied before the server starts |
+
+Any level but `disk`, `host`, `defaults` and `keep` puts the data on a volume (see `volumes/`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno import kernel_values
+from dbdyno.engines.base import Engine, Installation
+from dbdyno.errors import Blocked, Mistake
+from dbdyno.layers.base import Running, Setup
+from dbdyno.record import Evidence, Level, Reading
+from dbdyno.study import Factor, level_text
+from dbdyno.volumes.device import require_allowed
+from dbdyno.volumes.mounts import mounted_at
+from dbdyno.volumes.volume import MKFS, Volume, Wish, require_maker
+
+_SYNTAX = {
+    "device": r"disk|loop|ram|/dev/[\w./-]+",
+    "filesystem": "|".join(("host", "raw", "tmpfs", *MKFS)),
+    "mkfs": r".*",
+    "mount": r"[\w.,=:-]+",
+    "scheduler": r"[a-z-]+",
+    "read_ahead": r"\d{1,7}",
+    "size": r"\d+[MGT]",
+    "page_cache": r"keep|drop",
+}
+_ALLOWED = {
+    "device": "disk, loop, ram, or a block device such as /dev/sdb",
+    "filesystem": ", ".join(("host", "raw", "tmpfs", *MKFS)),
+    "mount": "mount options with commas between, or defaults",
+    "scheduler": "the name of an I/O scheduler: none, mq-deadline, kyber, bfq",
+    "read_ahead": "a whole number of KiB",
+    "size": "a size such as 512M or 2G",
+    "page_cache": "keep or drop",
+}
+_NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "", "mount": "defaults", "page_cache": "keep"}
+_UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class StorageLayer:
+    """`storage.KNOB = LEVEL`."""
+
+    name = "storage"
+    needs_fresh_data = False
+
+    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+        knob = factor.knob
+        if knob not in _SYNTAX:
+            return [Mistake(0, f"the storage layer has no knob {knob!r}", f"it has: {', '.join(_SYNTAX)}")]
+        found = [
+            Mistake(
+                0, f"{factor.name}: no level of it is {level_text(level)!r}", f"allowed: {_ALLOWED[knob]}"
+            )
+            for level in factor.levels
+            if not re.fullmatch(_SYNTAX[knob], level_text(level))
+        ]
+        if knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
+            found.append(Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw"))
+        return found
+
+    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
+        asked = {knob: level_text(level) for knob, level in levels.items()}
+        setup.drop_page_cache = asked.get("page_cache") == "drop"
+        if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items()):
+            return
+        wish = _wish(asked)
+        if wish.device.startswith("/"):
+            require_allowed(Path(wish.device), setup.allowed_devices)
+        require_maker(wish.filesystem)
+        setup.wish = wish
+
+    def placed(self, setup: Setup) -> None:
+        if setup.volume is not None:
+            _tune_queue(setup.volume, setup)
+        if setup.drop_page_cache:
+            _drop_page_cache()
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        return [_PROOFS[knob](level_text(level), running.setup) for knob, level in levels.items()]
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        """What reached the device while the server ran: data that went elsewhere would show here."""
+        volume = running.setup.volume
+        if volume is None or volume.wish.filesystem == "tmpfs" or evidence.factor == "storage.page_cache":
+            return evidence
+        told = f"{volume.written_bytes() / 1e6:.1f} MB written to {volume.device} since it was attached"
+        return evidence.model_copy(update={"exercised": Reading(value=told, source=f"{volume.sysfs}/stat")})
+
+
+def _wish(asked: Mapping[str, str]) -> Wish:
+    wish = Wish(
+        mkfs=tuple(shlex.split(asked.get("mkfs", ""))),
+        mount=tuple(option for option in asked.get("mount", "").split(",") if option not in ("", "defaults")),
+        scheduler=asked.get("scheduler", ""),
+        read_ahead_kib=int(asked["read_ahead"]) if "read_ahead" in asked else None,
+    )
+    if asked.get("device", "disk") != "disk":
+        wish = replace(wish, device=asked["device"])
+    if asked.get("filesystem", "host") != "host":
+        wish = replace(wish, filesystem=asked["filesystem"])
+    if "size" in asked:
+        wish = replace(wish, size_bytes=int(asked["size"][:-1]) * _UNIT_BYTES[asked["size"][-1]])
+    if wish.filesystem == "raw":
+        # A device without a file system is not mounted: mount options have nothing to act on.
+        wish = replace(wish, mount=())
+    return wish
+
+
+def _tune_queue(volume: Volume, setup: Setup) -> None:
+    """Sets scheduler and read-ahead of the device that carries the data."""
+    queue = volume.sysfs / "queue"
+    if volume.wish.scheduler:
+        path = queue / "scheduler"
+        offered = kernel_values.choices(path) if path.exists() else ()
+        if volume.wish.scheduler not in offered:
+            has = ", ".join(offered) or "none at all"
+            reason = f"{volume.device} has no scheduler {volume.wish.scheduler!r}"
+            raise Blocked("storage.scheduler", reason, f"it has: {has}")
+        kernel_values.set_value(setup.journal, path, volume.wish.scheduler, "storage.scheduler")
+    if volume.wish.read_ahead_kib is not None:
+        wanted = str(volume.wish.read_ahead_kib)
+        kernel_values.set_value(setup.journal, queue / "read_ahead_kb", wanted, "storage.read_ahead")
+
+
+def _drop_page_cache() -> None:
+    """Empties the host's page cache (proc(5), drop_caches). Raises Blocked without the right."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("1")
+    except OSError:
+        reason = "the page cache may be dropped by root only"
+        raise Blocked("storage.page_cache", reason, "run dyno as root") from None
+
+
+def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool, remedy: str = "") -> Evidence:
+    return Evidence(
+        factor=f"storage.{knob}",
+        requested=level,
+        accepted=Reading(value=level, source="mkfs, mount and the kernel took it without an error"),
+        effective=Reading(value=value, source=source),
+        in_effect=in_effect,
+        reason="" if in_effect else f"asked for {level}, found {value}",
+        remedy="" if in_effect else remedy,
+    )
+
+
+def _prove_device(level: str, setup: Setup) -> Evidence:
+    volume = setup.volume
+    if volume is None:
+        mount = mounted_at(setup.data)
+        source = f"mountinfo: {mount.source}, {mount.filesystem}"
+        return _evidence("device", level, "disk", source, level == "disk")
+    if level in ("loop", "ram"):
+        wanted = level == "loop"
+        value = f"{volume.device}, direct I/O {'on' if volume.direct_io else 'off'}"
+        remedy = "the file system below Dyno's cache offers no direct I/O: point XDG_CACHE_HOME elsewhere"
+        source = f"{volume.sysfs}/loop/dio"
+        return _evidence("device", level, value, source, volume.direct_io is wanted, remedy)
+    same = str(volume.device) == level
+    return _evidence("device", level, str(volume.device), "the volume's own device", same)
+
+
+def _prove_filesystem(level: str, setup: Setup) -> Evidence:
+    if level == "raw" and setup.volume is not None:
+        target = (setup.data / setup.engine.raw_file).resolve()
+        value = "raw" if target.is_block_device() else "a file"
+        return _evidence("filesystem", level, value, f"{setup.engine.raw_file} is {target}", value == "raw")
+    mount = mounted_at(setup.data)
+    in_effect = setup.volume is None if level == "host" else mount.filesystem == level
+    return _evidence("filesystem", level, mount.filesystem, "mountinfo of the data", in_effect)
+
+
+def _prove_mount(level: str, setup: Setup) -> Evidence:
+    """The options in force, not those asked for: a file system may take an option and drop it."""
+    asked = [option for option in level.split(",") if option != "defaults"]
+    if setup.volume is not None and setup.volume.mount is None:
+        return _evidence("mount", level, "a raw device is not mounted", "mountinfo", not asked)
+    options = mounted_at(setup.data).options
+    missing = [option for option in asked if option not in options]
+    shown = ",".join(options)
+    evidence = _evidence("mount", level, shown, "mountinfo of the data", not missing, "leave the option out")
+    if missing:
+        reason = f"the file system took {','.join(missing)} and ignored it; in force: {shown}"
+        return evidence.model_copy(update={"reason": reason})
+    return evidence
+
+
+def _prove_queue(knob: str, file: str, level: str, setup: Setup) -> Evidence:
+    if setup.volume is None:
+        return _evidence(knob, level, "no volume", "the data lie in a folder", False)
+    path = setup.volume.sysfs / "queue" / file
+    value = kernel_values.read(path) if path.exists() else "no such queue"
+    return _evidence(knob, level, value, str(path), value == level)
+
+
+def _prove_size(level: str, setup: Setup) -> Evidence:
+    if setup.volume is None or not setup.volume.sysfs.exists():
+        return _evidence("size", level, "no device", "the data lie in a folder", False)
+    size_bytes = int((setup.volume.sysfs / "size").read_text()) * 512
+    wanted = int(level[:-1]) * _UNIT_BYTES[level[-1]]
+    return _evidence("size", level, f"{size_bytes} bytes", f"{setup.volume.sysfs}/size", size_bytes >= wanted)
+
+
+def _prove_mkfs(level: str, setup: Setup) -> Evidence:
+    wish = setup.volume.wish if setup.volume else Wish()
+    given = " ".join(wish.mkfs)
+    source = f"command line of mkfs.{wish.filesystem}, which succeeded, in the image's account"
+    return _evidence("mkfs", level, given, source, given == " ".join(shlex.split(level)))
+
+
+def _prove_page_cache(level: str, setup: Setup) -> Evidence:
+    value = "drop" if setup.drop_page_cache else "keep"
+    source = "/proc/sys/vm/drop_caches took it before the server started" if value == "drop" else "left alone"
+    return _evidence("page_cache", level, value, source, value == level)
+
+
+_PROOFS = {
+    "device": _prove_device,
+    "filesystem": _prove_filesystem,
+    "mkfs": _prove_mkfs,
+    "mount": _prove_mount,
+    "scheduler": lambda level, setup: _prove_queue("scheduler", "scheduler", level, setup),
+    "read_ahead": lambda level, setup: _prove_queue("read_ahead", "read_ahead_kb", level, setup),
+    "size": _prove_size,
+    "page_cache": _prove_page_cache,
+}

@@ -1,0 +1,227 @@
+"""A volume for one trial: an image with the pristine data, put on a device, and mounted.
+
+The image is made once for each file system, its options, and the data; a trial gets a clone of it. So
+every trial of a variant starts from the same blocks, free space included, which copying files into a
+fresh file system cannot give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.clone import Cloned, clone_file, clone_tree, tree_size_bytes
+from dbdyno.errors import Blocked
+from dbdyno.journal import Journal
+from dbdyno.volumes import loop, mounts
+
+LABEL = "dyno"
+"""Every file system that Dyno makes bears it; a device with any other signature is never written to."""
+
+MKFS = {
+    "ext2": ("mkfs.ext2", "e2fsprogs", ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0")),
+    "ext3": (
+        "mkfs.ext3",
+        "e2fsprogs",
+        ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    ),
+    "ext4": (
+        "mkfs.ext4",
+        "e2fsprogs",
+        ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    ),
+    "xfs": ("mkfs.xfs", "xfsprogs", ("-q", "-f", "-K", "-L", LABEL)),
+    "btrfs": ("mkfs.btrfs", "btrfs-progs", ("-q", "-f", "-K", "-L", LABEL)),
+    "jfs": ("mkfs.jfs", "jfsutils", ("-q", "-L", LABEL)),
+    "f2fs": ("mkfs.f2fs", "f2fs-tools", ("-q", "-f", "-t", "0", "-l", LABEL)),
+}
+"""Each file system's maker, its package, and the options that keep work out of the measured time (lazy
+tables)."""
+
+SMALLEST_BYTES = 320 << 20
+"""xfs refuses less than 300 MiB (mkfs.xfs(8))."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the storage levels ask for. `device` is `loop`, `ram`, or the path of a block device."""
+
+    device: str = "loop"
+    filesystem: str = "ext4"
+    mkfs: tuple[str, ...] = ()
+    mount: tuple[str, ...] = ()
+    scheduler: str = ""
+    read_ahead_kib: int | None = None
+    size_bytes: int = 0
+
+
+@dataclass
+class Volume:
+    """A volume that is attached. `mount` is None for a raw one; `direct_io` for a device that has no
+    such thing."""
+
+    wish: Wish
+    device: Path
+    data: Path
+    cloned: Cloned
+    mount: mounts.Mount | None = None
+    direct_io: bool | None = None
+    written_before_bytes: int = 0
+    _loop: loop.LoopDevice | None = field(default=None, repr=False)
+
+    @property
+    def sysfs(self) -> Path:
+        """The queue and the counters of the device that really carries the data."""
+        return Path("/sys/block") / self.device.name
+
+    def written_bytes(self) -> int:
+        """Bytes that reached the device since the volume was put on it."""
+        return _device_written_bytes(self.device) - self.written_before_bytes
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+
+def size_for(data_bytes: int, wish: Wish) -> int:
+    """How large a volume is made: thrice the data and room for logs, in whole MiB, unless the study says."""
+    if wish.size_bytes:
+        return wish.size_bytes
+    wanted = max(SMALLEST_BYTES, 3 * data_bytes + (512 << 20))
+    return -(-wanted // (1 << 20)) << 20
+
+
+def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Path:
+    """The image that holds the pristine data under a file system; makes it when it is not there yet.
+
+    It lies beside the data, with a `.json` that says how it was made `raw_file` names
+    the one file that a raw volume carries. Raises Blocked when the file system cannot be made or
+    mounted here.
+    """
+    size_bytes = size_for(tree_size_bytes(pristine / "data"), wish)
+    shape = json.dumps([wish.filesystem, wish.mkfs, size_bytes], sort_keys=True)
+    name = f"{wish.filesystem}-{hashlib.sha256(shape.encode()).hexdigest()[:12]}"
+    image, account = pristine / f"{name}.img", pristine / f"{name}.json"
+    if account.exists():
+        return image
+    making = pristine / f"{name}.making"
+    with journal.scope():
+        journal.note("tree", path=str(making))
+        making.unlink(missing_ok=True)
+        began = time.monotonic()
+        with making.open("wb") as file:
+            file.truncate(size_bytes)
+        if wish.filesystem == "raw":
+            _fill_raw(pristine / "data" / raw_file, making)
+        else:
+            _fill_file_system(journal, pristine / "data", making, wish)
+        written = {"size_bytes": size_bytes, "mkfs": list(wish.mkfs)}
+        making.rename(image)
+    account.write_text(json.dumps({**written, "seconds": round(time.monotonic() - began, 3)}) + "\n")
+    return image
+
+
+def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: Wish, scratch: Path) -> Volume:
+    """Puts a clone of the image on the wished device and mounts it below `scratch`; its `data` is then
+    in place."""
+    began = time.monotonic()
+    if wish.device.startswith("/"):
+        device, way, attached = Path(wish.device), _write_to_device(image, Path(wish.device)), None
+    else:
+        backing = _backing_folder(journal, wish, scratch) / "volume.img"
+        way = f"image {clone_file(image, backing)}"
+        attached = loop.attach(journal, backing, "storage.device", direct_io=wish.device == "loop")
+        device = attached.path
+    point, written_before_bytes = None, _device_written_bytes(device)
+    if wish.filesystem == "raw":
+        data = _raw_data(pristine / "data", raw_file, device, scratch / "data")
+    else:
+        mounts.mount(journal, wish.filesystem, str(device), scratch / "volume", wish.mount, "storage.mount")
+        data = scratch / "volume" / "data"
+        point = mounts.mounted_at(data)
+    cloned = Cloned(way, 1, image.stat().st_blocks * 512, time.monotonic() - began)
+    direct_io = attached.direct_io if attached else None
+    return Volume(wish, device, data, cloned, point, direct_io, written_before_bytes, attached)
+
+
+def attach_tmpfs(journal: Journal, pristine: Path, wish: Wish, scratch: Path) -> Volume:
+    """A file system in memory has no device and no image: the data are copied into it."""
+    size_bytes = size_for(tree_size_bytes(pristine / "data"), wish)
+    options = (f"size={size_bytes}", *wish.mount)
+    mounts.mount(journal, "tmpfs", "tmpfs", scratch / "volume", options, "storage.mount")
+    data = scratch / "volume" / "data"
+    cloned = clone_tree(pristine / "data", data)
+    return Volume(wish, Path("tmpfs"), data, cloned, mounts.mounted_at(data))
+
+
+def _backing_folder(journal: Journal, wish: Wish, scratch: Path) -> Path:
+    """Where the volume's file lies: on the disk of Dyno's cache, or in memory for a RAM disk."""
+    if wish.device != "ram":
+        return scratch
+    mounts.mount(journal, "tmpfs", "tmpfs", scratch / "ram", ("size=100%",), "storage.device")
+    return scratch / "ram"
+
+
+def _raw_data(pristine: Path, raw_file: str, device: Path, data: Path) -> Path:
+    """A data directory whose one large file is the device itself."""
+    clone_tree(pristine, data)
+    (data / raw_file).unlink()
+    (data / raw_file).symlink_to(device)
+    return data
+
+
+def require_maker(filesystem: str) -> None:
+    """Raises Blocked when the program that makes the file system, or the kernel's own support, is missing."""
+    if filesystem in ("raw", "tmpfs"):
+        return
+    program, package, _ = MKFS[filesystem]
+    if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
+        raise Blocked("storage.filesystem", f"{program} is not installed", f"apt-get install {package}")
+
+
+def _fill_raw(source: Path, image: Path) -> None:
+    with source.open("rb") as origin, image.open("r+b") as target:
+        shutil.copyfileobj(origin, target, 1 << 20)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:
+    require_maker(wish.filesystem)
+    program, _, options = MKFS[wish.filesystem]
+    command = [program, *options, *wish.mkfs, str(image)]
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    environment = {**os.environ, "LC_ALL": "C", "PATH": path}
+    finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if finished.returncode != 0:
+        said = " ".join((finished.stderr or finished.stdout).split())
+        raise Blocked(
+            "storage.mkfs", f"{program} {' '.join(wish.mkfs)} failed: {said[:300]}", f"man 8 {program}"
+        )
+    point = image.with_suffix(".mount")
+    with journal.scope():
+        journal.note("tree", path=str(point))
+        attached = loop.attach(journal, image, "storage.filesystem")
+        try:
+            mounts.mount(journal, wish.filesystem, str(attached.path), point, (), "storage.filesystem")
+        finally:
+            attached.close()
+        clone_tree(data, point / "data")
+
+
+def _write_to_device(image: Path, device: Path) -> str:
+    with image.open("rb") as origin, device.open("r+b", buffering=0) as target:
+        shutil.copyfileobj(origin, target, 1 << 20)
+        os.fsync(target.fileno())
+    return "image to device"
+
+
+def _device_written_bytes(device: Path) -> int:
+    """Bytes written to a device since it came to be, in units of 512 (Documentation/block/stat.rst)."""
+    return int((Path("/sys/block") / device.name / "stat").read_text().split()[6]) * 512
