@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::prepare;
+use crate::session::firebird::Firebird;
 use crate::session::mysql::Mysql;
 use crate::session::{Protocol, Session, Target};
 use crate::workload::{with_workload, WithWorkload, Workload};
@@ -21,6 +22,7 @@ pub(crate) trait Activity {
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
     match job.target()?.protocol {
         Protocol::Mysql => with_session::<Mysql, A>(job, activity),
+        Protocol::Firebird => with_session::<Firebird, A>(job, activity),
         protocol => Err(unavailable(protocol)),
     }
 }
@@ -30,6 +32,7 @@ pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value
     let target = Target::parse(url)?;
     match target.protocol {
         Protocol::Mysql => prepare::query::<Mysql>(&target, sql, watch),
+        Protocol::Firebird => prepare::query::<Firebird>(&target, sql, watch),
         protocol => Err(unavailable(protocol)),
     }
 }

@@ -13,7 +13,8 @@ mod status;
 mod text;
 
 use super::{
-    Answer, Dialect, First, Identity, Owned, Placeholder, RowBuffer, Rows, Session, Statement, Target, Value,
+    Answer, Dialect, First, Identity, Owned, Placeholder, RowBuffer, Rows, Session, Statement, Target,
+    Traffic, Value,
 };
 use crate::clock;
 use crate::error::{Error, Result};
@@ -45,6 +46,7 @@ pub struct Firebird {
     version: String,
     is_embedded: bool,
     engine_cpu_ns: u64,
+    rows_received: u64,
 }
 
 impl Firebird {
@@ -83,6 +85,8 @@ impl Firebird {
         rows.names(statement.column_names());
         let answer = statement.run(&mut self.connection, &[], rows)?;
         statement.release(&mut self.connection)?;
+        // The monitoring tables show one state for as long as a transaction lasts.
+        self.connection.end_reader()?;
         Ok(answer)
     }
 
@@ -103,7 +107,8 @@ impl Session for Firebird {
         let connection = Connection::new(status, attachment, target.answer_timeout);
         let is_embedded = target.host.is_empty();
         let (statements, version) = (Vec::new(), String::new());
-        let mut session = Firebird { statements, connection, version, is_embedded, engine_cpu_ns: 0 };
+        let mut session =
+            Firebird { statements, connection, version, is_embedded, engine_cpu_ns: 0, rows_received: 0 };
         let version = session.read_version().map_err(Error::while_connecting)?;
         let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
         session.connection.end_reader()?;
@@ -133,10 +138,12 @@ impl Session for Firebird {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
-        self.counted(|session| match session.statements.get_mut(statement.0 as usize) {
+        let answer = self.counted(|session| match session.statements.get_mut(statement.0 as usize) {
             Some(prepared) => prepared.run(&mut session.connection, parameters, rows),
             None => Err(Error::internal("a statement of another session")),
-        })
+        })?;
+        self.rows_received += answer.rows;
+        Ok(answer)
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
@@ -174,6 +181,10 @@ impl Session for Firebird {
             self.text(&format!("DROP TABLE {table}"), &mut ()).await?;
         }
         Ok(())
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { rows_received: self.rows_received, ..Traffic::default() }
     }
 
     fn engine_cpu_ns(&self) -> Option<u64> {
