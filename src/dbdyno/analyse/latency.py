@@ -9,7 +9,6 @@ needs setuptools and pbr at run time.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import struct
 import zlib
@@ -25,7 +24,7 @@ COOKIE = 0x1C849303
 COMPRESSED_COOKIE = 0x1C849304
 COOKIE_MASK = ~0xF0
 HEADER = struct.Struct(">iiiiqqd")
-BYTES_MAX = 64 << 20
+BYTES_MAX = 4 << 20
 OBSERVED_ABOVE = 10
 POINTS_PER_DECADE = 20
 DECADES = 4
@@ -51,10 +50,10 @@ def decode(text: str) -> Histogram:
         compressed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", compressed)
         if cookie & COOKIE_MASK != COMPRESSED_COOKIE:
-            raise ValueError(f"not an HdrHistogram V2: cookie {cookie:#x}")
+            raise ValueError(f"cookie {cookie:#x}")
         payload = zlib.decompressobj().decompress(compressed[8 : 8 + length], BYTES_MAX)
         cookie, length, _, digits, lowest, _, _ = HEADER.unpack_from(payload)
-    except (binascii.Error, struct.error, zlib.error) as error:
+    except (ValueError, struct.error, zlib.error) as error:
         raise ValueError(f"not an HdrHistogram: {error}") from None
     if cookie & COOKIE_MASK != COOKIE or not 0 <= digits <= 5 or lowest < 1:
         raise ValueError("not an HdrHistogram V2 payload")

@@ -37,8 +37,8 @@ def _facts(analysis: Analysis) -> str:
     study, run = analysis.study, analysis.run
     return _escaped(
         f"{wording.engine_text(analysis)} · {wording.workload_text(analysis)} · {study.design.value},"
-        f" {wording.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned} trials"
-        f" · run {wording.clean(run.run)} · Dyno {wording.clean(run.dyno_version)}"
+        f" {wording.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned}"
+        f" trials · run {wording.clean(run.run)} · Dyno {wording.clean(run.dyno_version)}"
     )
 
 
@@ -84,8 +84,8 @@ def _factorial(analysis: Analysis) -> Iterable[str]:
     pairs = [[_text(wording.pair_text(row)), *_effect(row.effect)] for row in tables.interactions]
     yield _table(["effect of", "ratio", "interval", "blocks"], [*mains, *pairs], right={1, 3})
     yield (
-        "Main effects are averaged over the settings of all other factors. A line with × is an interaction: how"
-        " far two factors together are from the product of each alone (1: they multiply)."
+        "Main effects are averaged over the settings of all other factors. A line with × is an interaction:"
+        " how far two factors together are from the product of each alone (1: they multiply)."
     )
 
 

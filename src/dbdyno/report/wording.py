@@ -309,7 +309,7 @@ def dropped_text(variant: VariantResult) -> str:
 
 
 def notes(analysis: Analysis) -> list[str]:
-    """What a reader of the table must know of single variants: remarks, guards left open, blocks without a pair.
+    """What a reader of the table must know of single variants: remarks, open guards, blocks without a pair.
 
     What stands in the museum is not said twice.
     """

@@ -1,0 +1,151 @@
+"""Intervals cover what they promise; verdicts follow from them; ratios turn over when variant and baseline do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse.intervals import blocks_more, confidence_each, judge, ratio_of, t_quantile
+from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
+
+STUDIES = 2000
+log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
+
+
+def a_method(margin: float = 0.02, higher_is_better: bool = True) -> Method:
+    return Method(
+        response="throughput", higher_is_better=higher_is_better, margin=margin, confidence=0.95, comparisons=1,
+        confidence_each=0.95, power=0.8,
+    )  # fmt: skip
+
+
+def a_ratio(low: float | None, high: float | None, pairs: int = 6, spread: float | None = 0.02) -> Ratio:
+    middle = math.sqrt(low * high) if low and high else 1.1
+    return Ratio(
+        metric="throughput", pairs=pairs, ratio=middle, low=low, high=high, log_sd=spread, confidence=0.95
+    )
+
+
+def within_binomial_error(count: int, of: int, probability: float, sigmas: float = 4.0) -> bool:
+    return abs(count / of - probability) <= sigmas * math.sqrt(probability * (1 - probability) / of)
+
+
+@pytest.mark.parametrize(("blocks", "variants"), [(3, 2), (6, 5), (10, 12)])
+def test_all_intervals_of_a_study_hold_together_as_often_as_promised(blocks: int, variants: int) -> None:
+    # Noise differs between variants, blocks disturb all alike, and all comparisons share the baseline's noise.
+    random = np.random.default_rng(20261121)
+    spreads = np.linspace(0.005, 0.08, variants)
+    true = np.linspace(-0.5, 0.7, variants)
+    each = confidence_each(0.95, variants)
+    covered = 0
+    for _ in range(STUDIES):
+        block = random.normal(0, 0.2, (blocks, 1))
+        baseline = block + random.normal(0, 0.02, (blocks, 1))
+        responses = true + block + random.normal(0, spreads, (blocks, variants))
+        covered += all(_covers(column, truth, each) for column, truth in zip((responses - baseline).T, true, strict=True))
+    sigma = math.sqrt(0.95 * 0.05 / STUDIES)
+    assert covered / STUDIES >= 0.95 - 3 * sigma
+    assert covered / STUDIES <= 0.995, "so conservative that it wastes blocks"
+
+
+def _covers(values: np.ndarray, truth: float, confidence: float) -> bool:
+    ratio = ratio_of("throughput", values.tolist(), confidence)
+    assert ratio is not None and ratio.low is not None and ratio.high is not None
+    return ratio.low <= math.exp(truth) <= ratio.high
+
+
+def test_a_single_interval_covers_exactly_as_often_as_promised() -> None:
+    random = np.random.default_rng(7)
+    covered = sum(_covers(random.normal(0.1, 0.05, 5), 0.1, 0.9) for _ in range(STUDIES))
+    assert within_binomial_error(covered, STUDIES, 0.9)
+
+
+def test_one_comparison_is_not_corrected_and_more_are_corrected_more() -> None:
+    assert confidence_each(0.95, 1) == 0.95
+    assert confidence_each(0.95, 0) == 0.95
+    assert confidence_each(0.95, 10) ** 10 == pytest.approx(0.95)
+
+
+@given(log_ratios)
+def test_turning_the_ratio_over_turns_the_interval_over(values: list[float]) -> None:
+    forward, backward = ratio_of("m", values, 0.95), ratio_of("m", [-value for value in values], 0.95)
+    assert forward is not None and backward is not None
+    assert forward.low is not None and forward.high is not None
+    assert backward.low is not None and backward.high is not None
+    assert forward.ratio * backward.ratio == pytest.approx(1.0)
+    assert math.log(forward.low) + math.log(backward.high) == pytest.approx(0.0, abs=1e-9)
+
+
+@given(log_ratios, st.randoms())
+def test_the_order_of_blocks_changes_no_bit(values: list[float], random: object) -> None:
+    shuffled = list(values)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert ratio_of("m", shuffled, 0.95) == ratio_of("m", values, 0.95)
+
+
+@given(log_ratios)
+def test_the_interval_holds_the_ratio(values: list[float]) -> None:
+    ratio = ratio_of("m", values, 0.99)
+    assert ratio is not None and ratio.low is not None and ratio.high is not None
+    assert 0.0 < ratio.low <= ratio.ratio * (1 + 1e-12) and ratio.ratio <= ratio.high * (1 + 1e-12)
+    assert math.isfinite(ratio.high)
+
+
+def test_without_a_pair_there_is_no_ratio_and_with_one_no_interval() -> None:
+    assert ratio_of("m", [], 0.95) is None
+    alone = ratio_of("m", [0.1], 0.95)
+    assert alone is not None and alone.low is None and alone.high is None
+    assert judge(alone, a_method()) == (Verdict.INCONCLUSIVE, Reason.TOO_FEW_PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.05, 1.10, Verdict.FASTER),
+        (0.90, 0.95, Verdict.SLOWER),
+        (0.99, 1.01, Verdict.NO_EFFECT),
+        (1.001, 1.019, Verdict.NO_EFFECT),  # real, and within the margin
+        (1.001, 1.03, Verdict.FASTER),  # real, and reaches out of the margin
+        (0.97, 1.01, Verdict.INCONCLUSIVE),
+        (0.5, 2.0, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_verdicts(low: float, high: float, verdict: Verdict) -> None:
+    assert judge(a_ratio(low, high), a_method())[0] is verdict
+    turned = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}.get(verdict, verdict)
+    assert judge(a_ratio(low, high), a_method(higher_is_better=False))[0] is turned
+    assert judge(a_ratio(1 / high, 1 / low), a_method())[0] is turned
+
+
+def test_without_a_margin_nothing_is_ever_no_effect() -> None:
+    assert judge(a_ratio(0.9999, 1.0001), a_method(margin=0.0))[0] is Verdict.INCONCLUSIVE
+
+
+def test_blocks_more_settles_a_variant_as_often_as_it_says() -> None:
+    # What it promises: with so many blocks, 80 % of studies of this ratio and spread are settled.
+    spread, true = 0.03, 0.02
+    seen = Ratio(metric="m", pairs=4, ratio=math.exp(true), low=0.9, high=1.1, log_sd=spread, confidence=0.99)
+    more = blocks_more(seen, 0.005)
+    assert more is not None
+    random = np.random.default_rng(3)
+    settled = 0
+    for _ in range(STUDIES):
+        ratio = ratio_of("m", random.normal(true, spread, 4 + more).tolist(), 0.99)
+        assert ratio is not None
+        settled += judge(ratio, a_method(margin=0.005))[0] is not Verdict.INCONCLUSIVE
+    # The search stops at the first whole number of blocks, so the power is a little above what was asked.
+    assert 0.77 <= settled / STUDIES <= 0.87
+
+
+def test_blocks_more_is_unknown_without_a_spread_or_beyond_reach() -> None:
+    assert blocks_more(a_ratio(None, None, pairs=1, spread=None), 0.02) is None
+    hopeless = Ratio(metric="m", pairs=4, ratio=1.0, low=0.5, high=2.0, log_sd=1.0, confidence=0.95)
+    assert blocks_more(hopeless, 0.001) is None
+
+
+def test_the_t_quantile_is_the_tabled_one() -> None:
+    assert t_quantile(0.95, 6) == pytest.approx(2.571, abs=5e-4)
