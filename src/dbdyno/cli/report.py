@@ -14,8 +14,7 @@ from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
 from dbdyno.record import Run
-from dbdyno.report import html, markdown, terminal
-from dbdyno.report import json as json_report
+from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.store import Store, store_url
 
 FORMATS = ("terminal", "html", "markdown", "json")
@@ -66,7 +65,7 @@ def _text(analysis: Analysis, form: str) -> str:
     if form == "markdown":
         return markdown.render(analysis)
     if form == "json":
-        return json_report.render(analysis)
+        return as_json.render(analysis)
     console = Console(record=True, highlight=False, width=120, file=io.StringIO())
     terminal.render(analysis, console)
     return console.export_text()

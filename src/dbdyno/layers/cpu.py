@@ -148,13 +148,13 @@ class CpuLayer:
                 (group / file).write_text(content)
 
     def _put_smt(self, level: str, setup: Setup) -> None:
-        control = CPUS / "smt" / "control"
-        now = kernel_values.read(control) if control.exists() else "notsupported"
-        if now in ("notsupported", "notimplemented", "forceoff"):
-            raise Blocked(
-                "cpu.smt", f"the kernel says SMT is {now}", "a host whose firmware and kernel offer it"
-            )
-        kernel_values.set_value(setup.journal, control, level, "cpu.smt")
+        now = _smt()
+        if now == level:
+            return
+        if now not in ("on", "off"):
+            reason = f"the kernel says SMT is {now}"
+            raise Blocked("cpu.smt", reason, "a host whose firmware and kernel offer it")
+        kernel_values.set_value(setup.journal, CPUS / "smt" / "control", level, "cpu.smt")
 
     def _put_governor(self, level: str, setup: Setup) -> None:
         policies = sorted((CPUS / "cpufreq").glob("policy*"))
@@ -175,6 +175,12 @@ class CpuLayer:
     def _put_boost(self, level: str, setup: Setup) -> None:
         path, values = _boost_control()
         kernel_values.set_value(setup.journal, path, values[level], "cpu.boost")
+
+
+def _smt() -> str:
+    """`on`, `off`, or the kernel's word for why neither can be chosen."""
+    control = CPUS / "smt" / "control"
+    return kernel_values.read(control) if control.exists() else "notsupported"
 
 
 def _group(setup: Setup) -> Path | None:
@@ -294,7 +300,7 @@ def _prove_host_value(knob: str, level: str, running: Running) -> Evidence:
         value = next((name for name, raw in values.items() if raw == kernel_values.read(path)), "unknown")
         source = str(path)
     elif knob == "smt":
-        value, source = kernel_values.read(CPUS / "smt" / "control"), str(CPUS / "smt" / "control")
+        value, source = _smt(), str(CPUS / "smt" / "control")
     else:
         found = {
             kernel_values.read(policy / "scaling_governor") for policy in (CPUS / "cpufreq").glob("policy*")

@@ -178,7 +178,15 @@ def _prove_thp(level: str, running: Running) -> Evidence:
     value = " and ".join(sorted(found))
     source = f"THP_enabled and THPeligible of the process's mappings; AnonHugePages {huge_bytes >> 20} MiB"
     # AnonHugePages is the second witness: none may exist under `never`.
-    return _evidence("thp", level, value, source, value == level and not (level == "never" and huge_bytes))
+    evidence = _evidence(
+        "thp", level, value, source, value == level and not (level == "never" and huge_bytes)
+    )
+    if value == "never" and level != "never" and kernel_values.read(THP_MODE) != "never":
+        # MariaDB does so once its buffers are allocated (MDEV-33279).
+        reason = f"the host allows {level}, but the server forbids huge pages to itself (THP_enabled: 0)"
+        update = {"reason": reason, "remedy": "none in this server; vary memory.huge_pages instead"}
+        return evidence.model_copy(update=update)
+    return evidence
 
 
 def _thp_in_effect(process_id: int) -> str:
@@ -293,7 +301,9 @@ def _prove_malloc(level: str, running: Running) -> Evidence:
         return _evidence("malloc", level, "default" if clean else "set", "/proc/PID/environ", clean)
     passed = all(given in environment.split(b"\0") for environment in environments)
     taken = _tunables_taken(level, setup) if passed else {}
-    value = ":".join(f"{name}={shown}" for name, shown in taken.items()) or "not in the server's environment"
+    value = ":".join(f"{name}={shown}" for name, shown in taken.items()) or (
+        "unknown to its loader" if passed else "not passed on"
+    )
     source = "/proc/PID/environ, and --list-tunables of the server's own loader"
     wanted = dict(pair.split("=", 1) for pair in level.split(":"))
     in_effect = passed and all(
