@@ -79,6 +79,7 @@ def test_a_thread_that_is_gone_still_counts() -> None:
         child.stdout.readline()
         after, _ = counters.read()
         child.kill()
+        child.wait()
         gone, _ = counters.read()
     assert missing == {}
     # The kernel counts in ticks of 10 ms.
@@ -107,7 +108,12 @@ def _observed(embedded: bool, tally: dict[str, Any]) -> dict[str, float]:
         child.kill()
     tally |= {"started_unix_s": began, "duration_s": ended - began}
     running = Running(cast(Setup, None), cast(Any, None), cast(Any, None))
-    running = replace(running, tally=tally, status_before={"rows": 3.0}, status_after={"rows": 10.0})
+    running = replace(
+        running,
+        tally=tally,
+        status_before={"rows": 3.0, "open": 1.0},
+        status_after={"rows": 10.0, "open": 1.0},
+    )
     observation = observer.observation(running)
     assert observation.engine_status == {"rows": 7.0}
     return observation.totals

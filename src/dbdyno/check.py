@@ -55,10 +55,14 @@ def _operations(tally: Mapping[str, Any]) -> str:
 
 
 def _errors(tally: Mapping[str, Any]) -> str:
-    count = sum(tally["errors"].values())
+    # What was retried, a deadlock say, did succeed in the end: it shows as time and as `retries`.
+    count = sum(tally["errors"].values()) - tally["retries"]
     if count <= ERRORS_SHARE_MAX * max(1, tally["operations"]):
         return ""
-    return f"{count} errors beside {tally['operations']} operations: {_by_kind(tally['errors'])}"
+    return (
+        f"{count} errors that were not retried beside {tally['operations']} operations; "
+        f"all errors: {_by_kind(tally['errors'])}"
+    )
 
 
 def _by_kind(errors: Mapping[str, int]) -> str:

@@ -43,16 +43,16 @@ def command(study: Path, blocks: int | None, seed: int | None, as_json: bool) ->
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     console.print(Text(study.title, style="bold"))
     console.print(Text(f"{study.design.value}, {study.blocks} blocks, seed {plan.seed}"))
-    variants = Table(title="Variants", title_justify="left", box=None, pad_edge=False)
-    variants.add_column("", justify="right")
+    variants = Table(box=None, pad_edge=False)
+    variants.add_column("#", justify="right")
     variants.add_column("variant")
     for number, variant in enumerate(plan.variants):
         variants.add_row(str(number), Text(variant.name))
     console.print(variants)
     numbers = {variant.name: number for number, variant in enumerate(plan.variants)}
-    order = Table(title="Order (numbers of variants)", title_justify="left", box=None, pad_edge=False)
+    order = Table(box=None, pad_edge=False)
     order.add_column("block", justify="right")
-    order.add_column("trials")
+    order.add_column("variants in their order")
     for block in range(study.blocks):
         order.add_row(
             str(block), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)

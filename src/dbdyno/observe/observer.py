@@ -53,7 +53,7 @@ class Observer:
     def observation(self, running: Running) -> Observation:
         """What happened in the measured part of the load that the tally tells of."""
         tally = running.tally
-        start_s = float(tally["started_unix_s"])
+        start_s = float(tally["started_unix_s"]) + float(tally["warmup_s"])
         end_s = start_s + float(tally["duration_s"])
         gained = window.differences(self._samples, start_s, end_s)
         resident = window.gauge(self._samples, "resident_bytes", start_s, end_s)
@@ -67,10 +67,7 @@ class Observer:
             totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
             series=window.per_second(self._samples, [self._cpu_name, *_SERIES], start_s, end_s),
             missing=self._missing,
-            engine_status={
-                name: round(after - running.status_before.get(name, 0.0), 6)
-                for name, after in running.status_after.items()
-            },
+            engine_status=_changed(running.status_before, running.status_after),
         )
 
     def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:
@@ -96,6 +93,13 @@ class Observer:
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
         self._samples.append(Sample(self._clock(), counters))
+
+
+def _changed(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """What the engine's counters gained over the whole load, warm-up included; those that stood still are
+    left out."""
+    gained = {name: round(value - before.get(name, 0.0), 6) for name, value in after.items()}
+    return {name: value for name, value in gained.items() if value}
 
 
 def _sum(totals: Mapping[str, float], *prefixes: str) -> float:
