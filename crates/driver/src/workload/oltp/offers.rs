@@ -1,0 +1,111 @@
+//! The names of the family and their options.
+
+use super::distribution::Distribution;
+use crate::workload::{About, OptionSpec};
+
+const ROWS_MAX: i64 = 2_000_000_000;
+const STATEMENTS_MAX: i64 = 1_000_000;
+
+const TABLES: OptionSpec = OptionSpec::int("tables", 1, 1, 10_000, "tables sbtest1, sbtest2, ...");
+const TABLE_SIZE: OptionSpec = OptionSpec::int("table_size", 10_000, 1, ROWS_MAX, "rows per table");
+const DISTRIBUTION: OptionSpec =
+    OptionSpec::choice("distribution", "uniform", Distribution::NAMES, "how rows are drawn");
+const PARETO_H: OptionSpec = OptionSpec::float("pareto_h", 0.2, 0.001, 0.499, "h of the pareto distribution");
+const ZIPFIAN_EXPONENT: OptionSpec =
+    OptionSpec::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
+const SKIP_TRX: OptionSpec =
+    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself");
+
+const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> OptionSpec {
+    OptionSpec::int(name, default, 0, STATEMENTS_MAX, help)
+}
+
+const RANGE_SIZE: OptionSpec = OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range");
+const POINT_SELECTS: OptionSpec = per_transaction("point_selects", 10, "point selects of a transaction");
+const SIMPLE_RANGES: OptionSpec = per_transaction("simple_ranges", 1, "range selects of a transaction");
+const SUM_RANGES: OptionSpec = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
+const ORDER_RANGES: OptionSpec = per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
+const DISTINCT_RANGES: OptionSpec = per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
+const INDEX_UPDATES: OptionSpec = per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
+const NON_INDEX_UPDATES: OptionSpec = per_transaction("non_index_updates", 1, "UPDATEs of c of a transaction");
+const DELETE_INSERTS: OptionSpec =
+    per_transaction("delete_inserts", 1, "DELETEs of a transaction, each with the INSERT of the same id");
+
+macro_rules! offer {
+    ($name:literal, $read_only:literal, $description:literal, $($option:expr),* $(,)?) => {
+        About {
+            name: $name,
+            description: $description,
+            options: &[TABLES, TABLE_SIZE, DISTRIBUTION, PARETO_H, ZIPFIAN_EXPONENT, $($option),*],
+            transactions: &[$name],
+            read_only: $read_only,
+        }
+    };
+}
+
+pub(super) const OFFERS: &[About] = &[
+    offer!("point_select", true, "one row by its primary key (sysbench oltp_point_select)",),
+    offer!(
+        "read_only",
+        true,
+        "ten point selects and four ranges in a transaction (sysbench oltp_read_only)",
+        SKIP_TRX,
+        RANGE_SIZE,
+        POINT_SELECTS,
+        SIMPLE_RANGES,
+        SUM_RANGES,
+        ORDER_RANGES,
+        DISTINCT_RANGES,
+    ),
+    offer!(
+        "read_write",
+        false,
+        "the reads of read_only and the writes of write_only in a transaction (sysbench oltp_read_write)",
+        SKIP_TRX,
+        RANGE_SIZE,
+        POINT_SELECTS,
+        SIMPLE_RANGES,
+        SUM_RANGES,
+        ORDER_RANGES,
+        DISTINCT_RANGES,
+        INDEX_UPDATES,
+        NON_INDEX_UPDATES,
+        DELETE_INSERTS,
+    ),
+    offer!(
+        "write_only",
+        false,
+        "two updates, a delete and an insert in a transaction (sysbench oltp_write_only)",
+        SKIP_TRX,
+        INDEX_UPDATES,
+        NON_INDEX_UPDATES,
+        DELETE_INSERTS,
+    ),
+    offer!("update_index", false, "one update of an indexed column (sysbench oltp_update_index)",),
+    offer!("update_non_index", false, "one update of a column without an index (sysbench oltp_update_non_index)",),
+    offer!("delete", false, "one delete by primary key (sysbench oltp_delete)",),
+    offer!("insert", false, "one insert, numbered by the server (sysbench oltp_insert)",),
+    About {
+        name: "bulk_insert",
+        description: "rows of two integers, one table per client (sysbench bulk_insert)",
+        options: &[
+            OptionSpec::int("tables", 1, 1, 10_000, "tables; client i writes to table i modulo tables"),
+            OptionSpec::int("bulk_rows", 1, 1, 1_000_000, "rows of a transaction"),
+        ],
+        transactions: &["bulk_insert"],
+        read_only: false,
+    },
+    offer!(
+        "select_random_points",
+        true,
+        "rows by a list of values of an indexed column (sysbench select_random_points)",
+        OptionSpec::int("random_points", 10, 1, 1000, "values of the list"),
+    ),
+    offer!(
+        "select_random_ranges",
+        true,
+        "a count over ranges of an indexed column (sysbench select_random_ranges)",
+        OptionSpec::int("random_ranges", 10, 1, 1000, "ranges"),
+        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta"),
+    ),
+];
