@@ -36,6 +36,8 @@ class ServerProcess:
     ready_s: float = 0.0
     stop_signal: signal.Signals = signal.SIGTERM
     leftovers: tuple[Path, ...] = ()
+    ended: bool = False
+    """Whether `stop` or `kill` has been called: a server that ended without either has died."""
     driver_environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -53,8 +55,9 @@ class ServerProcess:
 
     def stop(self, timeout_s: float = 30.0) -> None:
         """Asks for a clean end and waits. Raises ServerFailed when it had died before or had to be killed."""
-        if self.child.returncode is not None:
+        if self.ended:
             return
+        self.ended = True
         died_before = not self.alive()
         if not died_before:
             self.child.send_signal(self.stop_signal)
@@ -75,6 +78,7 @@ class ServerProcess:
 
     def kill(self) -> None:
         """Ends the server with all its processes at once, as a power cut would."""
+        self.ended = True
         process.kill_family(self.child)
         self._clear()
 

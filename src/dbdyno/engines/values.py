@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os.path
 import re
 
@@ -58,7 +59,9 @@ def _same_quantity(wanted: str, found: str) -> bool:
         return False
     if left[1] and right[1] and left[1] != right[1]:
         return False
-    return abs(left[0] - right[0]) <= 1e-9 * max(abs(left[0]), abs(right[0]))
+    if left[0].is_integer() and right[0].is_integer():
+        return left[0] == right[0]
+    return math.isclose(left[0], right[0], rel_tol=1e-9)
 
 
 def _same_members(wanted: str, found: str) -> bool:

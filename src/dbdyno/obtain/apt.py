@@ -30,15 +30,15 @@ KEPT_OUT = re.compile(r"Acquire::(IndexTargets|Languages|Allow|GzipIndexes|Chang
 NO_APT = 'use a server that is installed here instead, by its path: `engine = "mariadb:/usr/sbin/mariadbd"`'
 HINTS = (
     (
-        r"NO_PUBKEY|not signed by|keyring .* (unreadable|does not exist)|isn't known",
+        r"NO_PUBKEY|Missing key|not signed by|keyring .* (unreadable|does not exist)|isn't known",
         "the Debian keyring does not know this suite's key: `apt-get install debian-archive-keyring`",
     ),
     (
-        r"gpgv?,? .* required for verification|apt-key|could not execute 'gpgv'|sqv",
+        r"gpgv?,? .* required for verification|could not execute '(gpgv|sqv)'",
         "the signature cannot be checked without gpgv (or sqv): `apt-get install gpgv`",
     ),
     (
-        r"BADSIG|invalid signature|not valid: BAD|signatures were invalid|not signed",
+        r"BADSIG|[Bb]ad signature|invalid signature|not valid: BAD|signatures were invalid|not signed",
         "the index is not what Debian signed; choose another mirror with --mirror",
     ),
     (
@@ -91,7 +91,8 @@ def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[S
     if mirror:
         if urlsplit(mirror).scheme not in ("http", "https", "file", "copy"):
             raise UserError(f"`{mirror}` is not the address of a mirror", "give an http, https or file URL")
-        return [Source(mirror, suite, keys)]
+        # apt would read a `file` mirror in place; `copy` brings the packages over as from any other.
+        return [Source(mirror.replace("file:", "copy:", 1), suite, keys)]
     configured = _configured()
     main = [uri for uri, release in configured if not release.endswith(("-security", "-updates"))]
     if not main:
@@ -133,8 +134,9 @@ class Session:
         self.suite = suite
         self.source_lines = [source.line() for source in sources]
         self.archive_folder = folder / "cache" / "archives"
+        self._nothing = folder / "nothing"
         self._configuration = folder / "apt.conf"
-        for part in ("state/lists/partial", "cache/archives/partial", "etc"):
+        for part in ("state/lists/partial", "cache/archives/partial", "nothing/partial", "etc"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         architecture = _run(["dpkg", "--print-architecture"]).strip()
         (folder / "etc/sources.list").write_text("\n".join(self.source_lines) + "\n")
@@ -149,7 +151,9 @@ class Session:
 
     def resolve(self, packages: tuple[str, ...]) -> list[Archive]:
         """The packages and all that they depend on, in the versions that the index offers."""
-        listing = self._apt("apt-get", "install", "--yes", "--print-uris", *packages)
+        # apt leaves out what a killed fetch has downloaded already: here it looks where nothing is.
+        nothing = f"Dir::Cache::archives={self._nothing}"
+        listing = self._apt("apt-get", "install", "--yes", "--print-uris", "--option", nothing, *packages)
         archives = []
         for line in listing.splitlines():
             found = re.match(r"'[^']+' (\S+) (\d+) SHA256:([0-9a-f]{64})$", line)
@@ -246,9 +250,10 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
     if done.returncode != 0:
         problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
         text = "\n".join(problems) or done.stderr.strip() or f"exit code {done.returncode}"
-        raise DynoError(f"{' '.join(command[:2])} failed: {text}", _hint(text))
+        raise DynoError(f"{' '.join(command[:2])} failed: {text}", hint(text))
     return done.stdout
 
 
-def _hint(text: str) -> str:
-    return next((hint for pattern, hint in HINTS if re.search(pattern, text)), "")
+def hint(text: str) -> str:
+    """What to do about what apt says; empty when nothing is known of it."""
+    return next((remedy for pattern, remedy in HINTS if re.search(pattern, text)), "")

@@ -1,0 +1,177 @@
+"""What the engines' conformance suite needs: each engine obtained, a place for its data, a way to ask it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.base import Ask, Engine, Installation, Launch, Reference, Server
+from dbdyno.engines.registry import ENGINES
+from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.record import Level
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the suite must know of an engine to try it.
+
+    `level` is not the default of `setting`; `creation` takes effect only when the data is made.
+    """
+
+    setting: str
+    level: Level
+    creation: tuple[str, Level]
+    misspelt: str
+    meant: str
+    version: str = ""
+
+
+SAMPLES = {
+    "mariadb": Sample(
+        setting="innodb_io_capacity",
+        level=345,
+        creation=("innodb_page_size", "8K"),
+        misspelt="innodb_bufer_pool_size",
+        meant="innodb_buffer_pool_size",
+        version="11.8",
+    ),
+    "firebird": Sample(
+        setting="page_buffers",
+        level=777,
+        creation=("page_size", 16384),
+        misspelt="DefaultDbCachePage",
+        meant="DefaultDbCachePages",
+    ),
+    "postgresql": Sample(
+        setting="work_mem",
+        level="5MB",
+        creation=("data_checksums", True),
+        misspelt="shared_bufers",
+        meant="shared_buffers",
+    ),
+    "sqlite": Sample(
+        setting="synchronous",
+        level="normal",
+        creation=("page_size", 16384),
+        misspelt="synchronus",
+        meant="synchronous",
+    ),
+}
+ASK = "import sys; from dbdyno import _driver; print(_driver.query(sys.argv[1], sys.argv[2]))"
+
+
+@cache
+def obtain(name: str) -> tuple[Installation | None, str]:
+    """The engine's installation, fetched when it is not here; or the reason why it cannot be had."""
+    engine, reference = ENGINES[name], Reference(name, SAMPLES[name].version)
+    try:
+        return engine.locate(reference), ""
+    except EngineMissing:
+        pass
+    except DynoError as failed:
+        return None, failed.message
+    try:
+        return engine.fetch(reference.version, "", lambda line: print(line, file=sys.stderr)), ""
+    except DynoError as failed:
+        return None, failed.message
+
+
+@cache
+def protocols() -> frozenset[str]:
+    """What the driver speaks, as far as it is built."""
+    try:
+        driver = import_module("dbdyno._driver")
+    except ImportError:
+        return frozenset()
+    return frozenset(json.loads(driver.capabilities())["protocols"])
+
+
+@dataclass
+class Bench:
+    """One engine ready to be tried. What it started is killed when the test ends."""
+
+    engine: Engine
+    installation: Installation
+    sample: Sample
+    data: Path
+    runtime: Path
+    pristine: Path
+    servers: list[Server] = field(default_factory=list)
+
+    def initialise(self, settings: Mapping[str, Level] | None = None) -> None:
+        """Makes the data; without settings it is made once per session and copied, as the flow does it."""
+        if settings:
+            self.engine.initialise(self.installation, self.data, settings)
+            return
+        if not self.pristine.exists():
+            self.engine.initialise(self.installation, self.pristine, {})
+        shutil.copytree(self.pristine, self.data)
+
+    def start(self, settings: Mapping[str, Level] | None = None, launch: Launch | None = None) -> Server:
+        how = launch or Launch()
+        server = self.engine.start(self.installation, self.data, self.runtime, settings or {}, how)
+        self.servers.append(server)
+        return server
+
+    def ask(self, server: Server) -> Ask:
+        """Asks through the driver in a process of its own, as an embedded engine needs its environment."""
+        protocol = server.url.split(":", 1)[0]
+        if protocol not in protocols():
+            pytest.skip(f"the driver that is built here does not speak {protocol}")
+
+        def ask(sql: str) -> list[list[str | float | None]]:
+            done = subprocess.run(
+                [sys.executable, "-c", ASK, server.url, sql],
+                env={**os.environ, **server.driver_environment},
+                capture_output=True,
+                text=True,
+            )
+            if "does not speak" in done.stderr:
+                pytest.skip(done.stderr.strip().splitlines()[-1])
+            assert done.returncode == 0, done.stderr
+            rows: list[list[str | float | None]] = json.loads(done.stdout)["rows"]
+            return rows
+
+        return ask
+
+    def read(self, server: Server, name: str) -> str:
+        return self.engine.read_settings(self.ask(server), frozenset({name}))[name].value
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pristine data is kept for the session, a folder per engine."""
+    return tmp_path_factory.mktemp("pristine")
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def bench(request: pytest.FixtureRequest, tmp_path: Path, shelf: Path) -> Iterator[Bench]:
+    installation, reason = obtain(request.param)
+    if installation is None:
+        pytest.skip(f"{request.param} cannot be had here: {reason}")
+    runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
+    made = Bench(
+        ENGINES[request.param],
+        installation,
+        SAMPLES[request.param],
+        tmp_path / "data",
+        runtime,
+        shelf / request.param,
+    )
+    try:
+        yield made
+    finally:
+        for server in made.servers:
+            server.kill()
+        shutil.rmtree(runtime)

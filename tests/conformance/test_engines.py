@@ -1,0 +1,294 @@
+"""What every engine must do, tried on every engine that can be had here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.engines.base import Launch, Reference, Server
+from dbdyno.engines.registry import ENGINES
+from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
+from tests.conformance.conftest import SAMPLES, Bench
+
+pytestmark = pytest.mark.engine
+
+
+def with_processes(bench: Bench) -> None:
+    if bench.engine.embedded:
+        pytest.skip("an embedded engine has no process of its own")
+
+
+def gone(process_id: int, timeout_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(process_id).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def ends(server: Server, timeout_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while server.alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not server.alive()
+
+
+def test_an_engine_is_initialised_started_and_stopped_and_leaves_nothing(bench: Bench) -> None:
+    bench.initialise()
+    server = bench.start()
+    assert server.alive()
+    assert server.ready_s >= 0
+    processes = server.process_ids
+    assert bool(processes) is not bench.engine.embedded
+    assert server.version.startswith(bench.installation.version.rsplit(".", 1)[0])
+    assert server.log_problems() == []
+    server.stop()
+    server.stop()
+    assert not server.alive()
+    assert all(gone(one) for one in processes)
+    assert server.log_problems() == []
+    left = [path for path in bench.runtime.rglob("*") if path.is_socket() or path.suffix in (".pid", ".lock")]
+    assert left == []
+
+
+def test_an_installation_says_what_it_is(bench: Bench) -> None:
+    installation = bench.installation
+    assert installation.engine == bench.engine.name
+    assert installation.version
+    assert installation.origin
+    assert installation.digest
+    assert any(offer.present and offer.version == installation.version for offer in bench.engine.offers())
+
+
+def test_a_version_that_is_not_here_is_missing_with_a_remedy(bench: Bench) -> None:
+    with pytest.raises(EngineMissing) as missing:
+        bench.engine.locate(Reference(bench.engine.name, "99.7"))
+    assert "99.7" in missing.value.message
+    assert missing.value.hint
+
+
+def test_the_settings_are_known_by_name(bench: Bench) -> None:
+    names = bench.engine.settings(bench.installation)
+    assert bench.sample.setting in names
+    assert bench.sample.meant in names
+    assert bench.sample.misspelt not in names
+    assert bench.engine.creation_settings & names
+
+
+def test_a_changed_setting_is_read_back(bench: Bench) -> None:
+    bench.initialise()
+    name, level = bench.sample.setting, bench.sample.level
+    untouched = bench.start()
+    default = bench.read(untouched, name)
+    assert not bench.engine.same(name, level, default)
+    untouched.stop()
+    changed = bench.start({name: level})
+    assert bench.engine.same(name, level, bench.read(changed, name))
+
+
+def test_a_setting_of_the_data_itself_is_read_back(bench: Bench) -> None:
+    name, level = bench.sample.creation
+    bench.initialise({name: level})
+    server = bench.start({name: level})
+    assert bench.engine.same(name, level, bench.read(server, name))
+
+
+def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(bench: Bench) -> None:
+    bench.initialise()
+    ask = bench.ask(bench.start())
+    assert bench.engine.read_settings(ask, frozenset({bench.sample.misspelt})) == {}
+
+
+def test_the_status_counts(bench: Bench) -> None:
+    bench.initialise()
+    counters = bench.engine.status(bench.ask(bench.start()))
+    assert counters
+    assert all(isinstance(value, float) for value in counters.values())
+
+
+def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:
+    bench.initialise()
+    first = bench.start()
+    ask = bench.ask(first)
+    ask("CREATE TABLE kept (a INTEGER)")
+    ask("INSERT INTO kept VALUES (41)")
+    first.stop()
+    again = bench.start()
+    assert [float(row[0] or 0) for row in bench.ask(again)("SELECT a FROM kept")] == [41.0]
+
+
+def test_pristine_data_is_a_folder_that_can_be_copied(bench: Bench, tmp_path: Path) -> None:
+    bench.initialise()
+    server = bench.start()
+    bench.ask(server)("CREATE TABLE kept (a INTEGER)")
+    server.stop()
+    copy = tmp_path / "copy"
+    shutil.copytree(bench.data, copy)
+    shutil.rmtree(bench.data)
+    bench.data = copy
+    assert bench.ask(bench.start())("SELECT a FROM kept") == []
+
+
+def test_a_misspelt_setting_fails_the_start_with_the_name_that_is_meant(bench: Bench) -> None:
+    bench.initialise()
+    with pytest.raises(ServerFailed) as failed:
+        bench.start({bench.sample.misspelt: "1"})
+    assert bench.sample.misspelt in failed.value.hint + failed.value.message
+    assert f"`{bench.sample.meant}`" in failed.value.hint
+    assert bench.engine.embedded or bench.sample.misspelt in failed.value.log.replace("-", "_")
+
+
+def test_data_that_is_not_there_is_refused(bench: Bench) -> None:
+    with pytest.raises(UserError) as refused:
+        bench.start()
+    assert refused.value.hint
+
+
+def test_broken_data_fails_with_the_log(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    for path in bench.data.rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"\xff" * min(4096, path.stat().st_size))
+    with pytest.raises(ServerFailed) as failed:
+        bench.start()
+    assert failed.value.log
+    assert "while it was starting" in failed.value.message
+
+
+def test_a_killed_server_is_dead_and_comes_back_on_its_data(bench: Bench) -> None:
+    bench.initialise()
+    server = bench.start()
+    processes = server.process_ids
+    server.kill()
+    server.kill()
+    assert not server.alive()
+    assert all(gone(one) for one in processes)
+    again = bench.start()
+    assert again.alive()
+    again.stop()
+
+
+def test_a_server_that_dies_is_noticed(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    server = bench.start()
+    os.kill(server.process_ids[0], signal.SIGKILL)
+    assert ends(server)
+    with pytest.raises(ServerFailed, match="SIGKILL"):
+        server.stop()
+
+
+def test_a_server_that_will_not_stop_is_killed_and_that_is_said(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    server = bench.start()
+    processes = server.process_ids
+    os.kill(processes[0], signal.SIGSTOP)
+    with pytest.raises(ServerFailed, match="did not stop within"):
+        server.stop(timeout_s=0.2)
+    assert all(gone(one) for one in processes)
+    server.stop()
+
+
+def test_a_socket_with_too_long_a_path_is_refused_before_the_start(bench: Bench, tmp_path: Path) -> None:
+    with_processes(bench)
+    bench.initialise()
+    bench.runtime = tmp_path / ("r" * 120)
+    bench.runtime.mkdir()
+    with pytest.raises(UserError, match="107 are allowed"):
+        bench.start()
+    assert list(bench.runtime.iterdir()) == []
+    bench.runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
+
+
+def test_no_server_listens_on_the_network(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    server = bench.start()
+    # The first process listens for all of them; others come and go.
+    assert psutil.Process(server.process_ids[0]).net_connections(kind="inet") == []
+
+
+def test_a_launch_reaches_the_server(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    cpu = min(os.sched_getaffinity(0))
+    server = bench.start(launch=Launch({"DYNO_TEST": "here"}, wrapper=("env", "WRAPPED=1"), affinity=(cpu,)))
+    process = psutil.Process(server.process_ids[0])
+    assert process.cpu_affinity() == [cpu]
+    environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    assert b"DYNO_TEST=here" in environment
+    assert b"WRAPPED=1" in environment
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from dbdyno.engines.base import Launch
+from dbdyno.engines.registry import ENGINES
+from tests.conformance.conftest import obtain
+engine = ENGINES[sys.argv[1]]
+installation, _ = obtain(engine.name)
+server = engine.start(installation, Path(sys.argv[2]), Path(sys.argv[3]), {}, Launch())
+print(*server.process_ids, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_server_dies_with_dyno(bench: Bench) -> None:
+    with_processes(bench)
+    bench.initialise()
+    arguments = [bench.engine.name, str(bench.data), str(bench.runtime)]
+    dyno = subprocess.Popen(
+        [sys.executable, "-c", KILLED, *arguments], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+    assert dyno.stdout is not None
+    processes = [int(one) for one in dyno.stdout.readline().split()]
+    assert processes
+    dyno.send_signal(signal.SIGKILL)
+    dyno.wait()
+    dyno.stdout.close()
+    assert all(gone(one) for one in processes)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 30 MB, where this machine lets us mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=30m", "dyno-test", str(folder)], capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_said_before_anything_is_made(bench: Bench, small_disk: Path) -> None:
+    with (small_disk / "ballast").open("wb") as ballast:
+        ballast.write(bytes(25_000_000))
+    with pytest.raises(DynoError, match="MB are free"):
+        bench.engine.initialise(bench.installation, small_disk / "data", {})
+    assert not (small_disk / "data").exists()
+
+
+def test_every_engine_has_a_sample() -> None:
+    assert set(ENGINES) <= set(SAMPLES)

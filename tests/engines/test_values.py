@@ -1,0 +1,73 @@
+"""Two spellings of one value are the same; two values are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.record import Level
+
+
+@pytest.mark.parametrize(
+    ("requested", "effective"),
+    [
+        ("1G", "1073741824"),
+        ("128MB", "131072kB"),
+        (True, "ON"),
+        (True, "1"),
+        (False, "off"),
+        ("on", "true"),
+        (2, "2.000000"),
+        (0.5, "0.500000"),
+        ("O_DIRECT", "o_direct"),
+        ("STRICT_TRANS_TABLES,NO_ZERO_DATE", "no_zero_date,strict_trans_tables"),
+        ("index_merge=off", "index_merge=off,mrr=off"),
+        ("/var/lib/x/", "/var/lib/x"),
+        ("5min", "300s"),
+        ("200ms", "0.2s"),
+        (-1, "-1"),
+        ("", ""),
+    ],
+)
+def test_the_same_value_in_two_spellings(requested: Level, effective: str) -> None:
+    assert same_value(requested, effective)
+
+
+@pytest.mark.parametrize(
+    ("requested", "effective"),
+    [
+        ("1G", "1000000000"),
+        (True, "OFF"),
+        (False, "1"),
+        (2, "20"),
+        ("10s", "10MB"),
+        ("index_merge=on", "index_merge=off,mrr=on"),
+        ("a,b", "a,b,c"),
+        ("/var/lib/x", "/var/lib/y"),
+        ("", "0"),
+        (0, ""),
+        ("fsync", "O_DIRECT"),
+    ],
+)
+def test_two_values(requested: Level, effective: str) -> None:
+    assert not same_value(requested, effective)
+
+
+@given(st.integers(1, 2**20), st.sampled_from([("K", 10), ("M", 20), ("G", 30), ("kB", 10), ("MB", 20)]))
+def test_a_size_equals_its_bytes_and_no_others(count: int, unit: tuple[str, int]) -> None:
+    name, shift = unit
+    assert same_value(f"{count}{name}", str(count << shift))
+    assert not same_value(f"{count}{name}", str((count << shift) + 1))
+
+
+@given(st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.text(max_size=30)))
+def test_every_level_equals_itself_as_a_server_would_read_it(level: Level) -> None:
+    assert same_value(level, as_text(level))
+
+
+@given(st.text(max_size=40))
+def test_no_text_is_too_odd_to_be_looked_at(text: str) -> None:
+    found = quantity(text)
+    assert found is None or found[1] in ("", "bytes", "ms")

@@ -1,0 +1,249 @@
+"""Fetching from a Debian archive: what is accepted, what is refused, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dbdyno import paths
+from dbdyno.errors import DynoError, UserError
+from dbdyno.obtain import apt, debian
+from tests.obtain import signed_repository
+from tests.obtain.signed_repository import SignedRepository
+
+pytestmark = pytest.mark.skipif(
+    not all(shutil.which(program) for program in ("apt-get", "dpkg", "gpg")),
+    reason="needs apt, dpkg and gpg, which this machine lacks",
+)
+
+RECIPE = debian.Recipe(
+    engine="toy",
+    packages=("toy-server",),
+    server="toy-server",
+    binary="usr/sbin/toyd",
+    suites={"3.1": signed_repository.SUITE},
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, homes: Path) -> SignedRepository:
+    architecture = subprocess.run(
+        ["dpkg", "--print-architecture"], capture_output=True, text=True, check=True
+    )
+    return signed_repository.make(
+        tmp_path / "repository",
+        package="toy-server",
+        version="1:3.1.4-2",
+        files={"usr/sbin/toyd": b"#!/bin/sh\necho toyd 3.1.4\n", "usr/share/toy/big": bytes(300_000)},
+        architecture=architecture.stdout.strip(),
+    )
+
+
+def fetch(repository: SignedRepository, version: str = "3.1") -> debian.Fetched:
+    return debian.fetch(RECIPE, version, mirror=repository.mirror, keyring=repository.keyring)
+
+
+def test_a_fetched_engine_is_complete_and_says_where_it_came_from(repository: SignedRepository) -> None:
+    there = fetch(repository)
+    assert there.version == "3.1.4"
+    assert (there.prefix / RECIPE.binary).read_bytes().startswith(b"#!/bin/sh")
+    manifest = json.loads((there.prefix / debian.MANIFEST).read_text())
+    assert manifest["suite"] == signed_repository.SUITE
+    assert [one["name"] for one in manifest["packages"]] == [repository.archive.name.replace("1:", "1%3a")]
+    assert len(manifest["packages"][0]["sha256"]) == 64
+    assert debian.fetched("toy") == [there]
+    assert debian.offers(RECIPE) == []
+
+
+def test_what_is_there_already_is_not_unpacked_again(repository: SignedRepository) -> None:
+    first = fetch(repository)
+    mark = first.prefix / "mark"
+    mark.touch()
+    assert fetch(repository) == first
+    assert mark.exists()
+
+
+def test_nothing_but_the_engine_is_left(repository: SignedRepository) -> None:
+    prefix = fetch(repository).prefix
+    left = {path.name for path in prefix.parent.iterdir()}
+    assert left == {prefix.name, ".fetch-toy-trixie.lock"}
+
+
+def test_an_index_that_was_changed_is_refused(repository: SignedRepository) -> None:
+    signed = repository.in_release.read_bytes()
+    repository.in_release.write_bytes(signed.replace(b"Origin: Debian", b"Origin: Nobody"))
+    with pytest.raises(DynoError) as refused:
+        fetch(repository)
+    assert refused.value.exit_code == 1
+    assert "InRelease" in refused.value.message
+    assert "not what Debian signed" in refused.value.hint
+    assert debian.fetched("toy") == []
+
+
+def test_an_index_without_a_signature_is_refused(repository: SignedRepository) -> None:
+    text = repository.in_release.read_text()
+    release = text.split("\n\n", 1)[1].split("-----BEGIN PGP SIGNATURE", 1)[0]
+    repository.in_release.with_name("Release").write_text(release)
+    repository.in_release.unlink()
+    with pytest.raises(DynoError, match="not signed"):
+        fetch(repository)
+    assert debian.fetched("toy") == []
+
+
+def test_a_key_that_the_keyring_lacks_is_refused_with_the_remedy(repository: SignedRepository) -> None:
+    with pytest.raises(DynoError) as refused:
+        debian.fetch(RECIPE, "3.1", mirror=repository.mirror, keyring=apt.KEYRINGS[0])
+    assert "debian-archive-keyring" in refused.value.hint
+
+
+def test_a_missing_keyring_is_named(repository: SignedRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apt, "KEYRINGS", (Path("/nowhere/keyring.gpg"),))
+    with pytest.raises(UserError, match="/nowhere/keyring"):
+        debian.fetch(RECIPE, "3.1", mirror=repository.mirror)
+
+
+@pytest.mark.parametrize("cut", [0, 1000], ids=["changed", "truncated"])
+def test_a_package_that_is_not_the_promised_one_is_refused(repository: SignedRepository, cut: int) -> None:
+    content = bytearray(repository.archive.read_bytes())
+    content[500] ^= 0xFF
+    repository.archive.write_bytes(content[: len(content) - cut])
+    with pytest.raises(DynoError) as refused:
+        fetch(repository)
+    assert "mirror" in refused.value.hint
+    assert debian.fetched("toy") == []
+
+
+def test_a_mirror_without_the_suite_is_named(repository: SignedRepository) -> None:
+    shutil.rmtree(repository.folder / "dists")
+    with pytest.raises(DynoError) as refused:
+        fetch(repository)
+    assert "does not carry that suite" in refused.value.hint
+
+
+def test_a_mirror_that_is_no_address_is_the_users_mistake(repository: SignedRepository) -> None:
+    with pytest.raises(UserError, match="not the address of a mirror"):
+        debian.fetch(RECIPE, "3.1", mirror="trixie", keyring=repository.keyring)
+
+
+def test_a_version_that_no_suite_holds_is_the_users_mistake(repository: SignedRepository) -> None:
+    with pytest.raises(UserError) as unknown:
+        fetch(repository, "9.9")
+    assert "toy@3.1 (trixie)" in unknown.value.hint
+    with pytest.raises(UserError, match=r"holds toy 3\.1\.4, not 3\.1\.99"):
+        fetch(repository, "3.1.99")
+
+
+def test_a_fetch_goes_on_over_what_a_killed_one_left(repository: SignedRepository) -> None:
+    shelf = paths.cache() / "engines"
+    work = shelf / ".fetch-toy-trixie"
+    (work / "unpacked" / "usr").mkdir(parents=True)
+    (work / "unpacked" / "half").touch()
+    (work / "cache/archives/partial").mkdir(parents=True)
+    (work / "cache/archives/partial" / repository.archive.name).write_bytes(b"half a package")
+    there = fetch(repository)
+    assert not (there.prefix / "half").exists()
+    assert not work.exists()
+
+
+def test_a_folder_without_a_manifest_is_not_taken_for_an_engine(repository: SignedRepository) -> None:
+    prefix = fetch(repository).prefix
+    (prefix / debian.MANIFEST).unlink()
+    (prefix / RECIPE.binary).write_text("broken")
+    assert debian.fetched("toy") == []
+    assert (fetch(repository).prefix / RECIPE.binary).read_text() != "broken"
+
+
+def test_two_fetches_at_once_take_turns(repository: SignedRepository) -> None:
+    got: list[debian.Fetched] = []
+    threads = [threading.Thread(target=lambda: got.append(fetch(repository))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 2
+    assert got[0] == got[1]
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.2, 0.4])
+def test_a_killed_fetch_holds_up_nobody(repository: SignedRepository, after_s: float) -> None:
+    """Kills a fetch in the middle of its work, children of apt included, and fetches again."""
+    script = (
+        "import sys; from pathlib import Path; from tests.obtain.test_debian import RECIPE; "
+        "from dbdyno.obtain import debian; "
+        "debian.fetch(RECIPE, '3.1', mirror=sys.argv[1], keyring=Path(sys.argv[2]),"
+        " tell=lambda line: print(line, flush=True))"
+    )
+    root = Path(__file__).parents[2]
+    victim = subprocess.Popen(
+        [sys.executable, "-c", script, repository.mirror, str(repository.keyring)],
+        stdout=subprocess.PIPE,
+        cwd=root,
+    )
+    assert victim.stdout is not None
+    victim.stdout.readline()
+    time.sleep(after_s)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    victim.stdout.close()
+    assert fetch(repository).version == "3.1.4"
+
+
+def test_a_package_cannot_write_outside_its_folder(tmp_path: Path, homes: Path) -> None:
+    architecture = subprocess.run(
+        ["dpkg", "--print-architecture"], capture_output=True, text=True, check=True
+    )
+    evil = signed_repository.make(
+        tmp_path / "evil",
+        package="toy-server",
+        version="1:3.1.4-2",
+        files={"../../escaped": b"x", "usr/sbin/toyd": b""},
+        architecture=architecture.stdout.strip(),
+    )
+    with pytest.raises(DynoError, match="outside"):
+        fetch(evil)
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_the_machines_own_mirror_is_found_when_it_runs_debian() -> None:
+    try:
+        found = apt.sources("trixie")
+    except UserError as refused:
+        pytest.skip(refused.message)
+    assert found[0].suite == "trixie"
+    assert all(source.uri.startswith(("http", "file", "mirror", "copy", "cdrom")) for source in found)
+    assert found[0].keyring.is_file()
+
+
+def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(UserError) as refused:
+        apt.sources("trixie")
+    assert "by its path" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        (
+            "W: GPG error: InRelease: gpgv, gpgv2 or gpgv1 required for verification, but neither",
+            "install gpgv",
+        ),
+        ("Sub-process /usr/bin/sqv returned an error code (1): Missing key 4CB5", "debian-archive-keyring"),
+        (
+            "The following signatures couldn't be verified: NO_PUBKEY 6ED0E7B82643E131",
+            "debian-archive-keyring",
+        ),
+        ("E: Could not resolve 'mirror.invalid'", "cannot be reached"),
+        ("E: You don't have enough free space: No space left on device", "make room"),
+    ],
+)
+def test_what_apt_says_becomes_a_remedy(said: str, remedy: str) -> None:
+    assert remedy in apt.hint(said)
