@@ -1,4 +1,6 @@
-"""Intervals cover what they promise; verdicts follow from them; ratios turn over when variant and baseline do."""
+"""Intervals cover what they promise; verdicts follow from them; ratios turn over when variant and baseline
+do.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from dbdyno.analyse.intervals import blocks_more, confidence_each, judge, ratio_
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 
 STUDIES = 2000
-log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
+some_log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
 
 
 def a_method(margin: float = 0.02, higher_is_better: bool = True) -> Method:
     return Method(
-        response="throughput", higher_is_better=higher_is_better, margin=margin, confidence=0.95, comparisons=1,
-        confidence_each=0.95, power=0.8,
+        response="throughput", higher_is_better=higher_is_better, margin=margin, confidence=0.95,
+        comparisons=1, confidence_each=0.95, power=0.8,
     )  # fmt: skip
 
 
@@ -36,7 +38,7 @@ def within_binomial_error(count: int, of: int, probability: float, sigmas: float
 
 @pytest.mark.parametrize(("blocks", "variants"), [(3, 2), (6, 5), (10, 12)])
 def test_all_intervals_of_a_study_hold_together_as_often_as_promised(blocks: int, variants: int) -> None:
-    # Noise differs between variants, blocks disturb all alike, and all comparisons share the baseline's noise.
+    # Noise differs between variants, blocks disturb all alike, all comparisons share the baseline's.
     random = np.random.default_rng(20261121)
     spreads = np.linspace(0.005, 0.08, variants)
     true = np.linspace(-0.5, 0.7, variants)
@@ -46,7 +48,9 @@ def test_all_intervals_of_a_study_hold_together_as_often_as_promised(blocks: int
         block = random.normal(0, 0.2, (blocks, 1))
         baseline = block + random.normal(0, 0.02, (blocks, 1))
         responses = true + block + random.normal(0, spreads, (blocks, variants))
-        covered += all(_covers(column, truth, each) for column, truth in zip((responses - baseline).T, true, strict=True))
+        covered += all(
+            _covers(column, truth, each) for column, truth in zip((responses - baseline).T, true, strict=True)
+        )
     sigma = math.sqrt(0.95 * 0.05 / STUDIES)
     assert covered / STUDIES >= 0.95 - 3 * sigma
     assert covered / STUDIES <= 0.995, "so conservative that it wastes blocks"
@@ -70,7 +74,7 @@ def test_one_comparison_is_not_corrected_and_more_are_corrected_more() -> None:
     assert confidence_each(0.95, 10) ** 10 == pytest.approx(0.95)
 
 
-@given(log_ratios)
+@given(some_log_ratios)
 def test_turning_the_ratio_over_turns_the_interval_over(values: list[float]) -> None:
     forward, backward = ratio_of("m", values, 0.95), ratio_of("m", [-value for value in values], 0.95)
     assert forward is not None and backward is not None
@@ -80,14 +84,14 @@ def test_turning_the_ratio_over_turns_the_interval_over(values: list[float]) -> 
     assert math.log(forward.low) + math.log(backward.high) == pytest.approx(0.0, abs=1e-9)
 
 
-@given(log_ratios, st.randoms())
+@given(some_log_ratios, st.randoms())
 def test_the_order_of_blocks_changes_no_bit(values: list[float], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert ratio_of("m", shuffled, 0.95) == ratio_of("m", values, 0.95)
 
 
-@given(log_ratios)
+@given(some_log_ratios)
 def test_the_interval_holds_the_ratio(values: list[float]) -> None:
     ratio = ratio_of("m", values, 0.99)
     assert ratio is not None and ratio.low is not None and ratio.high is not None

@@ -20,7 +20,11 @@ durations_us = st.lists(st.integers(1, 3_600_000_000), min_size=1, max_size=200)
 def test_values_come_back_to_three_digits(values: list[int]) -> None:
     histogram = decode(encode_histogram(values))
     assert histogram.count == len(values)
-    read = [int(value) for value, count in zip(histogram.values, histogram.counts, strict=True) for _ in range(count)]
+    read = [
+        int(value)
+        for value, count in zip(histogram.values, histogram.counts, strict=True)
+        for _ in range(count)
+    ]
     for wrote, back in zip(sorted(values), read, strict=True):
         assert wrote <= back <= wrote * 1.001 + 1
 

@@ -25,7 +25,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.plan import Variant
 from dbdyno.record import Outcome, Warning
-from dbdyno.study import Goal, Guard
+from dbdyno.study import Goal, Guard, level_text
 
 Block = tuple[str, int]
 """A block is a host and a number: only trials of one host can be paired."""
@@ -75,7 +75,8 @@ def variant_result(
         changed={
             factor: level
             for factor, level in trials.variant.levels.items()
-            if baseline.variant.levels.get(factor) != level
+            if factor not in baseline.variant.levels
+            or level_text(baseline.variant.levels[factor]) != level_text(level)
         },
         outcomes={outcome: count for outcome in Outcome if (count := len(trials.with_outcome(outcome)))},
         response=next((summary for summary in summaries if summary.metric == goal.response), None),

@@ -106,9 +106,9 @@ def noise(series: Values) -> float:
 def partition(series: Values, sigma: float) -> list[tuple[int, int]]:
     """The segments `[start, stop)` that minimise squared error / sigma^2 + a penalty per segment.
 
-    The penalty is 6 ln n. The modified BIC has 3 ln n (Zhang and Siegmund, Biometrics 63, 2007) for independent
-    values; neighbouring seconds of a server are not, and Barrett et al. take 15 ln n. With 6, of 25 flat seconds
-    whose neighbours correlate at 0.4, one series in a hundred is called unsettled.
+    The penalty is 6 ln n. The modified BIC has 3 ln n (Zhang and Siegmund, Biometrics 63, 2007) for
+    independent values; neighbouring seconds of a server are not, and Barrett et al. take 15 ln n. With 6, of
+    25 flat seconds whose neighbours correlate at 0.4, one series in a hundred is called unsettled.
 
     A thousandth of the level counts as noise at least, so that a quiet series is not cut into its roundings.
     """

@@ -18,7 +18,7 @@ from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.report import wording
 
 GAP = 1
-NAME_ROOM, NAME_LEAST = 18, 12
+NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
 STYLES: dict[Verdict, str] = {
     Verdict.FASTER: "bold green",
     Verdict.SLOWER: "bold red",
@@ -104,7 +104,7 @@ def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
     ]
     for form in forms:
         cells = [_cells(variant, form) for variant in analysis.variants]
-        if _width(cells) + min(longest, NAME_ROOM) <= width:
+        if _width(cells) + min(longest, max(NAME_ROOM, int(width * NAME_SHARE))) <= width:
             break
     return form, cells
 

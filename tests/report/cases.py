@@ -1,0 +1,118 @@
+"""The analyses that every form of report is tried on."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.record import Outcome, Record
+from dbdyno.study import Design, Goal, Guard, Study
+from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
+
+HOSTILE = "</script><script>alert(1)</script> | `*_x_*` \x1b[31mred\x07 \u202eevil & $HOME\nsecond line"
+"""Text that would do harm if any form took it for more than text."""
+
+
+def analysed(study: Study, records: list[Record]) -> Analysis:
+    return analyse(study, a_run(study), records)
+
+
+@cache
+def all_verdicts() -> Analysis:
+    return analysed(*every_verdict())
+
+
+@cache
+def many() -> Analysis:
+    """Thirty variants with long names."""
+    levels = [f"{size}M" for size in range(16, 496, 16)]
+    study = a_study(
+        {"config.innodb_buffer_pool_size_that_is_set_at_startup": levels}, title="How large a pool?"
+    )
+    names = [f"config.innodb_buffer_pool_size_that_is_set_at_startup={level}" for level in levels[1:]]
+    ratios = {name: 1.0 + 0.9 * (index / 29) ** 2 for index, name in enumerate(names)}
+    return analysed(study, records_of(study, ratios))
+
+
+@cache
+def two_factors() -> Analysis:
+    study = a_study(
+        {"config.page_cache": ["2k", "64k"], "workload.clients": [1, 8, 32]},
+        design=Design.FACTORIAL,
+        title="Do cache and clients multiply?",
+    )
+    ratios = {
+        "config.page_cache=64k": 1.4,
+        "workload.clients=8": 3.2,
+        "workload.clients=32": 3.4,
+        "config.page_cache=64k, workload.clients=8": 1.4 * 3.2 * 1.25,
+        "config.page_cache=64k, workload.clients=32": 1.4 * 3.4 * 1.3,
+    }
+    return analysed(study, records_of(study, ratios))
+
+
+@cache
+def nothing_run() -> Analysis:
+    return analysed(a_study(aa=True), [])
+
+
+@cache
+def one_block() -> Analysis:
+    study = a_study(blocks=1)
+    return analysed(study, records_of(study, {"config.page_cache=64k": 1.5}))
+
+
+@cache
+def baseline_broken() -> Analysis:
+    study = a_study()
+    return analysed(study, records_of(study, changes={"baseline": broken("account 118, history 117")}))
+
+
+@cache
+def guards() -> Analysis:
+    """One guard broken, one left open, and a pair dropped."""
+    goal = Goal(
+        guards=(
+            Guard(text="p99_ms <= 0.8x", metric="p99_ms", bound=0.8, relative=True),
+            Guard(text="server_cpu_us_per_op <= 430", metric="server_cpu_us_per_op", bound=430.0),
+        )
+    )
+    study = a_study({"config.page_cache": ["2k", "64k", "32k"]}, goal=goal)
+    failing = ended(Outcome.FAILED, "the server did not answer within 30 s")
+    records = records_of(
+        study,
+        {"config.page_cache=64k": 1.6, "config.page_cache=32k": 1.1},
+        {"config.page_cache=64k": lambda record: failing(record) if record.block == 2 else record},
+    )
+    return analysed(study, records)
+
+
+@cache
+def hostile() -> Analysis:
+    """Every text that comes from outside carries the hostile one."""
+    study = a_study({"config.x": ["a", HOSTILE]}, title=HOSTILE)
+    name = next(variant.name for variant in analysed(study, []).variants[1:])
+    records = records_of(study, changes={name: ended(Outcome.FAILED, HOSTILE, HOSTILE)})
+    records = [
+        record.model_copy(update={"server_log": HOSTILE, "engine_version": HOSTILE}) for record in records
+    ]
+    run = a_run(study).model_copy(update={"study_text": HOSTILE, "host": {HOSTILE: [HOSTILE]}})
+    return analyse(study, run, records)
+
+
+CASES = {
+    "all_verdicts": all_verdicts,
+    "many": many,
+    "two_factors": two_factors,
+    "nothing_run": nothing_run,
+    "one_block": one_block,
+    "baseline_broken": baseline_broken,
+    "guards": guards,
+    "hostile": hostile,
+}
+
+
+def masked(text: str) -> str:
+    """Without what differs from run to run of the same records: the version and the run's name."""
+    return re.sub(r"Dyno \d+\.\d+\.\d+\S*", "Dyno VERSION", text).replace("20251009-085320-example", "RUN")
