@@ -17,14 +17,16 @@ import time
 
 DPB_VERSION = 1
 DPB = {"page_size": 4, "sweep_interval": 22, "forced_writes": 24, "no_reserve": 27, "page_buffers": 61}
-DPB_USER_NAME, DPB_UTF8_FILENAME = 28, 77
+DPB_USER_NAME, DPB_SQL_DIALECT, DPB_UTF8_FILENAME = 28, 63, 77
 DIALECT = 3
+"""A database made without it is of dialect 1, which has no BIGINT."""
 
 
 def parameters(attributes: dict[str, int]) -> bytes:
     """The database parameter buffer: a version, then tag, length and little-endian value of each."""
     user = b"SYSDBA"
-    buffer = bytes([DPB_VERSION, DPB_UTF8_FILENAME, 0, DPB_USER_NAME, len(user)]) + user
+    buffer = bytes([DPB_VERSION, DPB_UTF8_FILENAME, 0, DPB_SQL_DIALECT, 1, DIALECT, DPB_USER_NAME, len(user)])
+    buffer += user
     for name, value in attributes.items():
         buffer += bytes([DPB[name], 4]) + value.to_bytes(4, "little")
     return buffer
