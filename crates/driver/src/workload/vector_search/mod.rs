@@ -1,0 +1,416 @@
+//! Search for the nearest vectors, with an index that may miss some: every answer is scored while it is measured.
+//!
+//! The set of vectors, the queries and their exact neighbours come from a folder of plain files (see `data`). With
+//! writes, some transactions insert a vector or delete one. Only inserted vectors are deleted, so the set as loaded
+//! stays whole, and recall is always against the set as loaded (see `VectorSet::recall`).
+
+mod data;
+mod sql;
+
+use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::session::{Collect, Each, First, Row, Session, Statement, Value, VectorSql};
+use data::{floats, Distance, VectorSet};
+use sql::{Graph, INDEX, TABLE};
+
+/// Small enough that a few connections share the load evenly.
+const ROWS_PER_PART: usize = 2_000;
+/// How far an inserted vector lies from one of the set towards another: near enough to be found among its neighbours.
+const INSERTED_STEP: f32 = 0.1;
+
+const SEARCH: usize = 0;
+const INSERT: usize = 1;
+const DELETE: usize = 2;
+const KINDS: [&str; 3] = ["search", "insert", "delete"];
+
+pub struct VectorSearch {
+    /// `None` until a set is named: there is nothing to load or search then.
+    set: Option<VectorSet>,
+    graph: Graph,
+    k: usize,
+    write_share: f64,
+    score_share: f64,
+}
+
+pub struct Client {
+    engine: VectorSql,
+    search: Statement,
+    /// Inserts and deletes, where there are writes.
+    writes: Option<(Statement, Statement)>,
+    /// The parameter under way.
+    vector: Vec<u8>,
+    inserted: Vec<u8>,
+    answer: Vec<i64>,
+    recall: Option<f64>,
+    /// The rows that this client has inserted and not deleted, as ids.
+    own: std::ops::Range<i64>,
+}
+
+impl Workload for VectorSearch {
+    type Client = Client;
+
+    const OFFERS: &'static [About] = &[About {
+        name: "vector_search",
+        description: "The k nearest vectors by an approximate index; the recall of the measured answers is part of the result",
+        options: &[
+            OptionSpec::text("dataset", "", "a file of vectors (.hdf5, .npy, .fvecs, .fbin) or a folder made by `dyno data`; without it, vectors are generated"),
+            OptionSpec::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for"),
+            OptionSpec::int("ef", 0, 0, 10_000, "candidates that a search keeps (mhnsw_ef_search, hnsw.ef_search); 0: the engine's default").for_the_run(),
+            OptionSpec::int("m", 0, 0, 200, "links per node of the index's graph; 0: the engine's default"),
+            OptionSpec::int("ef_construction", 0, 0, 1_000, "candidates while the index is built (pgvector); 0: the engine's default"),
+            OptionSpec::choice("distance", "euclidean", &["euclidean", "cosine"], "what the index is made for, and what nearest means"),
+            OptionSpec::float("write_share", 0.0, 0.0, 1.0, "share of transactions that insert or delete a vector during the search").for_the_run(),
+            OptionSpec::float("score_share", 1.0, 0.0, 1.0, "share of the answers, drawn at random, that are scored").for_the_run(),
+            OptionSpec::int("vectors", 100_000, 1, 1_000_000_000, "generated: how many vectors"),
+            OptionSpec::int("dimensions", 768, 1, 16_383, "generated: of how many dimensions"),
+            OptionSpec::int("queries", 1_000, 1, 10_000_000, "generated, or held out of a file that has none: how many queries"),
+            OptionSpec::int("clusters", 1, 1, 1_000_000, "generated: from how many Gaussians"),
+            OptionSpec::int("intrinsic_dimension", 32, 1, 16_383, "generated: the dimension of the subspace around which they lie"),
+            OptionSpec::float("noise", 0.1, 0.0, 1_000.0, "generated: standard deviation of the noise in each dimension, where that of the subspace is 1"),
+            OptionSpec::int("data_seed", 1, 0, i64::MAX, "generated or held out: where the random numbers begin"),
+        ],
+        transactions: &KINDS,
+        read_only: false,
+    }];
+
+    fn new(_about: &'static About, options: &Options) -> Result<Self> {
+        let distance = match options.text("distance") {
+            "cosine" => Distance::Cosine,
+            _ => Distance::Euclidean,
+        };
+        let (k, folder) = (options.int("k") as usize, options.text("dataset"));
+        let (m, ef, ef_construction) = (options.int("m"), options.int("ef"), options.int("ef_construction"));
+        Ok(VectorSearch {
+            set: if folder.is_empty() { None } else { Some(VectorSet::open(folder, distance, k)?) },
+            graph: Graph { m, ef, ef_construction, distance },
+            k,
+            write_share: options.float("write_share"),
+            score_share: options.float("score_share"),
+        })
+    }
+
+    fn transactions(&self) -> Vec<String> {
+        let kinds = if self.write_share > 0.0 { &KINDS[..] } else { &KINDS[..1] };
+        kinds.iter().map(|kind| (*kind).to_owned()).collect()
+    }
+
+    async fn create<S: Session>(&self, session: &mut S) -> Result<()> {
+        let (set, engine) = (self.set()?, engine(session)?);
+        self.graph.require(engine)?;
+        self.cleanup(session).await?;
+        for statement in self.graph.create(engine, set.dimensions) {
+            session.text(&statement, &mut ()).await?;
+        }
+        Ok(())
+    }
+
+    fn load_parts(&self) -> u64 {
+        self.set.as_ref().map_or(0, |set| set.vectors.div_ceil(ROWS_PER_PART)) as u64
+    }
+
+    async fn load<S: Session>(&self, part: u64, session: &mut S, _random: Random) -> Result<u64> {
+        let (set, engine) = (self.set()?, engine(session)?);
+        let first = part as usize * ROWS_PER_PART;
+        let mut rows = first..(first + ROWS_PER_PART).min(set.vectors);
+        let mut text = String::new();
+        session
+            .bulk_insert(TABLE, &["id", "embedding"], |row| {
+                let Some(id) = rows.next() else { return false };
+                row.int(id as i64);
+                match engine {
+                    VectorSql::MariaDb => row.bytes(set.vector(id)),
+                    VectorSql::PgVector => {
+                        sql::put_text(set.vector(id), &mut text);
+                        row.text(&text)
+                    }
+                };
+                true
+            })
+            .await
+    }
+
+    fn finish_parts(&self) -> u64 {
+        1
+    }
+
+    async fn finish<S: Session>(&self, _part: u64, session: &mut S) -> Result<()> {
+        let (set, engine) = (self.set()?, engine(session)?);
+        for statement in self.graph.index(engine, set.vectors * set.dimensions * 4) {
+            session.text(&statement, &mut ()).await?;
+        }
+        Ok(())
+    }
+
+    async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
+        let (set, engine) = (self.set()?, engine(session)?);
+        self.graph.require(engine)?;
+        if let Some(statement) = self.graph.session(engine) {
+            session.text(&statement, &mut ()).await?;
+        }
+        if place.client == 0 {
+            self.require_loaded(session, engine).await?;
+            self.require_index(session, engine).await?;
+        }
+        let (mut writes, mut own) = (None, 0..0);
+        if self.write_share > 0.0 {
+            let insert =
+                session.prepare(&format!("INSERT INTO {TABLE} (id, embedding) VALUES (?, ?)")).await?;
+            let delete = session.prepare(&format!("DELETE FROM {TABLE} WHERE id = ?")).await?;
+            writes = Some((insert, delete));
+            own = own_rows(session, ids_of(place, set.vectors as i64)).await?;
+        }
+        Ok(Client {
+            engine,
+            search: session.prepare(&self.graph.search(engine, "?", self.k)).await?,
+            writes,
+            vector: Vec::with_capacity(set.dimensions * 4 + 4),
+            inserted: Vec::with_capacity(set.dimensions * 4),
+            answer: Vec::with_capacity(self.k),
+            recall: None,
+            own,
+        })
+    }
+
+    fn choose(&self, client: &mut Client, random: &mut Random) -> usize {
+        if client.writes.is_none() || random.float() >= self.write_share {
+            SEARCH
+        } else if client.own.is_empty() || random.below(2) == 0 {
+            INSERT
+        } else {
+            DELETE
+        }
+    }
+
+    async fn perform<S: Session>(
+        &self,
+        kind: usize,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        let set = self.set()?;
+        client.recall = None;
+        match (kind, client.writes) {
+            (INSERT, Some((insert, _))) => {
+                between(set, random, &mut client.inserted);
+                sql::encode(client.engine, &client.inserted, &mut client.vector);
+                let row = [Value::Int(client.own.end), Value::Bytes(&client.vector)];
+                session.execute(insert, &row, &mut ()).await?;
+                client.own.end += 1;
+            }
+            (DELETE, Some((_, delete))) => {
+                session.execute(delete, &[Value::Int(client.own.start)], &mut ()).await?;
+                client.own.start += 1;
+            }
+            _ => self.search(set, client, session, random).await?,
+        }
+        Ok(Outcome::Committed)
+    }
+
+    #[inline]
+    fn recall(&self, client: &Client) -> Option<f64> {
+        client.recall
+    }
+
+    async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
+        let (set, engine) = (self.set()?, engine(session)?);
+        let loaded =
+            number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id < {}", set.vectors)).await?;
+        let plan = self.plan(session, engine).await?;
+        let mut invariants = vec![
+            Invariant::new(
+                "vectors_complete",
+                loaded == set.vectors as i64,
+                format!("{loaded} of the {} vectors loaded are there", set.vectors),
+            ),
+            Invariant::new("index_used", plan.contains(INDEX), format!("the plan of a search: {plan}")),
+        ];
+        if let Some(told) = against.acknowledged {
+            let inserted =
+                number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors)).await?;
+            invariants.push(inserted_complete(inserted, told));
+        }
+        Ok(invariants)
+    }
+
+    async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()> {
+        session.drop_table(TABLE).await
+    }
+}
+
+impl VectorSearch {
+    fn set(&self) -> Result<&VectorSet> {
+        self.set.as_ref().ok_or_else(|| {
+            Error::user("vector_search was given no set of vectors")
+                .hint("dataset names a folder that `dyno data make` or `dyno data import` has made")
+        })
+    }
+
+    async fn search<S: Session>(
+        &self,
+        set: &VectorSet,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<()> {
+        let query = random.below(set.queries as u64) as usize;
+        sql::encode(client.engine, set.query(query), &mut client.vector);
+        client.answer.clear();
+        let answer = &mut client.answer;
+        // More rows than asked for would be the server's mistake; they are not worth an allocation.
+        let mut rows = Each(|row: &dyn Row| {
+            if answer.len() < self.k {
+                answer.push(row.value(0).as_i64().unwrap_or(-1));
+            }
+        });
+        session.execute(client.search, &[Value::Bytes(&client.vector)], &mut rows).await?;
+        if self.score_share >= 1.0 || random.float() < self.score_share {
+            client.recall = set.recall(query, &client.answer, self.k);
+        }
+        Ok(())
+    }
+
+    /// The table must hold this set and no other: an answer is scored against it. Its ends tell.
+    async fn require_loaded<S: Session>(&self, session: &mut S, engine: VectorSql) -> Result<()> {
+        let set = self.set()?;
+        for row in [0, set.vectors - 1] {
+            let distance = self.graph.distance_to(engine, &sql::literal(engine, set.vector(row)));
+            let mut found = First::<f64>::default();
+            let asked =
+                session.text(&format!("SELECT {distance} FROM {TABLE} WHERE id = {row}"), &mut found).await;
+            // Rounding: the distance of a vector from itself is 0 but for its last bits.
+            if asked.is_err() || !found.0.is_some_and(|distance| distance.abs() < 1e-3) {
+                let reason = asked.err().map_or_else(String::new, |error| format!(" ({})", error.message()));
+                return Err(Error::user(format!(
+                    "the table {TABLE} does not hold this set of vectors{reason}"
+                ))
+                .hint("load it: dyno load prepare vector_search, with the same options"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn require_index<S: Session>(&self, session: &mut S, engine: VectorSql) -> Result<()> {
+        let plan = self.plan(session, engine).await?;
+        if plan.contains(INDEX) {
+            return Ok(());
+        }
+        let mut building = First::<i64>::default();
+        session.text(&sql::still_building(engine), &mut building).await?;
+        Err(if building.0.is_some() {
+            Error::user(format!("the vector index {INDEX} is still being built")).hint("wait for its end")
+        } else {
+            Error::user(format!("a search does not use the vector index {INDEX}; its plan: {plan}")).hint(
+                "was it made for another distance, or is the set so small that reading all of it is cheaper?",
+            )
+        })
+    }
+
+    /// How the engine would go about a search, in its own words.
+    async fn plan<S: Session>(&self, session: &mut S, engine: VectorSql) -> Result<String> {
+        let search = self.graph.search(engine, &sql::literal(engine, self.set()?.query(0)), self.k);
+        let mut answer = Collect::default();
+        session.text(&format!("EXPLAIN {search}"), &mut answer).await?;
+        let cells = answer.rows.iter().flatten().map(ToString::to_string);
+        // A vector written out would bury the rest.
+        let cells = cells.map(|cell| cell.split('[').next().unwrap_or_default().trim().to_owned());
+        Ok(cells.collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn engine<S: Session>(session: &S) -> Result<VectorSql> {
+    session.vector_sql().ok_or_else(|| {
+        let name = session.dialect().name;
+        Error::user(format!("vector_search cannot run over {name}: this server does not search vectors"))
+            .hint("MariaDB 11.8 does, and PostgreSQL with pgvector")
+    })
+}
+
+/// The ids that a client may insert: no two clients share one.
+fn ids_of(place: Place, loaded: i64) -> std::ops::Range<i64> {
+    let each = (i64::from(i32::MAX) - loaded) / i64::from(place.clients);
+    let first = loaded + i64::from(place.client) * each;
+    first..first + each
+}
+
+/// Of a client's ids, those that are in the table: left by a connection that was lost, or by an earlier run.
+async fn own_rows<S: Session>(session: &mut S, ids: std::ops::Range<i64>) -> Result<std::ops::Range<i64>> {
+    let end = |which: &str| {
+        format!("SELECT {which}(id) FROM {TABLE} WHERE id >= {} AND id < {}", ids.start, ids.end)
+    };
+    let mut oldest = First::<i64>::default();
+    session.text(&end("MIN"), &mut oldest).await?;
+    let mut newest = First::<i64>::default();
+    session.text(&end("MAX"), &mut newest).await?;
+    Ok(match (oldest.0, newest.0) {
+        (Some(oldest), Some(newest)) => oldest..newest + 1,
+        _ => ids.start..ids.start,
+    })
+}
+
+/// A new vector: one of the set, moved a little towards another.
+fn between(set: &VectorSet, random: &mut Random, out: &mut Vec<u8>) {
+    let mut draw = || set.vector(random.below(set.vectors as u64) as usize);
+    let (from, towards) = (draw(), draw());
+    out.clear();
+    for (x, y) in floats(from).zip(floats(towards)) {
+        out.extend_from_slice(&(x + (y - x) * INSERTED_STEP).to_le_bytes());
+    }
+}
+
+/// Every acknowledged insert left a row, every acknowledged delete took one; what is unknown may have done either.
+fn inserted_complete(rows: i64, told: &Acknowledged) -> Invariant {
+    let count = |kind: usize| told.by_transaction.get(KINDS[kind]).copied().unwrap_or(0) as i64;
+    let (inserts, deletes, unknown) = (count(INSERT), count(DELETE), told.unknown as i64);
+    Invariant::new(
+        "inserted_complete",
+        (rows - (inserts - deletes)).abs() <= unknown,
+        format!("{rows} inserted vectors there, {inserts} inserts and {deletes} deletes acknowledged, {unknown} unknown"),
+    )
+}
+
+async fn number<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
+    let mut first = First::<i64>::default();
+    session.text(sql, &mut first).await?;
+    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_never_share_an_id() {
+        let ranges: Vec<_> = (0..7).map(|client| ids_of(Place { client, clients: 7 }, 1000)).collect();
+        assert_eq!(ranges[0].start, 1000);
+        assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        assert!(ranges[6].end <= i64::from(i32::MAX));
+    }
+
+    #[test]
+    fn inserted_rows_must_be_those_acknowledged() {
+        let told = |unknown| Acknowledged {
+            acknowledged: 9,
+            unknown,
+            by_transaction: [("insert".to_owned(), 5), ("delete".to_owned(), 3)].into(),
+        };
+        assert!(inserted_complete(2, &told(0)).holds);
+        assert!(!inserted_complete(3, &told(0)).holds);
+        assert!(inserted_complete(3, &told(1)).holds && inserted_complete(1, &told(1)).holds);
+    }
+
+    #[test]
+    fn an_inserted_vector_lies_between_two_of_the_set() {
+        let folder = std::env::temp_dir().join(format!("dyno-between-{}", std::process::id()));
+        data::tests::write_line(&folder, 6);
+        let set = VectorSet::open(folder.to_str().unwrap(), Distance::Euclidean, 1).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        let (mut random, mut out) = (Random::new(1, 1), Vec::new());
+        for _ in 0..100 {
+            between(&set, &mut random, &mut out);
+            let place = floats(&out).next().unwrap();
+            assert!((0.0..=4.0).contains(&place) && out.len() == 8);
+        }
+    }
+}
