@@ -9,6 +9,7 @@ mod row;
 
 use super::{
     Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+    VectorSql,
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
@@ -55,6 +56,9 @@ pub struct Mysql {
     columns: Vec<Column>,
     cells: Cells,
     rows_received: u64,
+    /// Between `begin` and `commit` or `rollback`.
+    in_transaction: bool,
+    autocommit: bool,
 }
 
 enum Prepared {
@@ -100,11 +104,17 @@ impl Session for Mysql {
             columns: Vec::new(),
             cells: Cells::default(),
             rows_received: 0,
+            in_transaction: false,
+            autocommit: true,
         })
     }
 
     fn dialect(&self) -> &'static Dialect {
         &DIALECT
+    }
+
+    fn vector_sql(&self) -> Option<VectorSql> {
+        self.version.contains("MariaDB").then_some(VectorSql::MariaDb)
     }
 
     fn server_version(&self) -> &str {
@@ -128,6 +138,7 @@ impl Session for Mysql {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
+        self.settle_autocommit().await?;
         let encoding = self.put_execute(statement, parameters)?;
         self.channel.send()?;
         self.answer(rows, encoding).await
@@ -140,6 +151,7 @@ impl Session for Mysql {
         width: usize,
         rows: &mut R,
     ) -> Result<Answer> {
+        self.settle_autocommit().await?;
         let mut encoding = Encoding::Text;
         for one in parameters.chunks(width.max(1)) {
             encoding = self.put_execute(statement, one)?;
@@ -159,20 +171,24 @@ impl Session for Mysql {
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
-        self.command(command::QUERY, sql.as_bytes())?;
-        self.answer(rows, Encoding::Text).await
+        self.settle_autocommit().await?;
+        self.query(sql, rows).await
     }
 
     async fn begin(&mut self) -> Result<()> {
-        self.text("BEGIN", &mut ()).await.map(drop)
+        self.in_transaction = true;
+        self.settle_autocommit().await?;
+        self.query("BEGIN", &mut ()).await.map(drop)
     }
 
     async fn commit(&mut self) -> Result<()> {
-        self.text("COMMIT", &mut ()).await.map(drop)
+        self.in_transaction = false;
+        self.query("COMMIT", &mut ()).await.map(drop)
     }
 
     async fn rollback(&mut self) -> Result<()> {
-        self.text("ROLLBACK", &mut ()).await.map(drop)
+        self.in_transaction = false;
+        self.query("ROLLBACK", &mut ()).await.map(drop)
     }
 
     async fn bulk_insert(
@@ -195,6 +211,23 @@ impl Session for Mysql {
 }
 
 impl Mysql {
+    /// Where a deadlock ends a transaction in the middle of a batch, the statements that are in flight behind it must not
+    /// commit by themselves. So autocommit is off while transactions are made; it changes only when their use does.
+    #[inline]
+    async fn settle_autocommit(&mut self) -> Result<()> {
+        if self.autocommit == self.in_transaction {
+            let sql = if self.in_transaction { "SET autocommit = 0" } else { "SET autocommit = 1" };
+            self.query(sql, &mut ()).await?;
+            self.autocommit = !self.in_transaction;
+        }
+        Ok(())
+    }
+
+    async fn query<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        self.command(command::QUERY, sql.as_bytes())?;
+        self.answer(rows, Encoding::Text).await
+    }
+
     fn command(&mut self, command: u8, body: &[u8]) -> Result<()> {
         let start = self.channel.start(0);
         let out = self.channel.outbox();
@@ -476,8 +509,10 @@ fn put_literal(out: &mut Vec<u8>, value: Value<'_>) {
         }
         Value::Bytes([]) => out.write_all(b"''"),
         Value::Bytes(bytes) => {
+            const DIGITS: &[u8; 16] = b"0123456789abcdef";
             out.extend_from_slice(b"0x");
-            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            out.extend(bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
+            Ok(())
         }
     };
 }
