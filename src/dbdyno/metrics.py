@@ -183,6 +183,21 @@ _CPU = (
            _per_operation("run_queue_wait_s", times=1e6)),
 )  # fmt: skip
 
+_HARDWARE = tuple(
+    Metric(f"{name}_per_op", f"{title} per transaction", "per op", _LOWER,
+           f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter, user and system; for an embedded "
+           "engine the driver's own are in it.",
+           _per_operation(name))
+    for name, title in (
+        ("cycles", "CPU cycles"),
+        ("instructions", "instructions"),
+        ("cache_misses", "cache misses"),
+        ("dtlb_load_misses", "data TLB misses"),
+        ("stalled_cycles_frontend", "cycles stalled at the front end"),
+        ("stalled_cycles_backend", "cycles stalled at the back end"),
+    )
+)  # fmt: skip
+
 _RESOURCES = (
     Metric("read_bytes_per_op", "storage read per transaction", "per op", _LOWER,
            f"Bytes read from storage (not from the page cache) {_SERVER_CPU}.",
@@ -211,6 +226,7 @@ _OUTCOMES = (
 )  # fmt: skip
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_RESOURCES, *_OUTCOMES[1:])
+    metric.name: metric
+    for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:])
 }
 """All metrics by name, in the order in which help lists them."""

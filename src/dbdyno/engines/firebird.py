@@ -171,7 +171,7 @@ class Firebird:
         launch: Launch,
     ) -> Embedded:
         database = data / DATABASE
-        if not database.is_file():
+        if not (database.is_file() or database.is_block_device()):
             raise UserError(f"{data} holds no {DATABASE}", "make a data directory with `initialise` first")
         self._refuse_unknown(installation, settings)
         root = runtime / "firebird"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from dbdyno.layers.base import Running
 from dbdyno.observe import window
+from dbdyno.observe.hardware import HardwareCounters
 from dbdyno.observe.processes import Counters, ProcessCounters, host_counters
 from dbdyno.observe.window import Sample
 from dbdyno.record import Observation
@@ -30,13 +31,14 @@ class Observer:
         self, process_ids: tuple[int, ...], embedded: bool, clock: Callable[[], float] = time.time
     ) -> None:
         self._processes = ProcessCounters(process_ids)
+        self._hardware = HardwareCounters(process_ids)
         self._embedded = embedded
         # An embedded engine shares its process with the driver, and second by second the two cannot be told
         # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
         self._clock = clock
         self._samples: list[Sample] = []
-        self._missing: dict[str, str] = {}
+        self._missing = dict(self._hardware.missing)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_over, name="observer", daemon=True)
 
@@ -49,6 +51,7 @@ class Observer:
         self._over.set()
         self._thread.join()
         self._sample()
+        self._hardware.close()
 
     def observation(self, running: Running) -> Observation:
         """What happened in the measured part of the load that the tally tells of."""
@@ -88,7 +91,7 @@ class Observer:
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()
-        counters |= host_counters()
+        counters |= host_counters() | self._hardware.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
