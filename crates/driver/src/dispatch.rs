@@ -1,10 +1,12 @@
 //! From names to types: which session a URL means and which workload a name means.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::Job;
 use crate::prepare;
 use crate::session::firebird::Firebird;
 use crate::session::mysql::Mysql;
+use crate::session::postgres::Postgres;
+use crate::session::sqlite::Sqlite;
 use crate::session::{Protocol, Session, Target};
 use crate::workload::{with_workload, WithWorkload, Workload};
 use crate::Watch;
@@ -22,8 +24,9 @@ pub(crate) trait Activity {
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
     match job.target()?.protocol {
         Protocol::Mysql => with_session::<Mysql, A>(job, activity),
+        Protocol::Postgresql => with_session::<Postgres, A>(job, activity),
         Protocol::Firebird => with_session::<Firebird, A>(job, activity),
-        protocol => Err(unavailable(protocol)),
+        Protocol::Sqlite => with_session::<Sqlite, A>(job, activity),
     }
 }
 
@@ -32,13 +35,10 @@ pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value
     let target = Target::parse(url)?;
     match target.protocol {
         Protocol::Mysql => prepare::query::<Mysql>(&target, sql, watch),
+        Protocol::Postgresql => prepare::query::<Postgres>(&target, sql, watch),
         Protocol::Firebird => prepare::query::<Firebird>(&target, sql, watch),
-        protocol => Err(unavailable(protocol)),
+        Protocol::Sqlite => prepare::query::<Sqlite>(&target, sql, watch),
     }
-}
-
-fn unavailable(protocol: Protocol) -> Error {
-    Error::user(format!("this build of the driver does not speak {}", protocol.as_str()))
 }
 
 fn with_session<S: Session, A: Activity>(job: &Job, activity: A) -> Result<A::Output> {

@@ -20,6 +20,15 @@ pub enum Identity {
     RowId,
 }
 
+/// How vectors are declared, indexed and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorSql {
+    /// `VECTOR(d)`, `VECTOR INDEX`, `VEC_DISTANCE_...`; a value is its floats, little-endian
+    MariaDb,
+    /// The extension pgvector: `USING hnsw`, `<->`; a value's binary form is pgvector's own
+    PgVector,
+}
+
 /// The dialect of a session. Constant per protocol.
 #[derive(Debug)]
 pub struct Dialect {

@@ -1,14 +1,17 @@
 //! What a workload needs of a database connection. One file per protocol or embedded engine implements it.
 
 mod dialect;
+mod engine_cpu;
 mod rows;
 mod target;
 mod value;
 
 pub mod firebird;
 pub mod mysql;
+pub mod postgres;
+pub mod sqlite;
 
-pub use dialect::{Dialect, Identity, Placeholder};
+pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
 pub use target::{Protocol, Target};
 pub use value::{Owned, RowBuffer, Value};
@@ -42,6 +45,11 @@ pub trait Session: Sized + 'static {
     async fn connect(target: &Target) -> Result<Self>;
 
     fn dialect(&self) -> &'static Dialect;
+
+    /// How the server stores and searches vectors; `None` where it does not.
+    fn vector_sql(&self) -> Option<VectorSql> {
+        None
+    }
 
     /// The server's own words for its version.
     fn server_version(&self) -> &str;

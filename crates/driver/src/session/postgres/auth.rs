@@ -1,0 +1,172 @@
+//! How a password is shown to be known: MD5 (PostgreSQL before 14) and SCRAM-SHA-256 (RFC 5802 and 7677).
+
+use crate::error::{Error, Result};
+use base64::{engine::general_purpose::STANDARD, Engine};
+use hmac::{Hmac, Mac};
+use md5::Md5;
+use sha2::{Digest, Sha256};
+
+/// PostgreSQL's own default is 4,096; a server that asks for more than this is out to waste time.
+const ITERATIONS_MAX: u32 = 1_000_000;
+/// "n,,": no channel binding. PostgreSQL takes the user's name from the start-up message, so it is left out here.
+const GS2_HEADER: &str = "n,,";
+
+/// What AuthenticationMD5Password asks for.
+pub(super) fn md5_password(user: &str, password: &str, salt: &[u8]) -> String {
+    let inner = hex(&Md5::new().chain_update(password).chain_update(user).finalize());
+    format!("md5{}", hex(&Md5::new().chain_update(inner).chain_update(salt).finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The client's side of one SCRAM exchange.
+pub(super) struct Scram {
+    password: String,
+    nonce: String,
+    first_bare: String,
+    /// The server's signature that is expected, once its salt is known.
+    signature: Vec<u8>,
+    verified: bool,
+}
+
+impl Scram {
+    pub fn new(password: &str) -> Result<Self> {
+        let mut random = [0u8; 18];
+        // SAFETY: the buffer is valid for its length.
+        let drawn = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+        if drawn != random.len() as isize {
+            return Err(Error::internal("the operating system gave no random bytes"));
+        }
+        Ok(Self::with_nonce("", password, STANDARD.encode(random)))
+    }
+
+    fn with_nonce(user: &str, password: &str, nonce: String) -> Self {
+        // What SASLprep forbids is taken as it is, as the server does.
+        let password =
+            stringprep::saslprep(password).map_or_else(|_| password.to_owned(), |text| text.into_owned());
+        Scram {
+            password,
+            first_bare: format!("n={user},r={nonce}"),
+            nonce,
+            signature: Vec::new(),
+            verified: false,
+        }
+    }
+
+    pub fn first(&self) -> String {
+        format!("{GS2_HEADER}{}", self.first_bare)
+    }
+
+    /// The answer to the server's salt, count and nonce.
+    pub fn proof(&mut self, server_first: &str) -> Result<String> {
+        let field = |name: &str| server_first.split(',').find_map(|field| field.strip_prefix(name));
+        let (Some(nonce), Some(salt), Some(count)) = (field("r="), field("s="), field("i=")) else {
+            return Err(Error::protocol("SCRAM: the server's first message lacks nonce, salt or count"));
+        };
+        let salt =
+            STANDARD.decode(salt).map_err(|_| Error::protocol("SCRAM: the server's salt is no base64"))?;
+        let count = count.parse().ok().filter(|count| (1..=ITERATIONS_MAX).contains(count));
+        let count =
+            count.ok_or_else(|| Error::protocol("SCRAM: the server's iteration count is out of range"))?;
+        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
+            return Err(Error::protocol("SCRAM: the server's nonce does not go on from ours"));
+        }
+        let mut salted = [0u8; 32];
+        pbkdf2::pbkdf2_hmac::<Sha256>(self.password.as_bytes(), &salt, count, &mut salted);
+        let client_key = mac(&salted, b"Client Key");
+        let without_proof = format!("c={},r={nonce}", STANDARD.encode(GS2_HEADER));
+        let signed = format!("{},{server_first},{without_proof}", self.first_bare);
+        let signature = mac(&Sha256::digest(client_key), signed.as_bytes());
+        let proof: Vec<u8> = client_key.iter().zip(signature).map(|(key, bits)| key ^ bits).collect();
+        self.signature = mac(&mac(&salted, b"Server Key"), signed.as_bytes()).to_vec();
+        Ok(format!("{without_proof},p={}", STANDARD.encode(proof)))
+    }
+
+    /// Takes the server's last message, which shows that it knows the password too.
+    pub fn verify_final(&mut self, server_final: &str) -> Result<()> {
+        let claimed = server_final.split(',').find_map(|field| field.strip_prefix("v="));
+        let claimed = claimed.and_then(|signature| STANDARD.decode(signature).ok());
+        match claimed {
+            Some(claimed) if !self.signature.is_empty() && claimed == self.signature => {
+                self.verified = true;
+                Ok(())
+            }
+            _ => Err(Error::protocol("SCRAM: the server did not show that it knows the password")),
+        }
+    }
+
+    pub fn is_verified(&self) -> bool {
+        self.verified
+    }
+}
+
+fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    // An HMAC takes keys of any length.
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()));
+    mac.update(text);
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The example of RFC 7677, section 3.
+    const SERVER_FIRST: &str =
+        "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+
+    fn example() -> Scram {
+        Scram::with_nonce("user", "pencil", "rOprNGfwEbeRWgbNEkqO".into())
+    }
+
+    #[test]
+    fn the_example_of_the_rfc_comes_out() {
+        let mut scram = example();
+        assert_eq!(scram.first(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
+        assert_eq!(
+            scram.proof(SERVER_FIRST).unwrap(),
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+             p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        );
+        scram.verify_final("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").unwrap();
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_the_password_is_found_out() {
+        let mut scram = example();
+        assert!(scram.verify_final("v=").is_err());
+        scram.proof(SERVER_FIRST).unwrap();
+        assert!(scram.verify_final("v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").is_err());
+    }
+
+    #[test]
+    fn foreign_nonces_and_endless_iterations_are_refused() {
+        for server_first in [
+            "r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+            "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+            "r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=2000000000",
+            "r=rOprNGfwEbeRWgbNEkqOx,s=!,i=4096",
+            "",
+        ] {
+            assert!(example().proof(server_first).is_err(), "{server_first}");
+        }
+    }
+
+    #[test]
+    fn md5_is_what_the_server_keeps() {
+        // select 'md5' || md5('md5 of password and user' || salt), worked out with a server's own md5().
+        assert_eq!(md5_password("user", "pencil", b"abcd"), "md5d621238dc9a10c6c869b264c13379ee7");
+    }
+
+    proptest! {
+        #[test]
+        fn no_server_makes_the_exchange_panic(first: String, last: String) {
+            let mut scram = example();
+            let _ = scram.proof(&first);
+            let _ = scram.verify_final(&last);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Loading rows in bulk: COPY in its text form, which takes every type as a `Value` holds it.
+
+use super::message::put;
+use super::value::put_text;
+use super::Postgres;
+use crate::error::Result;
+use crate::session::{RowBuffer, Session, Value};
+
+const MESSAGE_BYTES: usize = 64 << 10;
+/// A COPY is not acknowledged before its end, so it is ended now and then: what is sent and not yet read stays small.
+const COPY_BYTES: usize = 4 << 20;
+
+pub(super) async fn insert(
+    session: &mut Postgres,
+    table: &str,
+    columns: &[&str],
+    mut next: impl FnMut(&mut RowBuffer) -> bool,
+) -> Result<u64> {
+    let copy = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+    let (mut row, mut lines) = (RowBuffer::default(), Vec::with_capacity(MESSAGE_BYTES + 1024));
+    let (mut rows, mut more) = (0, true);
+    session.begin().await?;
+    while more {
+        session.start_copy(&copy).await?;
+        let mut sent = 0;
+        while more && sent < COPY_BYTES {
+            lines.clear();
+            while more && lines.len() < MESSAGE_BYTES {
+                row.clear();
+                more = next(&mut row);
+                if more {
+                    put_line(&mut lines, &row);
+                }
+            }
+            sent += lines.len();
+            put(session.channel.outbox(), b'd', |out| out.extend_from_slice(&lines));
+            session.channel.send()?;
+        }
+        rows += session.end_copy().await?;
+    }
+    session.commit().await?;
+    Ok(rows)
+}
+
+fn put_line(lines: &mut Vec<u8>, row: &RowBuffer) {
+    for (index, value) in row.values().enumerate() {
+        if index > 0 {
+            lines.push(b'\t');
+        }
+        match value {
+            Value::Null => lines.extend_from_slice(b"\\N"),
+            Value::Text(text) => put_escaped(lines, text.as_bytes()),
+            Value::Bytes(bytes) => put_hex(lines, bytes),
+            number => put_text(lines, number),
+        }
+    }
+    lines.push(b'\n');
+}
+
+fn put_escaped(lines: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte {
+            b'\\' => lines.extend_from_slice(b"\\\\"),
+            b'\t' => lines.extend_from_slice(b"\\t"),
+            b'\n' => lines.extend_from_slice(b"\\n"),
+            b'\r' => lines.extend_from_slice(b"\\r"),
+            _ => lines.push(byte),
+        }
+    }
+}
+
+/// The input form of bytea; its own backslash is escaped once more for COPY.
+fn put_hex(lines: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    lines.extend_from_slice(b"\\\\x");
+    for byte in bytes {
+        lines.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_copy_reads() {
+        let mut row = RowBuffer::default();
+        row.int(-1).null().text("a\tb\\c\nd\re").float(0.5).bytes(&[0, 255]).display("12.50");
+        let mut lines = Vec::new();
+        put_line(&mut lines, &row);
+        assert_eq!(lines, b"-1\t\\N\ta\\tb\\\\c\\nd\\re\t5e-1\t\\\\x00ff\t12.50\n");
+    }
+}

@@ -1,0 +1,289 @@
+//! From an address to an account that is logged in.
+
+use super::auth::{md5_password, Scram};
+use super::channel::Channel;
+use super::message::{answer, put_string, put_untyped, put_value, server_error, Reader};
+use crate::error::{Error, Result};
+use crate::io::{Address, Stream};
+use crate::session::Target;
+use std::path::{Path, PathBuf};
+
+const PARAMETERS: [&str; 4] = ["socket", "host", "tls", "tls_ca"];
+const PORT: u16 = 5432;
+const VERSION: u32 = 3 << 16;
+const TLS_REQUEST: u32 = 80_877_103;
+
+/// Whether to encrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encryption {
+    /// Only if the server insists.
+    Auto,
+    Off,
+    /// Encrypted, with whatever certificate the server shows.
+    Required,
+    /// Encrypted, and the certificate is checked.
+    Verified,
+}
+
+/// The kinds of AuthenticationRequest.
+mod request {
+    pub const OK: u32 = 0;
+    pub const CLEARTEXT: u32 = 3;
+    pub const MD5: u32 = 5;
+    pub const SASL: u32 = 10;
+    pub const SASL_CONTINUE: u32 = 11;
+    pub const SASL_FINAL: u32 = 12;
+}
+
+/// A connection that is ready for queries, and the server's version.
+pub(super) async fn connect(target: &Target) -> Result<(Channel, String)> {
+    target.allow(&PARAMETERS)?;
+    let encryption = encryption(target)?;
+    match attempt(target, encryption).await {
+        // "no pg_hba.conf entry for ..., no encryption": then with TLS.
+        Err(error) if encryption == Encryption::Auto && error.message().contains("no encryption") => {
+            attempt(target, Encryption::Required).await
+        }
+        outcome => outcome,
+    }
+    .map_err(|error| with_hint(error.while_connecting(), target))
+}
+
+fn with_hint(error: Error, target: &Target) -> Error {
+    if !error.hint_text().is_empty() {
+        return error;
+    }
+    match error.label().split(' ').next() {
+        Some("28P01" | "28000") => {
+            error.hint(format!("check user {:?} and its password in the URL", target.user))
+        }
+        Some("3D000") => error.hint("create the database, or name another one in the URL"),
+        Some("53300") => error.hint("ask for fewer clients, or raise the server's max_connections"),
+        _ => error,
+    }
+}
+
+fn encryption(target: &Target) -> Result<Encryption> {
+    match target.parameter("tls") {
+        None | Some("auto") => Ok(Encryption::Auto),
+        Some("off") => Ok(Encryption::Off),
+        Some("required") => Ok(Encryption::Required),
+        Some("verify") => Ok(Encryption::Verified),
+        Some(other) => Err(Error::user(format!("the URL's tls={other} means nothing"))
+            .hint("write tls=auto, off, required or verify")),
+    }
+}
+
+/// `socket` may name the socket itself or, as libpq's `host` does, the folder that it lies in.
+fn address(target: &Target) -> Address {
+    let port = target.port.unwrap_or(PORT);
+    let folder = target.parameter("host").filter(|host| host.starts_with('/'));
+    if let Some(path) = target.parameter("socket").or(folder) {
+        return Address::Unix(socket_file(Path::new(path), port));
+    }
+    let host = target.parameter("host").unwrap_or(&target.host);
+    Address::Tcp { host: if host.is_empty() { "127.0.0.1" } else { host }.to_owned(), port }
+}
+
+fn socket_file(path: &Path, port: u16) -> PathBuf {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some(name) if name.starts_with(".s.PGSQL.") => path.to_owned(),
+        _ => path.join(format!(".s.PGSQL.{port}")),
+    }
+}
+
+async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
+    let address = address(target);
+    let mut stream = Stream::open(&address, target).await?;
+    stream.set_answer_timeout(target.connect_timeout);
+    let mut channel = Channel::new(stream);
+    let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);
+    if encrypted {
+        ask_for_tls(&mut channel).await?;
+        let name = if target.host.is_empty() { "localhost" } else { &target.host };
+        channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
+    }
+    put_untyped(channel.outbox(), |out| {
+        out.extend_from_slice(&VERSION.to_be_bytes());
+        for (name, value) in start_up(target) {
+            put_string(out, name);
+            put_string(out, value);
+        }
+        out.push(0);
+    });
+    channel.send()?;
+    let private = encrypted || matches!(address, Address::Unix(_));
+    log_in(&mut channel, target, private).await?;
+    let version = until_ready(&mut channel).await?;
+    channel.set_answer_timeout(target.answer_timeout);
+    Ok((channel, version))
+}
+
+/// The parameters of the start-up message. Dates in ISO form are what a `Value` promises.
+fn start_up(target: &Target) -> impl Iterator<Item = (&'static str, &str)> {
+    let database = if target.database.is_empty() { &target.user } else { &target.database };
+    [
+        ("user", target.user.as_str()),
+        ("database", database),
+        ("application_name", "dyno"),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+    ]
+    .into_iter()
+}
+
+async fn ask_for_tls(channel: &mut Channel) -> Result<()> {
+    put_untyped(channel.outbox(), |out| out.extend_from_slice(&TLS_REQUEST.to_be_bytes()));
+    channel.send()?;
+    match channel.byte().await? {
+        b'S' => Ok(()),
+        b'N' => Err(Error::connect("the server does not offer TLS").hint(
+            "set ssl = on and a certificate in the server's configuration, or write tls=off in the URL",
+        )),
+        _ => Err(Error::protocol("the server's answer to the request for TLS is neither yes nor no")),
+    }
+}
+
+async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result<()> {
+    let mut scram: Option<Scram> = None;
+    loop {
+        let (kind, payload) = channel.message().await?;
+        match kind {
+            answer::AUTHENTICATION => {}
+            answer::ERROR => return Err(server_error(payload)),
+            // The server offers an older minor version: the one that was asked for is the oldest.
+            answer::PROTOCOL_VERSION => continue,
+            _ => return Err(out_of_place(kind)),
+        }
+        let mut reader = Reader::new(payload);
+        let request = reader.u32()?;
+        let rest = reader.rest();
+        let reply = match request {
+            request::OK => return finished(scram.as_ref()),
+            request::CLEARTEXT if private => terminated(&target.password),
+            request::CLEARTEXT => {
+                return Err(Error::connect("the server wants the password in clear text over the network")
+                    .hint("write tls=required in the URL"))
+            }
+            request::MD5 => terminated(&md5_password(&target.user, &target.password, rest)),
+            request::SASL => {
+                let exchange = scram.insert(Scram::new(&target.password)?);
+                sasl_start(rest, &exchange.first())?
+            }
+            request::SASL_CONTINUE => {
+                let exchange = scram.as_mut().ok_or_else(|| out_of_place(kind))?;
+                exchange.proof(utf8(rest)?)?.into_bytes()
+            }
+            request::SASL_FINAL => {
+                scram.as_mut().ok_or_else(|| out_of_place(kind))?.verify_final(utf8(rest)?)?;
+                continue;
+            }
+            other => return Err(unsupported(other)),
+        };
+        channel.say(b'p', |out| out.extend_from_slice(&reply))?;
+    }
+}
+
+/// A server that began SCRAM must have ended it too: else anyone could skip the proof that it knows the password.
+fn finished(scram: Option<&Scram>) -> Result<()> {
+    match scram {
+        Some(exchange) if !exchange.is_verified() => {
+            Err(Error::protocol("SCRAM: the server let us in without showing that it knows the password"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sasl_start(mechanisms: &[u8], first: &str) -> Result<Vec<u8>> {
+    const MECHANISM: &str = "SCRAM-SHA-256";
+    if !mechanisms.split(|&byte| byte == 0).any(|name| name == MECHANISM.as_bytes()) {
+        return Err(Error::connect("the server offers no SASL mechanism but unknown ones")
+            .hint("use SCRAM-SHA-256, MD5 or a password in the server's pg_hba.conf"));
+    }
+    let mut reply = terminated(MECHANISM);
+    put_value(&mut reply, |out| out.extend_from_slice(first.as_bytes()));
+    Ok(reply)
+}
+
+fn unsupported(request: u32) -> Error {
+    let name = match request {
+        2 => "Kerberos 5",
+        7 | 8 => "GSSAPI",
+        9 => "SSPI",
+        _ => "an unknown method of",
+    };
+    Error::connect(format!("the server wants {name} authentication, which is not supported"))
+        .hint("use scram-sha-256, md5, password or trust in the server's pg_hba.conf")
+}
+
+/// Reads up to the first ReadyForQuery; returns the server's version.
+async fn until_ready(channel: &mut Channel) -> Result<String> {
+    let mut version = String::from("unknown");
+    loop {
+        let (kind, payload) = channel.message().await?;
+        match kind {
+            answer::READY => return Ok(version),
+            answer::ERROR => return Err(server_error(payload)),
+            answer::PARAMETER_STATUS => {
+                let mut reader = Reader::new(payload);
+                if reader.string()? == b"server_version" {
+                    version = String::from_utf8_lossy(reader.string()?).into_owned();
+                }
+            }
+            // The key with which another connection could cancel a query of this one.
+            _ => {}
+        }
+    }
+}
+
+fn terminated(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_string(&mut bytes, text);
+    bytes
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::protocol("the server's part of SCRAM is no text"))
+}
+
+pub(super) fn out_of_place(kind: u8) -> Error {
+    Error::protocol(format!("the server sent a message of type {:?} out of place", char::from(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address_of(url: &str) -> Address {
+        address(&Target::parse(url).unwrap())
+    }
+
+    #[test]
+    fn a_socket_is_named_by_its_file_or_its_folder() {
+        let unix = |path: &str| Address::Unix(path.into());
+        assert_eq!(address_of("postgresql://u@h/d?socket=/run/.s.PGSQL.7"), unix("/run/.s.PGSQL.7"));
+        assert_eq!(address_of("postgresql://u@h:99/d?socket=/run"), unix("/run/.s.PGSQL.99"));
+        assert_eq!(address_of("postgresql://u@/d?host=/run/pg"), unix("/run/pg/.s.PGSQL.5432"));
+    }
+
+    #[test]
+    fn a_host_has_a_port_even_if_none_is_named() {
+        let tcp = |host: &str, port| Address::Tcp { host: host.into(), port };
+        assert_eq!(address_of("postgresql://u@db:99/d"), tcp("db", 99));
+        assert_eq!(address_of("postgresql:///d"), tcp("127.0.0.1", 5432));
+        assert_eq!(address_of("postgresql:///d?host=db"), tcp("db", 5432));
+    }
+
+    #[test]
+    fn only_a_known_mechanism_is_answered() {
+        assert!(sasl_start(b"SCRAM-SHA-256-PLUS\0\0", "x").is_err());
+        let reply = sasl_start(b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0", "first").unwrap();
+        assert_eq!(reply, b"SCRAM-SHA-256\0\0\0\0\x05first");
+    }
+
+    #[test]
+    fn a_server_that_skips_its_part_of_scram_is_not_trusted() {
+        assert!(finished(Some(&Scram::new("pencil").unwrap())).is_err());
+        assert!(finished(None).is_ok());
+    }
+}

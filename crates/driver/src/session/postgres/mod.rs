@@ -1,0 +1,340 @@
+//! The protocol of PostgreSQL: named prepared statements, integers and floats in binary.
+
+mod auth;
+mod bulk;
+mod channel;
+mod handshake;
+mod message;
+mod value;
+
+use super::{
+    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+    VectorSql,
+};
+use crate::error::{Error, Fate, Result};
+use channel::Channel;
+use handshake::out_of_place;
+use message::{affected, answer, put, put_string, put_sync, server_error};
+use value::{locate, parameter_kinds, put_parameters, Columns, Located, Place};
+
+static DIALECT: Dialect = Dialect {
+    name: "postgresql",
+    placeholder: Placeholder::Dollar,
+    identity: Identity::GeneratedByDefault,
+    double: "DOUBLE PRECISION",
+    timestamp: "TIMESTAMP",
+    now: "CURRENT_TIMESTAMP",
+    text: "TEXT",
+    table_suffix: "",
+    char_padded: true,
+    for_update: true,
+    update_returning: true,
+    clustered: false,
+    truncate: true,
+    multi_row_insert: true,
+    limit: "LIMIT {}",
+};
+
+/// The state in a ReadyForQuery that says: no transaction is open.
+const IDLE: u8 = b'I';
+
+/// One connection to a PostgreSQL server.
+pub struct Postgres {
+    channel: Channel,
+    version: String,
+    /// `I`dle, in a `T`ransaction, or in one that has failed (`E`).
+    state: u8,
+    prepared: Vec<Prepared>,
+    places: Vec<Place>,
+    rows_received: u64,
+}
+
+struct Prepared {
+    name: String,
+    parameters: Vec<u32>,
+    columns: Columns,
+}
+
+/// Whose rows are read.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A simple query, whose columns come with its answer.
+    Text,
+    /// The prepared statement of this number.
+    Prepared(usize),
+}
+
+impl Session for Postgres {
+    const BLOCKING: bool = false;
+
+    async fn connect(target: &Target) -> Result<Self> {
+        let (channel, version) = handshake::connect(target).await?;
+        Ok(Postgres {
+            channel,
+            version,
+            state: IDLE,
+            prepared: Vec::new(),
+            places: Vec::new(),
+            rows_received: 0,
+        })
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn vector_sql(&self) -> Option<VectorSql> {
+        Some(VectorSql::PgVector)
+    }
+
+    fn server_version(&self) -> &str {
+        &self.version
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        let number = self.prepared.len();
+        let name = format!("s{number}");
+        let out = self.channel.outbox();
+        put(out, b'P', |out| {
+            put_string(out, &name);
+            put_string(out, &DIALECT.placeholders(sql));
+            // The server finds out the parameters' types.
+            out.extend_from_slice(&[0, 0]);
+        });
+        put(out, b'D', |out| {
+            out.push(b'S');
+            put_string(out, &name);
+        });
+        put_sync(out);
+        self.channel.send()?;
+        let prepared = self.prepared_answer(name).await;
+        self.prepared.push(prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))?);
+        Ok(Statement(number as u32))
+    }
+
+    async fn execute<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let source = self.put_execute(statement, parameters)?;
+        put_sync(self.channel.outbox());
+        self.channel.send()?;
+        self.answer(rows, source).await
+    }
+
+    async fn execute_batch<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        width: usize,
+        rows: &mut R,
+    ) -> Result<Answer> {
+        if parameters.is_empty() {
+            return Ok(Answer::default());
+        }
+        // What stands before one Sync is one transaction, unless another is open: outside of one, each gets its own.
+        let each = self.state == IDLE;
+        let (mut source, mut syncs) = (Source::Text, 0);
+        for one in parameters.chunks(width.max(1)) {
+            source = self.put_execute(statement, one)?;
+            if each {
+                put_sync(self.channel.outbox());
+                syncs += 1;
+            }
+        }
+        if !each {
+            put_sync(self.channel.outbox());
+            syncs = 1;
+        }
+        self.channel.send()?;
+        let (mut sum, mut failure) = (Answer::default(), None);
+        for _ in 0..syncs {
+            match self.answer(rows, source).await {
+                Ok(answer) => sum += answer,
+                Err(error) if error.fate() == Fate::Lost => return Err(error),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(sum), Err)
+    }
+
+    async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        self.channel.say(b'Q', |out| put_string(out, sql))?;
+        self.answer(rows, Source::Text).await
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        self.text("BEGIN", &mut ()).await.map(drop)
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        // A transaction that has failed would be rolled back by a COMMIT, and the server would call that a success.
+        if self.state == b'E' {
+            self.rollback().await?;
+            return Err(Error::server(
+                "25P02 failed transaction",
+                Fate::Failed,
+                "the transaction had failed before its COMMIT",
+            ));
+        }
+        self.text("COMMIT", &mut ()).await.map(drop)
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        if self.state == IDLE {
+            return Ok(());
+        }
+        self.text("ROLLBACK", &mut ()).await.map(drop)
+    }
+
+    async fn bulk_insert(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64> {
+        bulk::insert(self, table, columns, next).await
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { rows_received: self.rows_received, ..self.channel.traffic() }
+    }
+
+    async fn close(mut self) {
+        // The connection goes away in any case.
+        let _ = self.channel.say(b'X', |_| {});
+    }
+}
+
+impl Postgres {
+    /// Puts one execution into the outbox: Bind and Execute of the unnamed portal.
+    #[inline]
+    fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Source> {
+        let number = statement.0 as usize;
+        let known = self.prepared.get(number).filter(|known| known.parameters.len() == parameters.len());
+        let Some(prepared) = known else {
+            return Err(Error::internal("a statement was executed with a wrong number of parameters"));
+        };
+        let out = self.channel.outbox();
+        put(out, b'B', |out| {
+            out.push(0);
+            put_string(out, &prepared.name);
+            put_parameters(out, &prepared.parameters, parameters);
+            out.extend_from_slice(&prepared.columns.formats);
+        });
+        // No name, no limit of rows.
+        put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
+        Ok(Source::Prepared(number))
+    }
+
+    async fn prepared_answer(&mut self, name: String) -> Result<Prepared> {
+        let mut prepared = Prepared { name, parameters: Vec::new(), columns: Columns::none() };
+        let mut failure = None;
+        loop {
+            let (kind, payload) = self.channel.message().await?;
+            match kind {
+                answer::PARAMETER_DESCRIPTION => prepared.parameters = parameter_kinds(payload)?,
+                answer::ROW_DESCRIPTION => prepared.columns = Columns::parse(payload, false)?,
+                answer::ERROR => failure = Some(refused(payload)?),
+                answer::READY => {
+                    self.state = payload.first().copied().unwrap_or(IDLE);
+                    return failure.map_or(Ok(prepared), Err);
+                }
+                // ParseComplete, NoData.
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads everything up to the next ReadyForQuery.
+    #[inline]
+    async fn answer<R: Rows>(&mut self, rows: &mut R, source: Source) -> Result<Answer> {
+        let mut sum = Answer::default();
+        let mut failure = None;
+        let mut described = Columns::default();
+        loop {
+            while let Some(payload) = self.channel.row_here()? {
+                sum.rows += 1;
+                if R::READS {
+                    let columns = columns_of(&self.prepared, source, &described);
+                    show(payload, &mut self.places, columns, rows)?;
+                }
+            }
+            let (kind, payload) = self.channel.message().await?;
+            match kind {
+                answer::DATA_ROW => {
+                    sum.rows += 1;
+                    if R::READS {
+                        let columns = columns_of(&self.prepared, source, &described);
+                        show(payload, &mut self.places, columns, rows)?;
+                    }
+                }
+                answer::COMMAND_COMPLETE => sum.affected += affected(payload),
+                answer::ROW_DESCRIPTION => {
+                    described = Columns::parse(payload, true)?;
+                    rows.names(&described.names);
+                }
+                answer::ERROR => failure = failure.or(Some(refused(payload)?)),
+                answer::READY => {
+                    self.state = payload.first().copied().unwrap_or(IDLE);
+                    self.rows_received += sum.rows;
+                    return failure.map_or(Ok(sum), Err);
+                }
+                answer::COPY_IN => self.channel.say(b'f', |out| put_string(out, "no data here"))?,
+                answer::COPY_BOTH | answer::AUTHENTICATION => return Err(out_of_place(kind)),
+                // ParseComplete, BindComplete, EmptyQueryResponse, ParameterStatus, the data of a COPY.
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends a COPY and waits until the server is ready to take its rows.
+    async fn start_copy(&mut self, copy: &str) -> Result<()> {
+        self.channel.say(b'Q', |out| put_string(out, copy))?;
+        loop {
+            let (kind, payload) = self.channel.message().await?;
+            match kind {
+                answer::COPY_IN => return Ok(()),
+                answer::ERROR => {
+                    let error = refused(payload)?;
+                    self.answer(&mut (), Source::Text).await?;
+                    return Err(error);
+                }
+                answer::PARAMETER_STATUS => {}
+                _ => return Err(out_of_place(kind)),
+            }
+        }
+    }
+
+    /// Ends a COPY; returns the rows that the server took.
+    async fn end_copy(&mut self) -> Result<u64> {
+        self.channel.say(b'c', |_| {})?;
+        self.answer(&mut (), Source::Text).await.map(|answer| answer.affected)
+    }
+}
+
+/// The error of an ErrorResponse that leaves the connection usable; `Err` for one that ends it.
+fn refused(payload: &[u8]) -> Result<Error> {
+    let error = server_error(payload);
+    match error.fate() {
+        Fate::Lost => Err(error),
+        _ => Ok(error),
+    }
+}
+
+#[inline]
+fn columns_of<'a>(prepared: &'a [Prepared], source: Source, described: &'a Columns) -> &'a Columns {
+    match source {
+        Source::Text => described,
+        Source::Prepared(number) => prepared.get(number).map_or(described, |prepared| &prepared.columns),
+    }
+}
+
+#[inline]
+fn show<R: Rows>(payload: &[u8], places: &mut Vec<Place>, columns: &Columns, rows: &mut R) -> Result<()> {
+    locate(payload, places)?;
+    rows.row(&Located { payload, places, columns: &columns.columns });
+    Ok(())
+}
