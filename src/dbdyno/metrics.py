@@ -185,8 +185,8 @@ _CPU = (
 
 _HARDWARE = tuple(
     Metric(f"{name}_per_op", f"{title} per transaction", "per op", _LOWER,
-           f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter, user and system; for an embedded "
-           "engine the driver's own are in it.",
+           f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter; for an embedded engine the "
+           "driver's own are in it.",
            _per_operation(name))
     for name, title in (
         ("cycles", "CPU cycles"),

@@ -26,6 +26,7 @@ VERBS = {
     "export": "Write a run's trials as CSV or Parquet.",
     "engines": "List the engines that are here or can be had; fetch one.",
     "load": "Put a load on a server that runs already.",
+    "probe": "Find out what this host offers, by doing it.",
     "schema": "Print the JSON Schema of a study.",
     "cleanup": "Put back what a Dyno that died left behind.",
 }
@@ -97,15 +98,20 @@ def main() -> None:
 
 
 def _complain(error: DynoError) -> None:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+    _say(f"{click.style('error:', fg='red', bold=True)} {error.message}")
     if isinstance(error, StudyError):
         for mistake in error.mistakes:
             column = f", column {mistake.column}" if mistake.column else ""
             place = f"line {mistake.line}{column}" if mistake.line else "file"
             hint = f"\n{' ' * (len(place) + 4)}{mistake.hint}" if mistake.hint else ""
-            click.echo(f"  {click.style(place, bold=True)}: {mistake.message}{hint}", err=True)
+            _say(f"  {click.style(place, bold=True)}: {mistake.message}{hint}")
     if error.hint:
-        click.echo(f"  hint: {error.hint}", err=True)
+        _say(f"  hint: {error.hint}")
+
+
+def _say(line: str) -> None:
+    # https://no-color.org: set to anything but nothing; click itself does not look.
+    click.echo(line, err=True, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _one_line(error: Exception) -> str:

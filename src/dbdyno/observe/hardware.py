@@ -12,6 +12,8 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,20 +72,26 @@ class HardwareCounters:
         self._open.clear()
 
 
-def counts(name: str) -> str:
-    """Empty when this host really counts an event of a child that works for a moment; else why not."""
-    kind, configuration = EVENTS[name]
+@contextmanager
+def counting(name: str) -> Iterator[Callable[[], float]]:
+    """Counts one event of the calling thread; gives what tells the total so far. Raises OSError."""
+    descriptor = _open(*EVENTS[name], 0)
     try:
-        descriptor = _open(kind, configuration, 0)
+        yield lambda: _read(descriptor)[0]
+    finally:
+        os.close(descriptor)
+
+
+def counts(name: str) -> str:
+    """Empty when this host really counts an event of a thread that works for a moment; else why not."""
+    try:
+        with counting(name) as total:
+            sum(range(200_000))
+            seen = total()
     except OSError as error:
         return _why(error)
-    sum(range(200_000))
-    value, running = _read(descriptor)
-    os.close(descriptor)
-    if not running:
-        return "the event is accepted and never counted"
-    # An event that may well not happen in a moment of arithmetic is believed at zero.
-    return "" if value or name not in ("cycles", "instructions") else "the counter stays at zero"
+    # Another event may well not happen in a moment of arithmetic, and is believed at zero.
+    return "" if seen or name not in ("cycles", "instructions") else "accepted, and stays at zero"
 
 
 def _threads(process_id: int) -> list[int]:

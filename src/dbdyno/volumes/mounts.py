@@ -65,7 +65,10 @@ def mount(
     command = ["mount", "-t", kind, "-o", ",".join(options) or "defaults", source, str(point)]
     finished = subprocess.run(command, capture_output=True, text=True, env=_C_LOCALE, check=False)
     if finished.returncode != 0:
-        said = " ".join(finished.stderr.split())
+        # mount(8) begins with the path and ends with advice on dmesg; between them stands why.
+        said = (
+            " ".join(finished.stderr.split()).partition(f"{point}: ")[2].partition(" dmesg(1)")[0].rstrip(".")
+        )
         reason = f"{kind} would not be mounted with {','.join(options) or 'defaults'}: {said}"
         raise Blocked(factor, reason, f"`man 5 {kind}` lists the options that it takes")
 

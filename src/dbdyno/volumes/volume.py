@@ -181,7 +181,7 @@ def require_maker(filesystem: str) -> None:
     if filesystem in ("raw", "tmpfs"):
         return
     program, package, _ = MKFS[filesystem]
-    if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
+    if shutil.which(program, path=_path_with_sbin()) is None:
         raise Blocked("storage.filesystem", f"{program} is not installed", f"apt-get install {package}")
 
 
@@ -192,18 +192,26 @@ def _fill_raw(source: Path, image: Path) -> None:
         os.fsync(target.fileno())
 
 
-def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:
+def make_file_system(image: Path, wish: Wish) -> None:
+    """Makes the wished file system in a file. Raises Blocked with what its maker says."""
     require_maker(wish.filesystem)
     program, _, options = MKFS[wish.filesystem]
     command = [program, *options, *wish.mkfs, str(image)]
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    environment = {**os.environ, "LC_ALL": "C", "PATH": path}
+    environment = {**os.environ, "LC_ALL": "C", "PATH": _path_with_sbin()}
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if finished.returncode != 0:
         said = " ".join((finished.stderr or finished.stdout).split())
-        raise Blocked(
-            "storage.mkfs", f"{program} {' '.join(wish.mkfs)} failed: {said[:300]}", f"man 8 {program}"
-        )
+        reason = f"{program} {' '.join(wish.mkfs)} failed: {said[:300]}"
+        raise Blocked("storage.mkfs", reason, f"`man 8 {program}` lists its options")
+
+
+def _path_with_sbin() -> str:
+    """Where the makers of file systems lie; a user's own PATH often leaves it out."""
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:
+    make_file_system(image, wish)
     point = image.with_suffix(".mount")
     with journal.scope():
         journal.note("tree", path=str(point))

@@ -1,0 +1,47 @@
+"""`dyno probe`: what this host offers, found by doing it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.cli.options import json_option
+from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.probe import Finding, probe
+from dbdyno.journal import open_journal
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Find out what this host is and offers, by doing each thing and putting it back.
+
+    Takes a few seconds. As root it can tell more; without, it says what needs root.
+    """
+    with open_journal() as journal:
+        findings = list(probe(journal))
+    if as_json:
+        told = {"fingerprint": fingerprint(), "findings": [asdict(finding) for finding in findings]}
+        click.echo(json.dumps(told, indent=2))
+        return
+    _print(findings)
+
+
+def _print(findings: list[Finding]) -> None:
+    """A line each, never folded: what was seen reads on to the right."""
+    console = Console(highlight=False, soft_wrap=True)
+    names = max(len(finding.name) for finding in findings)
+    answers = max(len(finding.answer) for finding in findings)
+    group = ""
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            console.print(Text(group, style="bold"))
+        why = f"{finding.detail}; {finding.remedy}" if finding.remedy else finding.detail
+        style = {"yes": "green", "no": "yellow"}.get(finding.answer, "")
+        answer = Text(finding.answer.ljust(answers), style=style)
+        console.print(Text.assemble("  ", finding.name.ljust(names), "  ", answer, "  ", why))
