@@ -36,7 +36,7 @@ MARKS: dict[str, tuple[str, str]] = {
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
 LINES = tuple(f"var(--line-{index})" for index in range(8))
-ROW, WIDE_ROW = 26, 36
+ROW, LINE = 26, 14
 NAME_COLUMNS = 30
 TICKS_MOST = 9
 LOG_FROM = 4
@@ -58,8 +58,11 @@ def effects(analysis: Analysis) -> Spec | None:
     shown = [variant for variant in ranked(analysis) if variant.effect is not None]
     if not shown:
         return None
-    rows = [_effect_row(variant, analysis) for variant in shown]
-    blocks = [_block_row(variant, pair) for variant in shown for pair in variant.block_ratios]
+    label = labels(analysis)
+    rows = [_effect_row(variant, analysis) | {"label": label[variant.name]} for variant in shown]
+    blocks = [
+        _block_row(variant, pair, label[variant.name]) for variant in shown for pair in variant.block_ratios
+    ]
     ends = [row[end] for row in rows for end in ("low", "high")]
     low, high = _domain([*ends, *(row["ratio"] for row in blocks)], analysis.method.margin)
     x = alt.X(
@@ -67,12 +70,13 @@ def effects(analysis: Analysis) -> Spec | None:
         scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
         axis=alt.Axis(values=_ticks(low, high), format=".4~g", title=_ratio_title(analysis)),
     )
-    y = _variant_axis(variant.name for variant in shown)
+    names = [variant.name for variant in shown]
+    y = _variant_axis(names, analysis)
     layers = (*_margin(analysis.method.margin), _block_ticks(blocks, x, y), *_dots(rows, x, y))
     return _spec(
         alt.layer(*layers).properties(
             width="container",
-            height=_height(variant.name for variant in shown),
+            height=_height(names, analysis),
             description="Ratio of each variant to the baseline, with its interval",
         )
     )
@@ -124,22 +128,24 @@ def trials(analysis: Analysis) -> Spec | None:
     present = {trial.record.variant for trial in measured}
     names = [variant.name for variant in (analysis.baseline, *ranked(analysis)) if variant.name in present]
     doubtful = alt.datum.doubtful
-    points = alt.Chart(_data([_trial_row(trial, analysis) for trial in measured]))
+    label = labels(analysis)
+    rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
     tip = _tooltip(
         variant="variant", trial="trial", block="block", order="order in block", text="response", p99="p99",
         cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",
     )  # fmt: skip
     return _spec(
-        points.mark_point(size=46, filled=True, opacity=0.85)
+        alt.Chart(_data(rows))
+        .mark_point(size=46, filled=True, opacity=0.85)
         .encode(
             x=_response_axis(measured, analysis),
-            y=_variant_axis(names),
+            y=_variant_axis(names, analysis),
             yOffset=alt.YOffset("block:O"),
             color=alt.condition(doubtful, alt.value("var(--warn)"), alt.value("var(--point)")),
             shape=alt.condition(doubtful, alt.value("triangle-up"), alt.value("circle")),
             tooltip=tip,
         )
-        .properties(width="container", height=_height(names), description="Every trial's response")
+        .properties(width="container", height=_height(names, analysis), description="Every trial's response")
     )
 
 
@@ -148,10 +154,11 @@ def _response_axis(measured: Sequence[TrialResult], analysis: Analysis) -> alt.X
     metric = metrics.find(analysis.method.response)
     values = [trial.response for trial in measured if trial.response is not None]
     log = max(values) > LOG_FROM * min(values)
+    scale = alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=False, padding=12)
     title = f"{metric.title}, {metric.unit}" + (" (log scale)" if log else "")
     return alt.X(
         "response:Q",
-        scale=alt.Scale(type="log" if log else "linear", zero=False, nice=True, padding=12),
+        scale=scale,
         axis=alt.Axis(title=title, format="~s", tickCount=8, labelOverlap="greedy"),
     )
 
@@ -288,7 +295,6 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
     assert effect is not None
     return {
         "variant": wording.clean(variant.name),
-        "label": _label(variant.name),
         "ratio": effect.ratio,
         "low": effect.ratio if effect.low is None else effect.low,
         "high": effect.ratio if effect.high is None else effect.high,
@@ -300,10 +306,10 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _block_row(variant: VariantResult, pair: BlockRatio) -> dict[str, Any]:
+def _block_row(variant: VariantResult, pair: BlockRatio, label: str) -> dict[str, Any]:
     return {
         "variant": wording.clean(variant.name),
-        "label": _label(variant.name),
+        "label": label,
         "block": pair.block + 1,
         "trial": pair.trial,
         "ratio": pair.ratio,
@@ -316,7 +322,6 @@ def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
     assert trial.response is not None
     return {
         "variant": wording.clean(record.variant),
-        "label": _label(record.variant),
         "trial": record.trial,
         "block": record.block + 1,
         "order": record.position + 1,
@@ -344,22 +349,32 @@ def _reading(name: str, trial: TrialResult) -> str:
     return "" if value is None else f"{metric.format(value)} {metric.unit}"
 
 
-def _label(name: str) -> str:
-    """A variant's name on as many lines as it needs, as the axis shows it."""
-    return wording.wrapped(wording.clean(name), NAME_COLUMNS, indent="")
+def labels(analysis: Analysis) -> dict[str, str]:
+    """Each variant's name as an axis shows it: on several lines if need be, without what all begin with."""
+    names = [wording.clean(variant.name) for variant in analysis.variants]
+    shared = wording.shared_beginning([wording.clean(variant.name) for variant in analysis.candidates])
+    shorter = [f"…{name[len(shared) :]}" if shared and name.startswith(shared) else name for name in names]
+    return {
+        variant.name: wording.wrapped(name, NAME_COLUMNS, indent="")
+        for variant, name in zip(analysis.variants, shorter, strict=True)
+    }
 
 
-def _variant_axis(names: Iterable[str]) -> alt.Y:
+def _variant_axis(names: Iterable[str], analysis: Analysis) -> alt.Y:
+    shown = labels(analysis)
     return alt.Y(
         "label:N",
-        sort=[_label(name) for name in names],
+        sort=[shown[name] for name in names],
         axis=alt.Axis(title=None, labelLimit=260, labelExpr="split(datum.value, '\\n')", grid=True),
     )
 
 
-def _height(names: Iterable[str]) -> alt.Step:
-    step = WIDE_ROW if any("\n" in _label(name) for name in names) else ROW
-    return alt.Step(step, **{"for": "position"})
+def _height(names: Sequence[str], analysis: Analysis) -> int:
+    """Room for a row per name. Vega-Lite's own step would do, but it complains of it beside a fitted
+    width.
+    """
+    lines = max(labels(analysis)[name].count("\n") + 1 for name in names)
+    return len(names) * (ROW + LINE * (lines - 1))
 
 
 def _ratio_title(analysis: Analysis) -> str:

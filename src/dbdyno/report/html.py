@@ -37,6 +37,7 @@ def render(analysis: Analysis) -> str:
         costs=_costs(analysis),
         proofs=_proofs(analysis),
         host=list(_flattened(analysis.run.host)),
+        shared=wording.shared_beginning([wording.clean(variant.name) for variant in analysis.candidates]),
         figures=_figures(analysis),
         stages=list(dict.fromkeys(stage for trial in analysis.trials for stage in trial.record.stages_s)),
         warnings=_warnings(analysis),

@@ -64,11 +64,9 @@ def _cost(ratio: Ratio | None) -> str:
 
 
 def _notes(analysis: Analysis) -> str:
-    method = analysis.method
     notes = [
-        "Ratio: variant / baseline, geometric mean over blocks. Intervals:"
-        f" {wording.share_text(method.confidence)} for all {wording.plural(method.comparisons, 'comparison')}"
-        " together (Šidák); those of costs each by itself.",
+        "Ratio: variant / baseline, geometric mean over blocks."
+        f" {wording.intervals_text(analysis)} Intervals of costs hold each by itself.",
         *wording.notes(analysis),
         wording.aa_text(analysis),
     ]

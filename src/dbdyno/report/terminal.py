@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -72,16 +72,12 @@ class _Form:
 
 def _verdicts(analysis: Analysis, width: int) -> Table:
     form, cells = _fitting(analysis, width)
-    metric = metrics.find(analysis.method.response)
     table = _table()
     table.add_column("variant", no_wrap=True)
-    table.add_column(metric.unit, justify="right", no_wrap=True)
-    table.add_column("ratio", justify="right", no_wrap=True)
-    table.add_column("interval", justify="center", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for cost in form.costs:
-        table.add_column(COST_HEADS[cost][0 if form.intervals else 1], justify="right", no_wrap=True)
-    room = width - _width(cells)
+    sides: dict[str, JustifyMethod] = {"interval": "center", "verdict": "left"}
+    for head in _heads(analysis, form):
+        table.add_column(head, justify=sides.get(head, "right"), no_wrap=True)
+    room = width - _width(_heads(analysis, form), cells)
     for variant, row in zip(analysis.variants, cells, strict=True):
         table.add_row(Text(wording.wrapped(wording.clean(variant.name), max(room, NAME_LEAST))), *row)
     return table
@@ -104,14 +100,23 @@ def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
     ]
     for form in forms:
         cells = [_cells(variant, form) for variant in analysis.variants]
-        if _width(cells) + min(longest, max(NAME_ROOM, int(width * NAME_SHARE))) <= width:
+        if (
+            _width(_heads(analysis, form), cells) + min(longest, max(NAME_ROOM, int(width * NAME_SHARE)))
+            <= width
+        ):
             break
     return form, cells
 
 
-def _width(cells: list[list[Text]]) -> int:
-    """Columns taken by all but the names, gaps included."""
-    return sum(max(cell.cell_len for cell in column) + 2 * GAP for column in zip(*cells, strict=True))
+def _heads(analysis: Analysis, form: _Form) -> list[str]:
+    costs = (COST_HEADS[cost][0 if form.intervals else 1] for cost in form.costs)
+    return [metrics.find(analysis.method.response).unit, "ratio", "interval", "verdict", *costs]
+
+
+def _width(heads: list[str], cells: list[list[Text]]) -> int:
+    """Columns of the terminal taken by all but the names, gaps included."""
+    columns = zip(heads, *cells, strict=True)
+    return sum(max(len(head), *(cell.cell_len for cell in column)) + 2 * GAP for head, *column in columns)
 
 
 def _cells(variant: VariantResult, form: _Form) -> list[Text]:
@@ -138,12 +143,9 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
 
 
 def _footnote(analysis: Analysis) -> Text:
-    method = analysis.method
-    lines = [
-        "Ratio: variant / baseline, geometric mean over blocks. Intervals:"
-        f" {wording.share_text(method.confidence)} for all {wording.plural(method.comparisons, 'comparison')}"
-        " together (Šidák). p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
-    ]
+    lines = ["Ratio: variant / baseline, geometric mean over blocks. " + wording.intervals_text(analysis)]
+    if any(variant.costs for variant in analysis.variants):
+        lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
     if analysis.aa is not None:
         lines.append(wording.aa_text(analysis))
     lines += wording.notes(analysis)

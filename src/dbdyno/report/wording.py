@@ -20,6 +20,7 @@ from dbdyno.analyse.model import (
     GuardResult,
     Interaction,
     Kept,
+    Method,
     Ratio,
     Reason,
     Role,
@@ -29,7 +30,9 @@ from dbdyno.analyse.model import (
 from dbdyno.record import Warning
 from dbdyno.study import level_text
 
-MINUS, DASH = "−", "–"
+DASH = "–"
+NAMED_MOST = 4
+SHARED_LEAST = 14
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,10 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
-    return ", ".join(_with_ratio(_variant(analysis, name)) for name in names)
+    """The first few by name, the rest by number: the table below names them all."""
+    shown = names if len(names) <= NAMED_MOST + 1 else names[:NAMED_MOST]
+    text = ", ".join(_with_ratio(_variant(analysis, name)) for name in shown)
+    return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} more"
 
 
 def _with_ratio(variant: VariantResult) -> str:
@@ -314,9 +320,11 @@ def notes(analysis: Analysis) -> list[str]:
     What stands in the museum is not said twice.
     """
     exhibited = {exhibit.variant for exhibit in analysis.museum}
-    lines = []
+    open_still = [variant for variant in analysis.variants if variant.blocks_more is not None]
+    lines = [] if len(open_still) <= NAMED_MOST else [_blocks_needed(open_still)]
+    told = exhibited | ({variant.name for variant in open_still} if lines else set())
     for variant in analysis.variants:
-        said = [] if variant.name in exhibited else [remark(variant, analysis)]
+        said = [] if variant.name in told else [remark(variant, analysis)]
         said += [
             f"guard undecided, {guard_text(guard)}"
             for guard in variant.guards
@@ -325,6 +333,14 @@ def notes(analysis: Analysis) -> list[str]:
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
     return lines
+
+
+def _blocks_needed(variants: Sequence[VariantResult]) -> str:
+    needed = sorted(variant.blocks_more for variant in variants if variant.blocks_more is not None)
+    return (
+        f"{len(variants)} variants are inconclusive for their spread: about {needed[0]} more blocks would"
+        f" settle the first of them, {needed[-1]} the last"
+    )
 
 
 def main_text(row: FactorEffect) -> str:
@@ -377,10 +393,7 @@ def method_text(analysis: Analysis) -> list[str]:
         f"Response: {metric.title}{unit}. {metric.definition}",
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so what disturbs a whole block cancels.",
-        "Interval: Student’s t on the log ratios of the blocks. All"
-        f" {plural(method.comparisons, 'interval')} of the response hold together with"
-        f" {share_text(method.confidence)}: each alone with {share_text(method.confidence_each)}"
-        " (Šidák, JASA 62, 1967).",
+        f"Interval: Student’s t on the log ratios of the blocks. {_correction(method)}",
         "Costs (p99, CPU per operation) and guards: each interval alone with"
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
@@ -392,6 +405,16 @@ def method_text(analysis: Analysis) -> list[str]:
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
     ]
+
+
+def _correction(method: Method) -> str:
+    together, each = share_text(method.confidence), share_text(method.confidence_each)
+    if method.comparisons < 2:
+        return f"It holds with {together}; a single comparison needs no correction."
+    return (
+        f"All {method.comparisons} intervals of the response hold together with {together}: each alone with"
+        f" {each} (Šidák, JASA 62, 1967). The twin of an A/A study is not among them."
+    )
 
 
 def clean(text: str) -> str:
@@ -429,11 +452,33 @@ def seconds_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def intervals_text(analysis: Analysis) -> str:
+    """What the response's intervals promise; empty where nothing was compared."""
+    method = analysis.method
+    if method.comparisons < 2:
+        return f"Interval: {share_text(method.confidence)}." if method.comparisons else ""
+    together = f"for all {method.comparisons} comparisons together (Šidák)"
+    return f"Intervals: {share_text(method.confidence)} {together}."
+
+
+def shared_beginning(names: Sequence[str]) -> str:
+    """What all names begin with, up to a `.` or `=`, where it is long enough to be worth saying once."""
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    pairs = enumerate(zip(first, last, strict=False))
+    common = next((at for at, (one, other) in pairs if one != other), len(first))
+    beginning = re.sub(r"[^.=]*$", "", first[:common])
+    return beginning if len(beginning) >= SHARED_LEAST else ""
+
+
 def wrapped(name: str, width: int, indent: str = "  ") -> str:
     """A long name on several lines, cut after its punctuation, where a reader would."""
     lines: list[str] = []
     line = ""
-    for part in re.findall(r"[^ .=_/,]*[ .=_/,]*", name):
+    room = max(width - len(indent), 1)
+    words = re.findall(r"[^ .=_/,]*[ .=_/,]*", name)
+    for part in (word[at : at + room] for word in words for at in range(0, len(word), room)):
         if line and len(line) + len(part.rstrip()) > width:
             lines.append(line.rstrip())
             line = indent

@@ -1,0 +1,141 @@
+"""The page: harmless whatever it shows, complete in one file, and drawn by a real browser without a
+complaint.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from dbdyno.report import html
+from tests.report.cases import CASES
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (apt install chromium)"
+)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1280,3000",
+    "--virtual-time-budget=10000", "--enable-logging=stderr", "--v=0",
+)  # fmt: skip
+LIGHT, DARK = "--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"
+
+
+class Outline(HTMLParser):
+    """The elements of a page, their attributes, and the text of what is shown."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.shown = ""
+        self._hidden = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self._hidden = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        self.shown += "" if self._hidden else data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.elements)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_page_asks_for_nothing_from_elsewhere(case: str) -> None:
+    outline = Outline(html.render(CASES[case]()))
+    for _, attributes in outline.elements:
+        assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys()
+    policies = [a["content"] for tag, a in outline.elements if tag == "meta" and "http-equiv" in a]
+    assert len(policies) == 1 and policies[0] is not None and policies[0].startswith("default-src 'none'")
+
+
+def test_hostile_text_makes_no_element_and_stays_readable() -> None:
+    hostile, plain = Outline(html.render(CASES["hostile"]())), Outline(html.render(CASES["one_block"]()))
+    figures = sum("data-figure" in attributes for _, attributes in hostile.elements)
+    assert hostile.count("script") == figures + 2
+    assert plain.count("script") >= 2
+    assert "</script><script>alert(1)</script>" in hostile.shown
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", hostile.shown)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_variant_is_named_in_a_table(case: str) -> None:
+    shown = Outline(html.render(CASES[case]())).shown
+    for variant in CASES[case]().variants:
+        assert variant.name.split("=")[0] in shown
+
+
+def browse(path: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    assert CHROMIUM is not None
+    profile = folder / "profile"
+    return subprocess.run(
+        [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags, path.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("case", "theme"),
+    [
+        ("all_verdicts", LIGHT),
+        ("all_verdicts", DARK),
+        ("many", LIGHT),
+        ("two_factors", LIGHT),
+        ("hostile", DARK),
+    ],
+)
+def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(html.render(CASES[case]()), encoding="utf-8")
+    done = browse(path, tmp_path, theme, "--dump-dom")
+    # A request of any kind would break the page's own policy, and the browser would say so here.
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    outline = Outline(done.stdout)
+    figures = [attributes for _, attributes in outline.elements if "data-figure" in attributes]
+    assert figures and outline.count("svg") == len(figures)
+    assert "could not be drawn" not in outline.shown
+    drawn = [attributes.get("aria-roledescription") for _, attributes in outline.elements]
+    if case != "hostile":
+        candidates = sum(variant.effect is not None for variant in CASES[case]().variants)
+        assert drawn.count("point") >= candidates
+    assert drawn.count("line mark") >= 1
+
+
+@needs_chromium
+def test_light_and_dark_are_what_the_reader_prefers(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(html.render(CASES["all_verdicts"]()), encoding="utf-8")
+    corners = []
+    for name, theme in (("light", LIGHT), ("dark", DARK)):
+        picture = tmp_path / f"{name}.png"
+        browse(path, tmp_path, theme, f"--screenshot={picture}")
+        corners.append(sum(first_pixel(picture)))
+    assert corners[0] > 3 * 200 and corners[1] < 3 * 60
+
+
+def first_pixel(picture: Path) -> tuple[int, int, int]:
+    """The corner of a PNG: no filter changes the first pixel of the first line."""
+    content = picture.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    at, data = 8, b""
+    while at < len(content):
+        (length,) = struct.unpack_from(">I", content, at)
+        if content[at + 4 : at + 8] == b"IDAT":
+            data += content[at + 8 : at + 8 + length]
+        at += 12 + length
+    line = zlib.decompress(data)
+    return line[1], line[2], line[3]
