@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dbdyno import paths
+
+DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
+"""The command, as a process of its own."""
+
 
 @pytest.fixture
-def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
     for variable in ("DATA", "CACHE", "STATE"):
         monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / variable.lower()))
-    runtime = tmp_path / "r"
-    runtime.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     monkeypatch.delenv("DYNO_STORE", raising=False)
-    return tmp_path
+    # A socket's path has little room, and pytest's own folders are deep.
+    with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        yield tmp_path
+
+
+@pytest.fixture(scope="session")
+def fetched_engines() -> Path:
+    """The folder of fetched engines of whoever runs the tests, with those that tests need."""
+    for engine in ("mariadb@11.8", "firebird@5"):
+        subprocess.run([*DYNO, "engines", "fetch", engine], check=True, capture_output=True)
+    return paths.cache() / "engines"
+
+
+@pytest.fixture
+def homes_with_engines(fetched_engines: Path, homes: Path) -> Path:
+    """Like `homes`, but with the engines that were fetched already."""
+    (paths.cache() / "engines").symlink_to(fetched_engines)
+    return homes

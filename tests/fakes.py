@@ -66,6 +66,7 @@ class FakeEngine:
     name: str = "fake"
     title: str = "Fake"
     embedded: bool = False
+    raw_file: str = ""
     creation_settings: frozenset[str] = frozenset({"page"})
     cap: int = 100
     fails_to_start_with_speed: int | None = None
@@ -113,6 +114,9 @@ class FakeEngine:
         self.servers.append(server)
         self.running_settings = dict(settings)
         return server
+
+    def huge_pages(self, installation: Installation, settings: Mapping[str, Level], page_bytes: int) -> None:
+        return None
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         values = {name: self.running_settings.get(name, 1) for name in names}

@@ -168,7 +168,7 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(homes: Path, stage: st
     assert child.returncode == -signal.SIGKILL
     replay_abandoned()
     assert leftovers() == []
-    assert sleeping_servers(homes) == []
+    assert sleeping_servers() == []
     kept = stored()
     assert [record.trial for record in kept] == ([0, 1] if stage == "restore" else [0])
     records = carry_out(make_study(1, 2, blocks=2))
@@ -176,12 +176,12 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(homes: Path, stage: st
     assert records[: len(kept)] == kept
 
 
-def sleeping_servers(homes: Path) -> list[int]:
+def sleeping_servers() -> list[int]:
     """The fake servers that still run: processes whose output goes into this test's folder."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if (folder / "fd/1").readlink().is_relative_to(homes):
+            if (folder / "fd/1").readlink().is_relative_to(paths.runtime()):
                 found.append(int(folder.name))
         except OSError:
             continue

@@ -15,8 +15,7 @@ from types import TracebackType
 
 import sqlalchemy as sql
 from pydantic import ValidationError
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.dialects import postgresql, sqlite
 
 from dbdyno import paths
 from dbdyno.errors import DynoError, UserError
@@ -87,7 +86,7 @@ class Store:
         self._engine.dispose()
 
     def add_run(self, run: Run) -> None:
-        """Keeps a run before its first trial."""
+        """Keeps a run before its first trial; one that is kept already stays as it is."""
         row = {
             "run": run.run,
             "created_unix_s": run.created_unix_s,
@@ -96,7 +95,7 @@ class Store:
             "document": run.model_dump_json(),
         }
         with self._transaction() as connection:
-            connection.execute(sql.insert(_runs).values(row))
+            connection.execute(self._insert(_runs).values(row).on_conflict_do_nothing())
 
     def finish_run(self, run: str) -> None:
         """Marks a run whose trials have all ended."""
@@ -113,8 +112,7 @@ class Store:
             "outcome": record.outcome.value,
             "document": record.model_dump_json(),
         }
-        insert = postgresql_insert if self._engine.dialect.name == "postgresql" else sqlite_insert
-        statement = insert(_records).values(row)
+        statement = self._insert(_records).values(row)
         statement = statement.on_conflict_do_update(index_elements=["run", "trial"], set_=row)
         with self._transaction() as connection:
             connection.execute(statement)
@@ -200,6 +198,11 @@ class Store:
         except sql.exc.SQLAlchemyError as error:
             cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             raise DynoError(f"the store {self.place} failed: {cause}", "see --store and DYNO_STORE") from None
+
+    def _insert(self, table: sql.Table) -> postgresql.Insert | sqlite.Insert:
+        if self._engine.dialect.name == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
 
     def _parse_run(self, document: str) -> Run:
         try:

@@ -70,11 +70,13 @@ def command(
     if resume and study is None and resume.endswith(".toml"):
         # `dyno run --resume STUDY`: the option took the argument for its own.
         study, resume = Path(resume), LAST
-    with Store(store_url(store)) as opened, _alone(wait):
+    with Store(store_url(store)) as opened:
         read, run, installation = _begin(opened, study, resume, blocks, seed)
         plan = make_plan(read)
         try:
-            _carry_out(plan, read, run, installation, opened, quiet)
+            with _alone(wait):
+                opened.add_run(run)
+                _carry_out(plan, read, run, installation, opened, quiet)
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
             click.echo(f"interrupted: {kept} of {len(plan.trials)} trials are kept", err=True)
@@ -107,7 +109,6 @@ def _begin(
         host=fingerprint(),
         installation=_identity(installation),
     )
-    store.add_run(run)
     return study, run, installation
 
 

@@ -54,13 +54,13 @@ def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Referenc
         except UserError:
             # The reader reports an unknown engine itself.
             return []
-        return layer.mistakes(factor, engine, _installation(reference))
+        return layer.mistakes(factor, engine, installation_of(reference))
 
     return check
 
 
 @functools.cache
-def _installation(reference: Reference) -> Installation | None:
+def installation_of(reference: Reference) -> Installation | None:
     """The installation, where there is one: a study can be read where its engine is not."""
     try:
         return registry.engine(reference.engine).locate(reference)
