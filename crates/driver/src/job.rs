@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::session::Target;
+use crate::workload;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -157,7 +158,7 @@ const SECONDS_MAX: f64 = 30.0 * 86_400.0;
 impl Job {
     /// Reads a job and checks all of its values but the options, which are the workload's.
     pub fn parse(json: &str) -> Result<Self> {
-        let job: Job = serde_json::from_str(json).map_err(|error| {
+        let mut job: Job = serde_json::from_str(json).map_err(|error| {
             Error::user(format!("the job: {error}")).hint("see the driver's contract for the keys")
         })?;
         let seconds = [
@@ -179,6 +180,10 @@ impl Job {
         }
         if job.cpus.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::user("cpus is empty").hint("name at least one processor, or leave it out"));
+        }
+        if workload::is_file(&job.workload) {
+            job.options = workload::from_file(&job.workload, &job.options, job.seed);
+            job.workload = "script".to_owned();
         }
         Ok(job)
     }

@@ -4,6 +4,7 @@
 mod options;
 
 pub use options::{About, OptionSpec, OptionType, Options};
+pub use script::{from_file, is_file};
 
 use crate::error::Result;
 use crate::random::Random;
@@ -132,6 +133,13 @@ pub trait Workload: Sized + Send + Sync + 'static {
         random: &mut Random,
     ) -> Result<Outcome>;
 
+    /// How much of the right answer the last transaction got, 0 to 1; `None` where that is no question or was not
+    /// looked at.
+    #[inline]
+    fn recall(&self, _client: &Self::Client) -> Option<f64> {
+        None
+    }
+
     /// Compares the data with the workload's invariants.
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>>;
 
@@ -176,6 +184,9 @@ macro_rules! workloads {
 }
 
 workloads! {
+    oltp::Oltp,
     tpcb::TpcB,
     tpcc::TpcC,
+    script::Script,
+    vector_search::VectorSearch,
 }

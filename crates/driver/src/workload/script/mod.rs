@@ -1,0 +1,354 @@
+//! A workload from a file: a TOML file of ours, a pgbench script, or plain SQL. It is compiled once, into a program.
+
+mod body;
+mod content;
+mod document;
+mod draw;
+mod evaluate;
+mod expression;
+mod file;
+mod frame;
+mod function;
+mod mistake;
+mod moment;
+mod pgbench;
+mod program;
+mod run;
+mod sql;
+mod text;
+mod variable;
+
+#[cfg(test)]
+mod tests;
+
+use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::session::{Collect, Session, Value};
+use content::{Content, Table};
+use frame::{Counter, Frame, Memory};
+use program::Mode;
+use run::Client;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
+
+const ROWS_PER_PART: i64 = 10_000;
+
+/// True if a job's workload names a file instead of a workload.
+pub fn is_file(workload: &str) -> bool {
+    workload.contains('/') || [".toml", ".sql", ".pgbench"].iter().any(|ending| workload.ends_with(ending))
+}
+
+/// The options of the workload `script` for a job that names the file `workload`: those that the file declares go into
+/// `variables`.
+pub fn from_file(
+    workload: &str,
+    given: &serde_json::Map<String, serde_json::Value>,
+    seed: u64,
+) -> serde_json::Map<String, serde_json::Value> {
+    let declared =
+        std::fs::read_to_string(workload).map(|text| file::option_names(&text)).unwrap_or_default();
+    let own = |name: &str| Script::OFFERS[0].options.iter().any(|option| option.name == name);
+    let mut options = serde_json::Map::new();
+    let mut variables = Vec::new();
+    for (name, value) in given {
+        if own(name) && !declared.contains(name) {
+            options.insert(name.clone(), value.clone());
+        } else {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            variables.push(format!("{name}={text}"));
+        }
+    }
+    if let Some(text) = options.get("variables").and_then(serde_json::Value::as_str) {
+        variables.push(text.to_owned());
+    }
+    if !variables.is_empty() {
+        options.insert("variables".to_owned(), variables.join(",").into());
+    }
+    options.insert("file".to_owned(), workload.into());
+    options.entry("seed").or_insert_with(|| (seed & i64::MAX as u64).into());
+    options
+}
+
+pub struct Script {
+    content: Content,
+    weights: u64,
+    /// What the questions of `start` were answered with, once per run.
+    started: OnceLock<Vec<(usize, Variable)>>,
+    /// The sequences of each client, which outlive its connections.
+    counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
+}
+
+impl Workload for Script {
+    type Client = Client;
+
+    const OFFERS: &'static [About] = &[About {
+        name: "script",
+        description: "your own transactions, from a TOML file, a pgbench script or plain SQL",
+        options: &[
+            OptionSpec::text(
+                "file",
+                "",
+                "the file; of pgbench scripts several, as a.sql@2,b.sql@1 with their weights",
+            ),
+            OptionSpec::choice(
+                "mode",
+                "auto",
+                &["auto", "prepared", "simple"],
+                "auto prepares what the server can, simple sends text as pgbench does by default",
+            ),
+            OptionSpec::text(
+                "variables",
+                "",
+                "values for the file's variables, as name=value,name=value (pgbench -D)",
+            ),
+            OptionSpec::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)"),
+            OptionSpec::int(
+                "seed",
+                0,
+                0,
+                i64::MAX,
+                "the variables :random_seed and :default_seed of pgbench scripts",
+            ),
+            OptionSpec::text("setup", "", "for pgbench scripts: an SQL file that makes the tables"),
+        ],
+        transactions: &[],
+        read_only: false,
+    }];
+
+    fn new(_about: &'static About, options: &Options) -> Result<Self> {
+        let file = options.text("file");
+        if file.is_empty() {
+            return Err(Error::user("the workload script has no file").hint("set the option file=PATH"));
+        }
+        let mode = match options.text("mode") {
+            "prepared" => Mode::Prepared,
+            "simple" => Mode::Simple,
+            _ => Mode::Auto,
+        };
+        let given = assignments(options.text("variables"))?;
+        let mut content = if file.ends_with(".toml") {
+            file::parse(file, &read(file)?, Path::new(file).parent().unwrap_or(Path::new("")), &given, mode)?
+        } else {
+            let mut files = Vec::new();
+            for (name, weight) in pgbench::weighted_files(file)? {
+                files.push((name.clone(), read(&name)?, weight));
+            }
+            let setup = match options.text("setup") {
+                "" => None,
+                name => Some((name.to_owned(), read(name)?)),
+            };
+            pgbench::content(&files, setup, &given, mode)?
+        };
+        for (slot, value) in [
+            (SCALE, options.int("scale")),
+            (RANDOM_SEED, options.int("seed")),
+            (DEFAULT_SEED, options.int("seed")),
+        ] {
+            if !content.constants.iter().any(|(constant, _)| *constant == slot) {
+                content.constants.push((slot, Variable::int(value)));
+            }
+        }
+        let weights = content.program.transactions.iter().map(|transaction| transaction.weight).sum();
+        Ok(Script { content, weights, started: OnceLock::new(), counters: Mutex::default() })
+    }
+
+    fn transactions(&self) -> Vec<String> {
+        self.content.program.transactions.iter().map(|transaction| transaction.name.clone()).collect()
+    }
+
+    async fn create<S: Session>(&self, session: &mut S) -> Result<()> {
+        for table in self.content.dropped.iter().rev() {
+            session.drop_table(table).await?;
+        }
+        run_all(session, &self.content.setup).await
+    }
+
+    fn load_parts(&self) -> u64 {
+        self.content.tables.iter().map(parts).sum()
+    }
+
+    async fn load<S: Session>(&self, part: u64, session: &mut S, random: Random) -> Result<u64> {
+        let mut part = part;
+        for table in &self.content.tables {
+            if part < parts(table) {
+                return self.load_part(table, part as i64 * ROWS_PER_PART, session, random).await;
+            }
+            part -= parts(table);
+        }
+        Ok(0)
+    }
+
+    fn finish_parts(&self) -> u64 {
+        u64::from(!self.content.finish.is_empty())
+    }
+
+    async fn finish<S: Session>(&self, _part: u64, session: &mut S) -> Result<()> {
+        run_all(session, &self.content.finish).await
+    }
+
+    async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
+        let program = &self.content.program;
+        let mut frame = Frame::new(program.names.len(), program.memories);
+        for (slot, value) in self.content.constants.iter().chain(self.started(session).await?) {
+            frame.variables[*slot].copy_from(value);
+        }
+        frame.variables[CLIENT_ID] = Variable::int(i64::from(place.client));
+        self.give_sequences(&mut frame, place);
+        Client::new(program, frame, session).await
+    }
+
+    fn choose(&self, _client: &mut Client, random: &mut Random) -> usize {
+        let transactions = &self.content.program.transactions;
+        if transactions.len() == 1 {
+            return 0;
+        }
+        let mut drawn = random.below(self.weights);
+        transactions
+            .iter()
+            .position(|transaction| match drawn.checked_sub(transaction.weight) {
+                None => true,
+                Some(rest) => {
+                    drawn = rest;
+                    false
+                }
+            })
+            .unwrap_or(0)
+    }
+
+    fn pause(&self, kind: usize, random: &mut Random) -> Pause {
+        self.content.program.transactions[kind].pause(random)
+    }
+
+    async fn perform<S: Session>(
+        &self,
+        kind: usize,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<Outcome> {
+        run::perform(&self.content.program, kind, client, session, random).await
+    }
+
+    async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
+        let mut invariants = Vec::new();
+        for condition in &self.content.invariants {
+            invariants.extend(self.content.judge(condition, session, against).await?);
+        }
+        Ok(invariants)
+    }
+
+    async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()> {
+        run_all(session, &self.content.cleanup).await?;
+        for table in self.content.dropped.iter().rev() {
+            session.drop_table(table).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    async fn load_part<S: Session>(
+        &self,
+        table: &Table,
+        first: i64,
+        session: &mut S,
+        random: Random,
+    ) -> Result<u64> {
+        let mut frame = self.content.frame(table.names.len(), table.memories);
+        let (mut random, last) = (random, table.rows.min(first + ROWS_PER_PART));
+        frame.row = first;
+        let columns: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+        let mut failed = None;
+        let loaded = session
+            .bulk_insert(&table.name, &columns, |row| {
+                if frame.row >= last || failed.is_some() {
+                    return false;
+                }
+                frame.row += 1;
+                for (slot, expression) in &table.draws {
+                    if let Err(error) = frame.assign(*slot, expression, &table.names, &mut random) {
+                        failed = Some(error);
+                        return false;
+                    }
+                    match frame.variables[*slot].value() {
+                        Value::Null => row.null(),
+                        Value::Int(value) => row.int(value),
+                        Value::Float(value) => row.float(value),
+                        Value::Text(text) => row.text(text),
+                        Value::Bytes(bytes) => row.bytes(bytes),
+                    };
+                }
+                true
+            })
+            .await;
+        match failed {
+            Some(error) => Err(error.at(format!("row {} of {}", frame.row, table.name))),
+            None => loaded,
+        }
+    }
+
+    /// Gives a client its sequences: those of its last connection, if it had one.
+    fn give_sequences(&self, frame: &mut Frame, place: Place) {
+        let sequences = &self.content.program.sequences;
+        let mut counters = self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let own = counters.entry(place.client).or_insert_with(|| {
+            sequences.iter().map(|_| Arc::new(Counter::new(place.client, place.clients))).collect()
+        });
+        for (memory, counter) in sequences.iter().zip(own) {
+            frame.memories[*memory] = Memory::Counter(Arc::clone(counter));
+        }
+    }
+
+    /// Asks the questions of `start`; all clients get the answers that came first, so that no client sees what another
+    /// has changed since.
+    async fn started<S: Session>(&self, session: &mut S) -> Result<&[(usize, Variable)]> {
+        if let Some(answers) = self.started.get() {
+            return Ok(answers);
+        }
+        let mut answers = Vec::new();
+        for (text, slots) in &self.content.start {
+            let mut rows = Collect::default();
+            session.text(text, &mut rows).await?;
+            for (column, slot) in slots.iter().enumerate() {
+                let mut value = Variable::default();
+                let found = rows.rows.first().and_then(|row| row.get(column));
+                value.set(found.map_or(Value::Null, |cell| cell.borrow()));
+                answers.push((*slot, value));
+            }
+        }
+        Ok(self.started.get_or_init(|| answers))
+    }
+}
+
+async fn run_all<S: Session>(session: &mut S, statements: &[String]) -> Result<()> {
+    for statement in statements {
+        session.text(statement, &mut ()).await?;
+    }
+    Ok(())
+}
+
+fn parts(table: &Table) -> u64 {
+    (table.rows as u64).div_ceil(ROWS_PER_PART as u64)
+}
+
+fn read(name: &str) -> Result<String> {
+    std::fs::read_to_string(name).map_err(|error| {
+        Error::user(format!("{name} cannot be read: {error}")).hint("give the path of a text file")
+    })
+}
+
+/// `name=value,name=value`
+fn assignments(text: &str) -> Result<Vec<(String, String)>> {
+    let pairs =
+        text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| match pair.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                Ok((name.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err(Error::user(format!("{pair:?} sets no variable"))
+                .hint("write variables=name=value,name=value")),
+        });
+    pairs.collect()
+}
