@@ -12,11 +12,11 @@ mod statement;
 mod status;
 mod text;
 
+use super::engine_cpu::EngineCpu;
 use super::{
     Answer, Dialect, First, Identity, Owned, Placeholder, RowBuffer, Rows, Session, Statement, Target,
     Traffic, Value,
 };
-use crate::clock;
 use crate::error::{Error, Result};
 use connection::Connection;
 use statement::{Prepared, Shape};
@@ -44,22 +44,16 @@ pub struct Firebird {
     statements: Vec<Prepared>,
     connection: Connection,
     version: String,
-    is_embedded: bool,
-    engine_cpu_ns: u64,
+    engine_cpu: EngineCpu,
     rows_received: u64,
 }
 
 impl Firebird {
-    /// Runs `task` and counts the thread's CPU time for the engine's. One reading of that clock is a system call
-    /// (0.12 us on the machine this was written on), so each call of a session costs a quarter of a microsecond more;
-    /// putting parameters into their buffers counts as the engine's too, which is less than that.
+    /// Runs `task` and counts the thread's CPU time for the engine's.
     fn counted<T>(&mut self, task: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if !self.is_embedded {
-            return task(self);
-        }
-        let before_ns = clock::thread_cpu_ns();
+        self.engine_cpu.enter();
         let result = task(self);
-        self.engine_cpu_ns += clock::thread_cpu_ns() - before_ns;
+        self.engine_cpu.leave();
         result
     }
 
@@ -105,10 +99,9 @@ impl Session for Firebird {
     async fn connect(target: &Target) -> Result<Self> {
         let (_library, status, attachment) = attach::attach(target)?;
         let connection = Connection::new(status, attachment, target.answer_timeout);
-        let is_embedded = target.host.is_empty();
+        let engine_cpu = EngineCpu::new(target.host.is_empty());
         let (statements, version) = (Vec::new(), String::new());
-        let mut session =
-            Firebird { statements, connection, version, is_embedded, engine_cpu_ns: 0, rows_received: 0 };
+        let mut session = Firebird { statements, connection, version, engine_cpu, rows_received: 0 };
         let version = session.read_version().map_err(Error::while_connecting)?;
         let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
         session.connection.end_reader()?;
@@ -188,7 +181,7 @@ impl Session for Firebird {
     }
 
     fn engine_cpu_ns(&self) -> Option<u64> {
-        self.is_embedded.then_some(self.engine_cpu_ns)
+        self.engine_cpu.used_ns()
     }
 
     async fn close(self) {}
