@@ -124,7 +124,7 @@ def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:
     bench.initialise()
     first = bench.start()
     ask = bench.ask(first)
-    ask("CREATE TABLE kept (a INTEGER)")
+    ask("CREATE TABLE kept (a BIGINT)")
     ask("INSERT INTO kept VALUES (41)")
     first.stop()
     again = bench.start()
@@ -134,7 +134,7 @@ def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:
 def test_pristine_data_is_a_folder_that_can_be_copied(bench: Bench, tmp_path: Path) -> None:
     bench.initialise()
     server = bench.start()
-    bench.ask(server)("CREATE TABLE kept (a INTEGER)")
+    bench.ask(server)("CREATE TABLE kept (a BIGINT)")
     server.stop()
     copy = tmp_path / "copy"
     shutil.copytree(bench.data, copy)

@@ -8,9 +8,12 @@ from dbdyno.engines.base import Engine, Offer
 from dbdyno.engines.firebird import Firebird
 from dbdyno.engines.mariadb import MariaDB
 from dbdyno.engines.postgresql import PostgreSQL
+from dbdyno.engines.sqlite import SQLite
 from dbdyno.errors import UserError
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL())}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL(), SQLite())
+}
 
 URL_SCHEMES = {"mysql": "mariadb", "firebird": "firebird"}
 """The engine that answers under each scheme of a running server's URL."""
