@@ -180,6 +180,9 @@ impl<W: Workload> Client<'_, W> {
             Ok(outcome) => {
                 recorder.rollbacks += u64::from(*outcome == Outcome::RolledBack);
                 recorder.done(kind, from_ns, now_ns);
+                if let Some(recall) = self.workload.recall(&connection.state) {
+                    recorder.scored(recall, now_ns);
+                }
             }
             Err(error) => {
                 recorder.unknown += u64::from(error.fate() == Fate::Lost);

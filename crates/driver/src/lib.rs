@@ -14,6 +14,7 @@ mod live;
 pub mod pace;
 mod prepare;
 pub mod random;
+mod recall;
 mod recorder;
 mod run;
 mod series;

@@ -1,5 +1,6 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
+use crate::recall::Recalls;
 use crate::tally::{latencies, Latencies};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -46,6 +47,8 @@ pub(crate) struct Recorder {
     pub rollbacks: u64,
     pub unknown: u64,
     pub rows_read: u64,
+    /// Of the measured part only.
+    pub recalls: Recalls,
     /// Transactions that have begun and of which nothing is known yet.
     pub in_flight: u64,
     second: i64,
@@ -67,6 +70,7 @@ impl Recorder {
             rollbacks: 0,
             unknown: 0,
             rows_read: 0,
+            recalls: Recalls::default(),
             in_flight: 0,
             second,
             second_ends_ns: end_of(second, phases),
@@ -86,6 +90,14 @@ impl Recorder {
             self.kinds[kind].saturating_record(latency_ns);
         }
         self.second_latencies.saturating_record(latency_ns);
+    }
+
+    /// Counts how good the answer was that came at `now_ns`.
+    #[inline]
+    pub fn scored(&mut self, recall: f64, now_ns: u64) {
+        if self.phases.is_measured(now_ns) {
+            self.recalls.add(recall);
+        }
     }
 
     /// Counts an error under its label.

@@ -7,6 +7,7 @@ use crate::io::{self, Backend, Executor, Gate};
 use crate::job::{Job, Load};
 use crate::live::Live;
 use crate::pace::{OpenPace, Rate, Think};
+use crate::recall::Recalls;
 use crate::recorder::{Phases, Recorder, SecondPart};
 use crate::series::Series;
 use crate::session::{Session, Target, Traffic};
@@ -423,6 +424,7 @@ impl About<'_> {
             rollbacks: 0,
             unknown: 0,
             rows_read: 0,
+            recalls: Recalls::default(),
             bytes_received: 0,
             bytes_sent: 0,
             threads: Vec::new(),
@@ -461,6 +463,7 @@ fn add(tally: &mut Tally, part: ThreadTally) {
     tally.rollbacks += recorder.rollbacks;
     tally.unknown += recorder.unknown;
     tally.rows_read += recorder.rows_read;
+    tally.recalls.merge(&recorder.recalls);
 }
 
 fn saturated(threads: &[ThreadUse]) -> Option<String> {

@@ -1,6 +1,7 @@
 //! What a run counted, in the form that leaves the driver; and how tallies of several threads become one.
 
 use crate::error::{Error, Result};
+use crate::recall::Recalls;
 use crate::workload::Acknowledged;
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -106,6 +107,7 @@ pub struct Tally {
     pub rollbacks: u64,
     pub unknown: u64,
     pub rows_read: u64,
+    pub recalls: Recalls,
     pub bytes_received: u64,
     pub bytes_sent: u64,
     pub threads: Vec<ThreadUse>,
@@ -173,6 +175,7 @@ impl Tally {
             "saturated": self.saturated,
             "open_loop": self.open_loop.map(|open| self.open_loop_json(open, wall_s)),
             "series": self.series.iter().map(Second::to_json).collect::<Vec<_>>(),
+            "recall": self.recalls.to_json(),
             "histogram": encoded(&all)?,
             "histogram_unit": "ns",
             "interrupted": self.interrupted,

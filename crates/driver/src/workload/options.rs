@@ -20,6 +20,8 @@ pub struct OptionSpec {
     pub name: &'static str,
     pub kind: OptionType,
     pub help: &'static str,
+    /// Data made with one value of it serve a run with any other.
+    pub shapes_data: bool,
 }
 
 /// The type of an option with its default and what is allowed.
@@ -34,15 +36,15 @@ pub enum OptionType {
 
 impl OptionSpec {
     pub const fn int(name: &'static str, default: i64, min: i64, max: i64, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Int { default, min, max }, help }
+        OptionSpec { name, kind: OptionType::Int { default, min, max }, help, shapes_data: true }
     }
 
     pub const fn float(name: &'static str, default: f64, min: f64, max: f64, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Float { default, min, max }, help }
+        OptionSpec { name, kind: OptionType::Float { default, min, max }, help, shapes_data: true }
     }
 
     pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Bool { default }, help }
+        OptionSpec { name, kind: OptionType::Bool { default }, help, shapes_data: true }
     }
 
     pub const fn choice(
@@ -51,11 +53,17 @@ impl OptionSpec {
         allowed: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        OptionSpec { name, kind: OptionType::Choice { default, allowed }, help }
+        OptionSpec { name, kind: OptionType::Choice { default, allowed }, help, shapes_data: true }
     }
 
     pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Text { default }, help }
+        OptionSpec { name, kind: OptionType::Text { default }, help, shapes_data: true }
+    }
+
+    /// The same option as one that only the run looks at, so that it does not shape the data.
+    pub const fn for_the_run(mut self) -> Self {
+        self.shapes_data = false;
+        self
     }
 
     fn default(&self) -> Value {
@@ -95,7 +103,8 @@ impl OptionSpec {
             OptionType::Choice { allowed, .. } => ("choice", json!(allowed)),
             OptionType::Text { .. } => ("text", Value::Null),
         };
-        json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help})
+        json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help,
+               "shapes_data": self.shapes_data})
     }
 }
 

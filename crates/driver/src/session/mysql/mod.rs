@@ -511,7 +511,11 @@ fn put_literal(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Bytes(bytes) => {
             const DIGITS: &[u8; 16] = b"0123456789abcdef";
             out.extend_from_slice(b"0x");
-            out.extend(bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
+            out.extend(
+                bytes
+                    .iter()
+                    .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+            );
             Ok(())
         }
     };
