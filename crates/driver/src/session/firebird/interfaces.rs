@@ -329,7 +329,8 @@ impl<T: Counted> Handle<T> {
     /// # Safety
     /// `object` is null or a live interface whose reference the caller gives away.
     pub unsafe fn take(object: *mut T) -> Option<Self> {
-        (!object.is_null()).then_some(Handle(object))
+        // Not `then_some`: the handle that it would make of a null pointer, and drop, would be released.
+        (!object.is_null()).then(|| Handle(object))
     }
 
     pub fn get(&self) -> *mut T {
