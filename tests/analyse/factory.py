@@ -170,7 +170,7 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
         "driver_cpu_s": {"user": operations * 6e-6, "system": operations * 2.5e-6},
         "driver_busy_share": [0.1, 0.1], "engine_cpu_s": None, "saturated": None, "open_loop": None,
         "series": a_series(throughput, random),
-        "histogram": encode_histogram(sample), "interrupted": False,
+        "histogram_unit": "ns", "histogram": encode_histogram(sample * 1000), "interrupted": False,
     }  # fmt: skip
 
 
@@ -193,6 +193,7 @@ def a_series(
             {"second": second, "phase": "warmup" if second < 0 else "measured", "operations": operations,
              "errors": 0, "p50_us": 1800, "p99_us": 5200, "max_us": 11000}
         )  # fmt: skip
+    points.append({**points[-1], "second": duration_s, "operations": 1})  # the last second, cut short
     return points
 
 
@@ -204,7 +205,7 @@ def encode_histogram(values_us: Sequence[int] | np.ndarray) -> str:
             body += _zigzag(next_slot - slot)
         body += _zigzag(count)
         next_slot = slot + 1
-    payload = struct.pack(">iiiiqqd", 0x1C849313, len(body), 0, 3, 1, 3_600_000_000, 1.0) + bytes(body)
+    payload = struct.pack(">iiiiqqd", 0x1C849313, len(body), 0, 3, 1, 3_600_000_000_000, 1.0) + bytes(body)
     compressed = zlib.compress(payload)
     return base64.b64encode(struct.pack(">ii", 0x1C849314, len(compressed)) + compressed).decode()
 

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
+from dbdyno.analyse.steady import whole_seconds
 from dbdyno.record import Evidence, Outcome, Record, Warning
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import (
@@ -294,6 +295,24 @@ def test_a_trial_that_never_settles_is_marked() -> None:
     marked = [trial.record.block for trial in analysis.trials if Warning.NOT_SETTLED in trial.warnings]
     assert marked == [1]
     assert the(analysis).warnings == {Warning.NOT_SETTLED: 1}
+
+
+def test_seconds_cut_short_are_left_out_and_silent_ones_count_as_nothing_done() -> None:
+    points = [{"second": second, "operations": 10} for second in (-3, -2, 0, 1, 3)]
+    assert whole_seconds({"warmup_s": 2.5, "duration_s": 3.2, "series": points}) == (
+        [-2, -1, 0, 1, 2],
+        [10.0, 0.0, 10.0, 10.0, 0.0],
+    )
+    assert whole_seconds({}) == ([], [])
+
+
+def test_the_latency_distribution_is_that_of_the_tally_in_its_own_unit() -> None:
+    study = a_study(blocks=1)
+    found = analysed(study, records_of(study))
+    latency = (found.trials[0].record.tally or {})["latency_us"]
+    curve = found.variants[0 if found.trials[0].record.variant == "baseline" else 1].latency
+    near = min(curve, key=lambda point: abs(point.above - 0.01))
+    assert near.latency_ms == pytest.approx(latency["p99"] / 1000, rel=0.01)
 
 
 def test_levels_that_python_holds_equal_are_told_apart() -> None:

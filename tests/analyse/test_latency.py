@@ -39,17 +39,17 @@ def test_adding_is_counting_together(one: list[int], other: list[int]) -> None:
 
 def test_nothing_added_is_an_empty_histogram_without_a_curve() -> None:
     assert added([]).count == 0
-    assert curve(added([])) == ()
+    assert curve(added([]), "ns") == ()
 
 
 def test_the_curve_rises_and_ends_where_ten_operations_lie_above() -> None:
-    points = curve(decode(encode_histogram(list(range(1, 100_001)))))
+    points = curve(decode(encode_histogram(list(range(1, 100_001)))), "us")
     latencies = [point.latency_ms for point in points]
     assert latencies == sorted(latencies)
     assert points[-1].above == pytest.approx(1e-4)
     median = min(points, key=lambda point: abs(point.above - 0.5))
     assert median.latency_ms == pytest.approx(50, rel=0.02)
-    few = curve(decode(encode_histogram(list(range(1, 101)))))
+    few = curve(decode(encode_histogram(list(range(1, 101)))), "us")
     assert few[-1].above == pytest.approx(0.1)
 
 

@@ -56,7 +56,7 @@ def test_ratios_have_the_digits_they_deserve(value: float, text: str) -> None:
 
 def test_an_interval_beyond_all_measure_is_said_so() -> None:
     wild = Ratio(metric="m", pairs=2, ratio=1.0, low=1e-300, high=1e300, log_sd=9.0, confidence=0.95)
-    assert wording.interval_text(wild) == "below 0.001 – over 10,000"
+    assert wording.interval_text(wild) == "<0.001 – >1,000"
 
 
 @pytest.mark.parametrize(

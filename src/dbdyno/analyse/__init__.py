@@ -2,26 +2,27 @@
 
 `analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
-`museum` collects the answer.
+`gap` shares a gap out among factors, `museum` collects the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dbdyno import metrics
 from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
-from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Method, Role, TrialResult
+from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Gap, Method, Role, TrialResult
 from dbdyno.analyse.museum import answer, museum
-from dbdyno.analyse.steady import series_shown, steady_state
+from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
-from dbdyno.plan import Plan, make_plan
-from dbdyno.record import Outcome, Record, Run, Warning
+from dbdyno.plan import Plan, Variant, make_plan
+from dbdyno.record import Level, Outcome, Record, Run, Warning
 from dbdyno.study import Design, Study
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "analyse", "explain_gap"]
 
 COSTS = (
     "p99_ms",
@@ -57,6 +58,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         aa=_aa_check(study, trials),
         museum=museum(results, trials),
         factorial=_factorial(study, trials),
+        gap=_gap(study, trials),
         trials_planned=len(plan.trials),
     )
 
@@ -69,9 +71,7 @@ def _latest(records: Sequence[Record]) -> list[Record]:
 
 
 def _trial(record: Record, response: str) -> TrialResult:
-    series = (record.tally or {}).get("series") or []
-    seconds = [int(point["second"]) for point in series]
-    operations = [float(point["operations"]) for point in series]
+    seconds, operations = whole_seconds(record.tally or {})
     measured = record.outcome is Outcome.MEASURED
     steady = steady_state(seconds, operations) if measured else None
     value = metrics.find(response).read(record) if measured else None
@@ -134,15 +134,43 @@ def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
     return aa_check(response, log_ratios, study.goal.confidence)
 
 
+def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:
+    """The gap between two variants of a factorial study, shared out among the factors in which they
+    differ.
+    """
+    trials = _by_variant(
+        make_plan(study), [_trial(record, study.goal.response) for record in _latest(records)]
+    )
+    return _gap_between(study, _cells(study, trials), slow.levels, fast.levels)
+
+
+def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
+    """From the baseline to the setup of every factor's last level, where the study measured all between."""
+    if study.design is not Design.FACTORIAL or not 2 <= len(study.factors) <= FACTORS_MOST:
+        return None
+    fast = {factor.name: factor.levels[-1] for factor in study.factors}
+    found = _gap_between(study, _cells(study, trials), study.baseline, fast)
+    return None if found.missing else found
+
+
+def _gap_between(study: Study, cells: Cells, slow: Mapping[str, Level], fast: Mapping[str, Level]) -> Gap:
+    ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, fast)]
+    return explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+
+
 def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:
-    """Main effects and interactions of a factorial design of two factors or more, without broken variants."""
+    """Main effects and interactions of a factorial design of two factors or more."""
     if study.design is not Design.FACTORIAL or len(study.factors) < 2:
         return None
-    cells: Cells = {
+    return factorial(study.goal.response, study.factors, _cells(study, trials), study.goal.confidence)
+
+
+def _cells(study: Study, trials: Sequence[Trials]) -> Cells:
+    """Responses by setting and block, without broken variants."""
+    return {
         tuple(each.variant.levels[factor.name] for factor in study.factors): {
             block: value for block, value in each.values(study.goal.response).items() if usable(value)
         }
         for each in trials
         if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN)
     }
-    return factorial(study.goal.response, study.factors, cells, study.goal.confidence)

@@ -263,10 +263,12 @@ def _side(guard: Guard, low: float, high: float) -> Kept:
 
 def _latency(trials: Trials) -> tuple[Percentile, ...]:
     """The distribution over all measured trials; empty where a tally holds no histogram that can be read."""
-    texts = [(trial.record.tally or {}).get("histogram") for trial in trials.with_outcome(Outcome.MEASURED)]
+    tallies = [trial.record.tally or {} for trial in trials.with_outcome(Outcome.MEASURED)]
+    units = {tally.get("histogram_unit", "us") for tally in tallies}
+    texts = [tally["histogram"] for tally in tallies if tally.get("histogram")]
     try:
-        return curve(added(decode(text) for text in texts if text))
-    except ValueError:
+        return curve(added(decode(text) for text in texts), *units) if len(units) == 1 else ()
+    except (ValueError, KeyError):
         return ()
 
 

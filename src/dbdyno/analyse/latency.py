@@ -28,12 +28,13 @@ BYTES_MAX = 1 << 20
 OBSERVED_ABOVE = 10
 POINTS_PER_DECADE = 20
 DECADES = 4
+PER_MS = {"ns": 1e6, "us": 1e3}
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts by value: `values` are the highest that each slot stands for, rising, in the driver's
-    microseconds.
+    """Counts by value: `values` are the highest that each slot stands for, rising, in the
+    tally's `histogram_unit`.
     """
 
     values: npt.NDArray[np.int64]
@@ -109,8 +110,8 @@ def added(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram(values=values, counts=counts)
 
 
-def curve(histogram: Histogram) -> tuple[Percentile, ...]:
-    """Latency at percentiles up to 99.99, evenly spaced in log(1 / (1 - p)), in milliseconds.
+def curve(histogram: Histogram, unit: str) -> tuple[Percentile, ...]:
+    """Latency at percentiles up to 99.99, evenly spaced in log(1 / (1 - p)); `unit` is that of the histogram.
 
     It ends where fewer than ten operations lie above: a percentile that rests on two operations is an
     anecdote.
@@ -126,5 +127,5 @@ def curve(histogram: Histogram) -> tuple[Percentile, ...]:
             break
         rank = max(math.ceil((1.0 - above) * total), 1)
         value = int(histogram.values[int(np.searchsorted(cumulative, rank))])
-        points.append(Percentile(above=above, latency_ms=value / 1000.0))
+        points.append(Percentile(above=above, latency_ms=value / PER_MS[unit]))
     return tuple(points)

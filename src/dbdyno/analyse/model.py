@@ -272,6 +272,42 @@ class Factorial(Frozen):
     confidence: float
 
 
+class Share(Frozen):
+    """One factor's part of a gap, each as a ratio fast / slow of the response.
+
+    `share` is its Shapley value: all shares multiply to the total. `alone` is its gain on the slow setup,
+    `last` its gain when all others have been moved, `step` its gain in the order in which the study names
+    the factors.
+    """
+
+    factor: str
+    slow: Level
+    fast: Level
+    share: Ratio | None
+    alone: Ratio | None
+    last: Ratio | None
+    step: Ratio | None
+
+
+class Gap(Frozen):
+    """The gap between two setups (a level per factor, in the order of `factors`) and its shares.
+
+    `total` is fast / slow; `interactions` is the total over the product of the gains alone. `missing` holds
+    setups between the two that were not measured: with any, nothing is shared out.
+    """
+
+    metric: str
+    factors: tuple[str, ...]
+    slow: tuple[Level, ...]
+    fast: tuple[Level, ...]
+    confidence: float
+    total: Ratio | None = None
+    shares: tuple[Share, ...] = ()
+    interactions: Ratio | None = None
+    blocks: int = 0
+    missing: tuple[tuple[Level, ...], ...] = ()
+
+
 class Answer(Frozen):
     """The answer's facts: names of variants by verdict, the strongest effect first."""
 
@@ -312,6 +348,7 @@ class Analysis(Frozen):
     aa: AaCheck | None = None
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
+    gap: Gap | None = None
     trials_planned: int
 
     @property

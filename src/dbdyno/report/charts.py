@@ -13,7 +13,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno import metrics
-from dbdyno.analyse.model import Analysis, BlockRatio, Role, TrialResult, VariantResult
+from dbdyno.analyse.model import Analysis, BlockRatio, Gap, Role, TrialResult, VariantResult
+from dbdyno.report import gap as gap_words
 from dbdyno.report import wording
 
 Spec = dict[str, Any]
@@ -274,6 +275,49 @@ def _trial_lines() -> Layer:
             detail="trial:N",
             tooltip=_tooltip(variant="variant", block="block", trial="trial"),
         )
+    )
+
+
+def waterfall(gap: Gap) -> Spec | None:
+    """The gap on a log axis: from 1, the slow setup, a bar per factor's share to the total of the fast
+    one.
+    """
+    if gap.total is None:
+        return None
+    bars: Rows = []
+    at = 1.0
+    for share in gap.shares:
+        assert share.share is not None
+        end, kind = at * share.share.ratio, gap_words.kind(share.share, gap)
+        bars.append(
+            {"step": share.factor, "from": at, "to": end, "kind": kind, "told": gap_words.told(share.share)}
+        )
+        at = end
+    bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
+    return _spec(_waterfall(bars, gap.metric))
+
+
+def _waterfall(bars: Rows, metric: str) -> Layer:
+    steps = [bar["step"] for bar in bars]
+    y = alt.Y("step:N", sort=steps, title=None, axis=alt.Axis(labelLimit=320, domain=False, ticks=False))
+    x_axis = alt.Axis(format="~g", title=f"{metric}: fast / slow (log scale)")
+    x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False, padding=12), axis=x_axis)
+    colours = alt.Scale(
+        domain=["helps", "hurts", "undecided", "total"],
+        range=["var(--faster)", "var(--slower)", "var(--inconclusive)", REFERENCE],
+    )
+    base = alt.Chart(_data(bars))
+    body = base.mark_bar(height=alt.RelativeBandSize(0.6)).encode(
+        x=x,
+        x2="to:Q",
+        y=y,
+        color=alt.Color("kind:N", legend=None, scale=colours),
+        tooltip=_tooltip(step="factor", told="fast / slow"),
+    )
+    text = base.transform_calculate(end="max(datum.from, datum.to)").mark_text(align="left", dx=6)
+    words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))
+    return alt.layer(body, words).properties(
+        width="container", height=ROW * len(bars), description="The gap as a waterfall, a bar per factor"
     )
 
 

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, wording
+from dbdyno.report import charts, gap, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -45,34 +45,43 @@ def render(analysis: Analysis) -> str:
         script=Markup(_text("report.js")),
         vega=Markup(_vega()),
         word=wording,
+        gap=gap,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Proof:
-    """One reading of a factor's level, and the trials and variants in which it read exactly so."""
+    """A level's readings before the load, and the trials and variants in which they were the same.
+
+    Counters differ from trial to trial: the evidence carries those of the first, `exercised` says how many
+    there were.
+    """
 
     evidence: Evidence
     trials: tuple[int, ...]
     variants: tuple[str, ...]
+    exercised: int
 
 
 def _proofs(analysis: Analysis) -> list[Proof]:
     """The evidence of all trials, what reads the same put together; by factor in the study's order, then by
     level.
     """
-    grouped: dict[str, tuple[Evidence, list[Record]]] = {}
+    grouped: dict[str, list[tuple[Record, Evidence]]] = {}
     for trial in analysis.trials:
         for evidence in trial.record.evidence:
-            grouped.setdefault(evidence.model_dump_json(), (evidence, []))[1].append(trial.record)
+            grouped.setdefault(evidence.model_dump_json(exclude={"exercised"}), []).append(
+                (trial.record, evidence)
+            )
     order = {factor.name: index for index, factor in enumerate(analysis.study.factors)}
     proofs = [
         Proof(
-            evidence,
-            tuple(record.trial for record in records),
-            tuple(dict.fromkeys(record.variant for record in records)),
+            evidence=seen[0][1],
+            trials=tuple(record.trial for record, _ in seen),
+            variants=tuple(dict.fromkeys(record.variant for record, _ in seen)),
+            exercised=len({evidence.exercised.value for _, evidence in seen if evidence.exercised}),
         )
-        for evidence, records in grouped.values()
+        for seen in grouped.values()
     ]
     return sorted(
         proofs, key=lambda proof: (order.get(proof.evidence.factor, len(order)), proof.evidence.requested)
@@ -105,6 +114,7 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
     """The specifications by the name of their place in the page, safe to stand in a script element."""
     made = {
         "effects": charts.effects(analysis),
+        "gap": charts.waterfall(analysis.gap) if analysis.gap else None,
         "trials": charts.trials(analysis),
         "latency": charts.latency(analysis),
         "series": charts.series(analysis),

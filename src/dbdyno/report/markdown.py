@@ -97,12 +97,13 @@ def _museum(analysis: Analysis) -> Iterable[str]:
     yield "## Museum"
     rows = [
         [
-            _text(exhibit.variant),
+            ", ".join(_text(exhibit.variant) for exhibit in room),
             f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}",
             _escaped(wording.exhibit_text(exhibit, analysis)),
             _text(exhibit.remedy),
         ]
-        for exhibit in analysis.museum
+        for room in wording.rooms(analysis)
+        for exhibit in room[:1]
     ]
     yield _table(["variant", "outcome", "cause", "what would help"], rows)
 

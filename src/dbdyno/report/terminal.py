@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import wording
+from dbdyno.report import gap, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -47,6 +47,9 @@ def render(analysis: Analysis, console: Console) -> None:
     console.print(_verdicts(analysis, console.width))
     console.print(_footnote(analysis))
     _factorial(analysis, console)
+    if analysis.gap is not None:
+        console.print()
+        gap.render(analysis.gap, console)
     _museum(analysis, console)
     _warnings(analysis, console)
 
@@ -191,9 +194,11 @@ def _museum(analysis: Analysis, console: Console) -> None:
         return
     console.print()
     console.print(Text("The museum: what did not help, and why", style="bold"))
-    for exhibit in analysis.museum:
+    for room in wording.rooms(analysis):
+        exhibit = room[0]
         verdict = f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}"
-        console.print(Text.assemble((verdict, STYLES[exhibit.verdict]), "  ", wording.clean(exhibit.variant)))
+        names = ", ".join(wording.clean(each.variant) for each in room)
+        console.print(Text.assemble((verdict, STYLES[exhibit.verdict]), "  ", names))
         console.print(_indented(Text(wording.exhibit_text(exhibit, analysis)), 4))
         if exhibit.remedy:
             console.print(_indented(Text(f"→ {wording.clean(exhibit.remedy)}", style="dim"), 4))

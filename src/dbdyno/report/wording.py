@@ -132,9 +132,9 @@ def interval_text(ratio: Ratio) -> str:
 
 def bound_text(value: float) -> str:
     """One end of an interval; ends too far out to mean anything are said to be so."""
-    if value > 1e4:
-        return "over 10,000"
-    return "below 0.001" if value < 1e-3 else ratio_text(value)
+    if value > 1e3:
+        return ">1,000"
+    return "<0.001" if value < 1e-3 else ratio_text(value)
 
 
 def share_text(share: float) -> str:
@@ -352,6 +352,15 @@ def pair_text(row: Interaction) -> str:
     """An interaction's two levels."""
     parts = zip(row.factors, row.levels, strict=True)
     return clean(" × ".join(f"{factor}={level_text(level)}" for factor, level in parts))
+
+
+def rooms(analysis: Analysis) -> list[list[Exhibit]]:
+    """The museum with what ended alike put together: the same outcome, cause and remedy, told once."""
+    grouped: dict[tuple[str, str, str], list[Exhibit]] = {}
+    for exhibit in analysis.museum:
+        key = (exhibit.verdict.value, exhibit_text(exhibit, analysis), exhibit.remedy)
+        grouped.setdefault(key, []).append(exhibit)
+    return list(grouped.values())
 
 
 def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:

@@ -1,0 +1,74 @@
+"""`dyno explain`: the gap between two variants of a run, as a product of factors."""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+
+from dbdyno.analyse import explain_gap
+from dbdyno.analyse.gap import FACTORS_MOST
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.study_file import study_of
+from dbdyno.errors import UserError
+from dbdyno.plan import Variant, make_plan
+from dbdyno.report import gap as gap_report
+from dbdyno.store import Store, store_url
+from dbdyno.study import Design, Study
+
+
+@click.command()
+@click.argument("run", default="last")
+@click.option("--from", "slow", metavar="VARIANT", help="The slow setup; the baseline if left out.")
+@click.option(
+    "--to", "fast", metavar="VARIANT", help="The fast setup; every factor's last level if left out."
+)
+@json_option
+@store_option
+def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: str | None) -> None:
+    """Explain the gap between two setups of RUN (the last one if left out) as a product of factors.
+
+    The run's study must be a factorial one, so that every setup between the two was measured.
+    """
+    with Store(store_url(store)) as opened:
+        found = opened.run(run)
+        records = opened.records(found.run)
+    study = study_of(found)
+    variants = {variant.name: variant for variant in make_plan(study).variants}
+    ends = _slow(variants, slow), _fast(study, variants, fast)
+    _require_factorial(study, *ends)
+    gap = explain_gap(study, records, *ends)
+    if as_json:
+        click.echo(gap.model_dump_json(indent=2))
+    else:
+        gap_report.render(gap, Console(highlight=False))
+
+
+def _slow(variants: dict[str, Variant], name: str | None) -> Variant:
+    return next(iter(variants.values())) if name is None else _named(variants, name)
+
+
+def _fast(study: Study, variants: dict[str, Variant], name: str | None) -> Variant:
+    if name is not None:
+        return _named(variants, name)
+    last = {factor.name: factor.levels[-1] for factor in study.factors}
+    return next(
+        (variant for variant in variants.values() if variant.levels == last), list(variants.values())[-1]
+    )
+
+
+def _named(variants: dict[str, Variant], name: str) -> Variant:
+    if name not in variants:
+        raise UserError(f"the run has no variant {name!r}", f"it has: {', '.join(variants)}")
+    return variants[name]
+
+
+def _require_factorial(study: Study, slow: Variant, fast: Variant) -> None:
+    if study.design is not Design.FACTORIAL:
+        reason = f"the design {study.design.value!r} does not measure the setups between two variants"
+        raise UserError(reason, 'write design = "factorial", with two levels a factor')
+    differing = [name for name in slow.levels if slow.levels[name] != fast.levels[name]]
+    if not differing:
+        raise UserError("the two variants are the same", "name another with --from or --to")
+    if len(differing) > FACTORS_MOST:
+        reason = f"they differ in {len(differing)} factors, which is {2 ** len(differing)} setups"
+        raise UserError(reason, f"at most {FACTORS_MOST} can be shared out exactly: settle the others first")

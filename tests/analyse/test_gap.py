@@ -1,0 +1,109 @@
+"""The gap: shares multiply to the total, do not depend on the order, and find what was put in."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse import analyse, explain_gap
+from dbdyno.analyse.gap import explain
+from dbdyno.analyse.model import Ratio
+from dbdyno.plan import make_plan
+from dbdyno.study import Design, Factor
+from tests.analyse.factory import a_run, a_study, records_of
+
+GAINS = {"config.cache": 5.0, "memory.pages": 2.0, "config.threads": 0.9}
+STUDY = a_study({name: ["slow", "fast"] for name in GAINS}, design=Design.FACTORIAL, blocks=5)
+
+
+def truth(together: float = 1.0) -> dict[str, float]:
+    """The true ratio of every variant; `together` is what cache and pages gain beyond their product."""
+    ratios = {}
+    for variant in make_plan(STUDY).variants:
+        moved = [name for name, level in variant.levels.items() if level == "fast"]
+        both = {"config.cache", "memory.pages"} <= set(moved)
+        ratios[variant.name] = math.prod(GAINS[name] for name in moved) * (together if both else 1.0)
+    return ratios
+
+
+def value(ratio: Ratio | None) -> float:
+    assert ratio is not None
+    return ratio.ratio
+
+
+def test_shares_find_the_gains_that_were_put_in() -> None:
+    gap = analyse(STUDY, a_run(STUDY), records_of(STUDY, truth(), trial_sd=0.002)).gap
+    assert gap is not None
+    assert {share.factor: value(share.share) for share in gap.shares} == pytest.approx(GAINS, rel=0.01)
+    assert value(gap.total) == pytest.approx(math.prod(GAINS.values()), rel=0.01)
+    assert value(gap.interactions) == pytest.approx(1.0, rel=0.02)
+
+
+def test_an_interaction_is_shown_apart_and_shared_evenly() -> None:
+    gap = analyse(STUDY, a_run(STUDY), records_of(STUDY, truth(together=4.0), trial_sd=0.002)).gap
+    assert gap is not None
+    shares = {share.factor: share for share in gap.shares}
+    assert value(gap.interactions) == pytest.approx(4.0, rel=0.02)
+    assert value(shares["config.cache"].alone) == pytest.approx(5.0, rel=0.01)
+    assert value(shares["config.cache"].last) == pytest.approx(20.0, rel=0.01)
+    assert value(shares["config.cache"].share) == pytest.approx(10.0, rel=0.01)
+    assert value(shares["memory.pages"].share) == pytest.approx(4.0, rel=0.01)
+
+
+@given(
+    logs=st.lists(st.floats(-3, 3), min_size=16, max_size=16),
+    noise=st.lists(st.floats(-0.5, 0.5), min_size=48, max_size=48),
+)
+def test_shares_and_steps_multiply_to_the_total_exactly(logs: list[float], noise: list[float]) -> None:
+    factors = tuple(Factor(name=f"config.f{index}", levels=(0, 1)) for index in range(4))
+    settings = list(product((0, 1), repeat=4))
+    cells = {
+        setting: {("host", block): math.exp(logs[i] + noise[3 * i + block]) for block in range(3)}
+        for i, setting in enumerate(settings)
+    }
+    gap = explain("throughput", factors, cells, settings[0], settings[-1], 0.95)
+    total = math.log(value(gap.total))
+    for name in ("share", "step"):
+        parts = sum(math.log(value(getattr(share, name))) for share in gap.shares)
+        assert parts == pytest.approx(total, abs=1e-9)
+    alone = sum(math.log(value(share.alone)) for share in gap.shares)
+    assert alone + math.log(value(gap.interactions)) == pytest.approx(total, abs=1e-9)
+
+
+@given(order=st.permutations(range(3)))
+def test_shares_do_not_depend_on_the_order_of_the_factors(order: list[int]) -> None:
+    random = np.random.default_rng(7)
+    logs = {setting: random.normal(size=3) for setting in product((0, 1), repeat=3)}
+
+    def shares(arranged: list[int]) -> dict[str, float]:
+        factors = tuple(Factor(name=f"config.f{index}", levels=(0, 1)) for index in arranged)
+        cells = {
+            tuple(setting[index] for index in arranged): {("host", b): math.exp(log[b]) for b in range(3)}
+            for setting, log in logs.items()
+        }
+        gap = explain("throughput", factors, cells, (0, 0, 0), (1, 1, 1), 0.95)
+        return {share.factor: value(share.share) for share in gap.shares}
+
+    assert shares(order) == pytest.approx(shares([0, 1, 2]))
+
+
+def test_a_setup_between_that_was_not_measured_is_named_and_nothing_is_shared_out() -> None:
+    plan = make_plan(STUDY)
+    lost = plan.variants[3]
+    records = [record for record in records_of(STUDY, truth()) if record.variant != lost.name]
+    gap = explain_gap(STUDY, records, plan.variants[0], plan.variants[-1])
+    assert gap.missing == (tuple(lost.levels.values()),)
+    assert (gap.total, gap.shares) == (None, ())
+
+
+def test_a_gap_between_two_inner_variants_holds_only_the_factors_that_differ() -> None:
+    plan = make_plan(STUDY)
+    slow, fast = plan.variants[0], plan.variants[4]
+    gap = explain_gap(STUDY, records_of(STUDY, truth()), slow, fast)
+    assert [share.factor for share in gap.shares] == ["config.cache"]
+    assert gap.interactions is None
