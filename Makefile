@@ -20,6 +20,7 @@ $(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 	@touch $@
 
 demo: setup
+	@$(BIN)/dyno engines fetch firebird@5 >$(VENV)/fetch.log 2>&1 || { cat $(VENV)/fetch.log; exit 1; }
 	@$(BIN)/dyno run studies/quickstart.toml
 
 test: setup
