@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dbdyno import _driver, cgroups, kernel_values, paths
+from dbdyno import _driver, cgroups, hardware, kernel_values, paths
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.journal import Journal
 from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
-from dbdyno.observe import hardware
 from dbdyno.process import Pages, limit_huge_pages
 from dbdyno.volumes import loop, mounts
 from dbdyno.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system

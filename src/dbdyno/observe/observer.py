@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from dbdyno.hardware import HardwareCounters
 from dbdyno.layers.base import Running
 from dbdyno.observe import window
-from dbdyno.observe.hardware import HardwareCounters
 from dbdyno.observe.processes import Counters, ProcessCounters, host_counters
 from dbdyno.observe.window import Sample
 from dbdyno.record import Observation
