@@ -9,8 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dbdyno import paths
+
+# How fast an example runs says something of the machine, and nothing of the code.
+settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dyno")
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""

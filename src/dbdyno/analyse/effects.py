@@ -172,22 +172,22 @@ def _why_no_pair(trials: Trials, baseline: Trials, response: str) -> Reason:
 
 def _dropped(trials: Trials, baseline: Trials, response: str) -> tuple[Dropped, ...]:
     """The blocks that gave no pair though at least one of the two trials was run, and whose trial it was."""
-    dropped = []
-    for block in sorted(trials.by_block.keys() | baseline.by_block.keys()):
-        for side in (baseline, trials):
-            if usable(side.values(response).get(block)):
-                continue
-            trial = side.by_block.get(block)
-            dropped.append(
-                Dropped(
-                    block=block[1],
-                    variant=side.variant.name,
-                    outcome=trial.record.outcome if trial else None,
-                    cause=trial.record.cause if trial else "",
-                )
-            )
-            break
-    return tuple(dropped)
+    sides = [(side, side.values(response)) for side in (baseline, trials)]
+    lacking = {
+        block: next((side for side, values in sides if not usable(values.get(block))), None)
+        for block in sorted(trials.by_block.keys() | baseline.by_block.keys())
+    }
+    return tuple(_drop(block, side) for block, side in lacking.items() if side is not None)
+
+
+def _drop(block: Block, side: Trials) -> Dropped:
+    trial = side.by_block.get(block)
+    return Dropped(
+        block=block[1],
+        variant=side.variant.name,
+        outcome=trial.record.outcome if trial else None,
+        cause=trial.record.cause if trial else "",
+    )
 
 
 def _summary(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:

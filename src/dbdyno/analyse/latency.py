@@ -12,7 +12,7 @@ import base64
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,28 +64,27 @@ def decode(text: str) -> Histogram:
 
 def _slots(body: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Slot numbers and their counts; a negative number in the body is a run of empty slots."""
-    slots, counts, slot = [], [], 0
-    for number in _zigzag(body):
-        if number < 0:
-            slot -= number
-        else:
-            if number:
-                slots.append(slot)
-                counts.append(number)
-            slot += 1
-    return np.asarray(slots, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+    numbers = _zigzag(body)
+    steps = np.where(numbers < 0, -numbers, 1)
+    filled = numbers > 0
+    slots: npt.NDArray[np.int64] = (np.cumsum(steps) - steps)[filled]
+    return slots, numbers[filled]
 
 
-def _zigzag(body: bytes) -> Iterator[int]:
-    """LEB128 with at most nine bytes, the ninth a whole one, then zigzag."""
-    value = shift = 0
-    for byte in body:
-        value |= (byte if shift == 56 else byte & 0x7F) << shift
-        if byte & 0x80 and shift < 56:
-            shift += 7
-            continue
-        yield (value >> 1) ^ -(value & 1)
-        value = shift = 0
+def _zigzag(body: bytes) -> npt.NDArray[np.int64]:
+    """The whole numbers of LEB128 with zigzag; one that is cut short at the end is left out."""
+    octets = np.frombuffer(body, dtype=np.uint8).astype(np.int64)
+    ends = np.flatnonzero(octets < 0x80)
+    if len(ends) == 0:
+        return np.zeros(0, dtype=np.int64)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    lengths = ends - starts + 1
+    if lengths.max() > 8:
+        raise ValueError("not an HdrHistogram: a count above 2^56")
+    places = np.arange(ends[-1] + 1) - np.repeat(starts, lengths)
+    values = np.add.reduceat((octets[: ends[-1] + 1] & 0x7F) << (7 * places), starts)
+    numbers: npt.NDArray[np.int64] = (values >> 1) ^ -(values & 1)
+    return numbers
 
 
 def _highest(slots: npt.NDArray[np.int64], digits: int, lowest: int) -> npt.NDArray[np.int64]:
