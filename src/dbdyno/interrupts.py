@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: they end the current trial, never the putting back of the host."""
+"""Ctrl-C and its kin: the first ends the current trial, and none ends the putting back of the host."""
 
 from __future__ import annotations
 
@@ -12,10 +12,22 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class _Ending:
+    """Whether KeyboardInterrupt is on its way: a second one would cut short what the first set off."""
+
+    begun = False
+
+
 def raise_on_signals() -> None:
-    """Makes every ending signal arrive as KeyboardInterrupt, so that there is one way out."""
+    """Makes the first ending signal arrive as KeyboardInterrupt, the one way out; later ones are answered
+    with a line."""
+    _Ending.begun = False
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        if _Ending.begun:
+            _ask_for_patience()
+            return
+        _Ending.begun = True
         raise KeyboardInterrupt
 
     for number in SIGNALS:
@@ -32,7 +44,7 @@ def shielded() -> Iterator[None]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         noted.append(number)
-        print("putting the host back first; a moment", file=sys.stderr)
+        _ask_for_patience()
 
     previous = {number: signal.signal(number, note) for number in SIGNALS}
     try:
@@ -40,5 +52,10 @@ def shielded() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-    if noted:
+    if noted and not _Ending.begun:
+        _Ending.begun = True
         raise KeyboardInterrupt
+
+
+def _ask_for_patience() -> None:
+    print("putting the host back first; a moment", file=sys.stderr)
