@@ -215,7 +215,7 @@ impl Postgres {
         let number = statement.0 as usize;
         let known = self.prepared.get(number).filter(|known| known.parameters.len() == parameters.len());
         let Some(prepared) = known else {
-            return Err(Error::internal("a statement was executed with a wrong number of parameters"));
+            return Err(Error::protocol("the server counts the parameters of a statement in its own way"));
         };
         let out = self.channel.outbox();
         put(out, b'B', |out| {
