@@ -1,6 +1,7 @@
 //! Loading rows in bulk: INSERTs of many rows, many of them to a commit.
 
-use super::{put_literal, Mysql};
+use super::literal::put_literal;
+use super::Mysql;
 use crate::error::Result;
 use crate::session::{RowBuffer, Session};
 

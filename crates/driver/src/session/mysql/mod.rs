@@ -4,6 +4,7 @@ mod auth;
 mod bulk;
 mod channel;
 mod handshake;
+mod literal;
 mod packet;
 mod row;
 
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
+use literal::put_literal;
 use packet::{put_string, Reader};
 use row::{Cells, Column, Decoded};
 
@@ -487,38 +489,6 @@ fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
             put_literal(out, *value);
         }
     }
-}
-
-fn put_literal(out: &mut Vec<u8>, value: Value<'_>) {
-    use std::io::Write;
-    // Writing to a Vec cannot fail.
-    let _ = match value {
-        Value::Null => out.write_all(b"NULL"),
-        Value::Int(n) => write!(out, "{n}"),
-        Value::Float(x) => write!(out, "{x:e}"),
-        Value::Text(text) => {
-            out.push(b'\'');
-            for byte in text.bytes() {
-                match byte {
-                    0 => out.extend_from_slice(b"\\0"),
-                    b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-                    _ => out.push(byte),
-                }
-            }
-            out.write_all(b"'")
-        }
-        Value::Bytes([]) => out.write_all(b"''"),
-        Value::Bytes(bytes) => {
-            const DIGITS: &[u8; 16] = b"0123456789abcdef";
-            out.extend_from_slice(b"0x");
-            out.extend(
-                bytes
-                    .iter()
-                    .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
-            );
-            Ok(())
-        }
-    };
 }
 
 /// Divides a statement at its placeholders; quoted text is left as it is.
