@@ -1,4 +1,4 @@
-"""Ending signals: the first interrupts, later ones are answered with a line, none reaches the putting back."""
+"""Ending signals: the first interrupts, later ones get a line, none reaches the putting back."""
 
 from __future__ import annotations
 
