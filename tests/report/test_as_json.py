@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dbdyno.analyse.model import FORMAT
+from dbdyno.engines.base import Reference
 from dbdyno.report import as_json
 from tests.report.cases import CASES
 
@@ -31,6 +32,13 @@ def test_figures_are_those_of_the_analysis() -> None:
     measured = next(trial for trial in document["trials"] if trial["outcome"] == "measured")
     assert measured["metrics"]["throughput"] == measured["response"]
     assert measured["metrics"]["p99_ms"] > 0
+
+
+def test_passwords_are_left_out() -> None:
+    analysis = CASES["one_block"]()
+    engine = Reference(engine="mariadb", url="mysql://root:s3cret@localhost/test")
+    study = analysis.study.model_copy(update={"engine": engine})
+    assert "s3cret" not in as_json.render(analysis.model_copy(update={"study": study}))
 
 
 def test_what_belongs_to_the_store_stays_there() -> None:

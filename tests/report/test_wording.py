@@ -34,6 +34,12 @@ def test_clean_lines_keep_their_lines(text: str) -> None:
     assert wording.clean_lines(text).count("\n") == text.replace("\r\n", "\n").count("\n")
 
 
+def test_passwords_do_not_travel_with_a_report() -> None:
+    text = 'engine = "mysql://root:s3cret@localhost/test" and http://plain/:x@y'
+    assert wording.clean(text) == 'engine = "mysql://root:***@localhost/test" and http://plain/:x@y'
+    assert wording.clean_lines("postgresql://:pw@h/db\n") == "postgresql://:***@h/db\n"
+
+
 @given(st.text("abc._=/, ", max_size=80), st.integers(5, 40))
 def test_wrapping_loses_nothing(name: str, width: int) -> None:
     assert wording.wrapped(name, width, indent="").replace("\n", "").replace(" ", "") == name.replace(" ", "")

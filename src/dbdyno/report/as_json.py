@@ -22,7 +22,8 @@ def render(analysis: Analysis) -> str:
     )
     document["headline"] = wording.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return wording.without_passwords(text) + "\n"
 
 
 def _trial(trial: TrialResult) -> dict[str, Any]:

@@ -113,7 +113,8 @@ def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
 
 def _heads(analysis: Analysis, form: _Form) -> list[str]:
     costs = (COST_HEADS[cost][0 if form.intervals else 1] for cost in form.costs)
-    return [metrics.find(analysis.method.response).unit, "ratio", "interval", "verdict", *costs]
+    metric = metrics.find(analysis.method.response)
+    return [metric.unit or metric.title, "ratio", "interval", "verdict", *costs]
 
 
 def _width(heads: list[str], cells: list[list[Text]]) -> int:

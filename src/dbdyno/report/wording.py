@@ -170,8 +170,10 @@ def workload_text(analysis: Analysis) -> str:
 def headline(analysis: Analysis) -> str:
     """The answer in one sentence: what won and by how much, or that nothing did."""
     answer = analysis.answer
-    if not any(trial.response is not None for trial in analysis.trials):
+    if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
         return "Nothing was measured, so nothing can be said of speed."
+    if not any(trial.response is not None for trial in analysis.trials):
+        return f"No trial gave a value above zero for {analysis.method.response}, so there is nothing to compare."
     if answer.baseline_broken:
         return (
             f"The baseline itself did not hold ({clean(answer.baseline_broken)}), so no ratio can be trusted."
@@ -285,7 +287,7 @@ def _why_inconclusive(variant: VariantResult) -> str:
         return f"about {plural(variant.blocks_more, 'more block')} would settle it"
     return {
         Reason.TOO_FEW_PAIRS: "fewer than two blocks hold both it and the baseline",
-        Reason.NO_BASELINE: "the baseline has no measured trial",
+        Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",
         Reason.NOT_RUN: "it has not been run yet",
         None: "",
@@ -430,14 +432,19 @@ def clean(text: str) -> str:
     """Text from outside, on one line, with everything that could steer a terminal or hide words made
     visible.
     """
-    return "".join(_visible(character) for character in text.replace("\r\n", "\n").replace("\n", " ⏎ "))
+    lines = without_passwords(text).replace("\r\n", "\n")
+    return "".join(_visible(character) for character in lines.replace("\n", " ⏎ "))
 
 
 def clean_lines(text: str) -> str:
     """The same for text of several lines: newlines and tabs stay."""
-    return "".join(
-        character if character in "\n\t" else _visible(character) for character in text.replace("\r\n", "\n")
-    )
+    lines = without_passwords(text).replace("\r\n", "\n")
+    return "".join(character if character in "\n\t" else _visible(character) for character in lines)
+
+
+def without_passwords(text: str) -> str:
+    """Text without the passwords of its URLs: a report is made to be passed on."""
+    return re.sub(r"(\w://[^\s:/@\"']*):[^\s@/\"']+@", r"\1:***@", text)
 
 
 def _visible(character: str) -> str:
