@@ -68,6 +68,7 @@ class FakeEngine:
     embedded: bool = False
     raw_file: str = ""
     creation_settings: frozenset[str] = frozenset({"page"})
+    loading_settings: Mapping[str, Level] = field(default_factory=dict)
     cap: int = 100
     fails_to_start_with_speed: int | None = None
     slow_to_stop: bool = False

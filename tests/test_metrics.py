@@ -41,7 +41,9 @@ TALLY: dict[str, Any] = {
         "count": 20_000, "mean": 800.0, "p50": 700, "p90": 1_000, "p95": 1_500, "p99": 4_000, "p99_9": 9_000,
         "max": 12_345,
     },
-    "by_transaction": {"new_order": {"operations": 9_000, "latency_us": {"count": 9_000}}},
+    "by_transaction": {"new_order": {"operations": 9_000, "latency_us": {"count": 9_000}},
+                       "search": {"operations": 8_000, "latency_us": {"count": 8_000}}},
+    "recall": {"count": 8_000, "mean": 0.93, "min": 0.2},
     "driver_cpu_us_per_op": {"user": 3.5, "system": 1.5},
 }  # fmt: skip
 EXPECTED = {
@@ -70,6 +72,8 @@ EXPECTED = {
     "resident_bytes": 2.0**30,
     "ready_s": 0.75,
     "new_orders_per_minute": 54_000.0,
+    "queries_per_s": 800.0,
+    "recall": 0.93,
     "errors_per_s": 5.0,
     "retries_per_op": 0.005,
 }
@@ -123,6 +127,8 @@ def test_every_metric_says_what_it_is() -> None:
     assert [name for name, metric in METRICS.items() if metric.higher_is_better] == [
         "throughput",
         "new_orders_per_minute",
+        "queries_per_s",
+        "recall",
     ]
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)
 

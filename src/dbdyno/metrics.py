@@ -131,10 +131,20 @@ def _errors_per_s(record: Record) -> float | None:
     return _share(sum(errors.values()), _tally(record, "duration_s")) if isinstance(errors, Mapping) else None
 
 
-def _new_orders_per_minute(record: Record) -> float | None:
-    new_order = ((record.tally or {}).get("by_transaction") or {}).get("new_order") or {}
-    per_s = _share(new_order.get("operations"), _tally(record, "duration_s"))
-    return None if per_s is None else per_s * 60
+def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    """Transactions of one type per second, `times` as many."""
+
+    def read(record: Record) -> float | None:
+        counted = ((record.tally or {}).get("by_transaction") or {}).get(transaction) or {}
+        per_s = _share(counted.get("operations"), _tally(record, "duration_s"))
+        return None if per_s is None else per_s * times
+
+    return read
+
+
+def _recall(record: Record) -> float | None:
+    value = ((record.tally or {}).get("recall") or {}).get("mean")
+    return float(value) if isinstance(value, int | float) else None
 
 
 _PERCENTILES = (
@@ -216,7 +226,13 @@ _OUTCOMES = (
            "Successful transactions in the measured part, over its duration.", _throughput),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
-           _new_orders_per_minute),
+           _per_s_of("new_order", times=60)),
+    Metric("queries_per_s", "queries", "per s", _HIGHER,
+           "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
+           "and deletes beside them are not in it.", _per_s_of("search")),
+    Metric("recall", "recall", "", _HIGHER,
+           "Share of the true nearest vectors that an answer holds, mean over the measured answers that "
+           "were scored; against the set as loaded.", _recall),
     Metric("errors_per_s", "errors", "per s", _LOWER,
            "Errors of all kinds that the server answered with in the measured part, over its duration; "
            "those that were retried count.", _errors_per_s),

@@ -15,6 +15,7 @@ from dbdyno.plan import Trial
 from dbdyno.pristine import pristine_data
 from dbdyno.record import Level
 from dbdyno.study import Workload
+from dbdyno.vectors import with_vector_set
 
 
 def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
@@ -70,6 +71,8 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     for name, layer in bench.layers.items():
         if name in levels:
             layer.put(levels[name], setup)
+    # Before the pristine data, which are made from the set and named by its content.
+    setup.job = with_vector_set(setup.job)
     return setup
 
 

@@ -57,7 +57,7 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     creation = {
         name: setup.settings[name] for name in sorted(setup.engine.creation_settings & set(setup.settings))
     }
-    key = _key(setup, creation)
+    key = _key(setup, creation, bench)
     home = paths.cache() / "pristine"
     home.mkdir(exist_ok=True)
     folder = home / key
@@ -78,13 +78,14 @@ def require_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def _key(setup: Setup, creation: Mapping[str, Level]) -> str:
+def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
+    options = setup.job["options"]
     shape = {
         "engine": setup.engine.name,
         "installation": setup.installation.digest,
         "creation": dict(creation),
         "workload": setup.job["workload"],
-        "options": setup.job["options"],
+        "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
         "seed": SEED,
     }
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
@@ -121,7 +122,8 @@ def _load_rows(
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
-    server = setup.engine.start(setup.installation, data, runtime, creation, Launch())
+    settings = {**setup.engine.loading_settings, **creation}
+    server = setup.engine.start(setup.installation, data, runtime, settings, Launch())
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:

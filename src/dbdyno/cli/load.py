@@ -14,6 +14,8 @@ from dbdyno import _driver
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.study import Option, WorkloadOffer, workload_offers
+from dbdyno.vectors import WORKLOAD as VECTOR_SEARCH
+from dbdyno.vectors import with_vector_set
 
 Carry = Callable[[dict[str, Any], dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""
@@ -77,10 +79,18 @@ def _workload_command(offer: WorkloadOffer, carry: Carry, options: list[click.Op
     def callback(url: str, **given: Any) -> None:
         own = {name: given.pop(name) for name in names}
         set_options = {name: value for name, value in own.items() if value is not None}
-        _translating(carry, {"url": url, "workload": offer.name, "options": set_options}, given)
+        job = {"url": url, "workload": offer.name, "options": set_options}
+        if offer.name == VECTOR_SEARCH and carry is not _cleanup:
+            defaults = {option.name: option.default for option in offer.options}
+            job = with_vector_set({**job, "options": defaults | set_options}, _tell)
+        _translating(carry, job, given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
     return click.Command(offer.name, callback=callback, params=parameters, help=offer.description)
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _click_option(option: Option) -> click.Option:

@@ -131,6 +131,10 @@ class Engine(Protocol):
     """The one file of the data directory that may be a block device instead; empty when none may."""
     creation_settings: frozenset[str]
     """Settings fixed when the data is made (page size): each combination needs pristine data of its own."""
+    loading_settings: Mapping[str, Level]
+    """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
+    them.
+    """
 
     def locate(self, reference: Reference) -> Installation:
         """Finds the installation that is named. Raises EngineMissing with the command that obtains it."""

@@ -106,6 +106,7 @@ class Firebird:
     embedded = True
     raw_file = DATABASE
     creation_settings = frozenset({"page_size", "reserve_space"})
+    loading_settings: Mapping[str, Level] = {}
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:

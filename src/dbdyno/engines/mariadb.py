@@ -104,6 +104,14 @@ COUNTERS: dict[str, tuple[str, ...]] = {
 }
 """Which status counters show that a setting's part of the server was at work."""
 
+LOADING: Mapping[str, Level] = {
+    "innodb_buffer_pool_size": "1G",
+    "innodb_flush_log_at_trx_commit": 0,
+    # A vector index whose graph outgrows this is built an order of magnitude slower. Older servers lack it.
+    "loose_mhnsw_max_cache_size": "4G",
+}
+"""Of no use to a trial, which is measured under the study's own settings."""
+
 
 class MariaDB:
     """The server, rootless: its own data directory, a socket in a private folder, no network."""
@@ -132,6 +140,7 @@ class MariaDB:
             "lower_case_table_names",
         }
     )
+    loading_settings: Mapping[str, Level] = LOADING
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:

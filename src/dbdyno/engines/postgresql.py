@@ -118,6 +118,7 @@ class PostgreSQL:
     embedded = False
     raw_file = ""
     creation_settings = frozenset({"data_checksums", "wal_segment_size"})
+    loading_settings: Mapping[str, Level] = {}
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:

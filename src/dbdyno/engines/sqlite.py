@@ -84,6 +84,7 @@ class SQLite:
     embedded = True
     raw_file = ""
     creation_settings = frozenset(CREATION)
+    loading_settings: Mapping[str, Level] = {}
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:

@@ -31,7 +31,9 @@ class Limits(BaseModel):
 
 
 class Option(BaseModel):
-    """One option of a workload, as the driver describes it. `allowed` is null where the type says it all."""
+    """One option of a workload, as the driver describes it. `allowed` is null where the type says it all;
+    without `shapes_data`, data made with one value serve a run with any other.
+    """
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -39,6 +41,7 @@ class Option(BaseModel):
     default: Level | None = None
     allowed: Limits | tuple[str, ...] | None = None
     help: str = ""
+    shapes_data: bool = True
 
     @property
     def limits(self) -> Limits | None:

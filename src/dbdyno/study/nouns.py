@@ -49,6 +49,7 @@ class Factor(Frozen):
 class Workload(Frozen):
     """The load of every trial. `options` are the workload's own, as the driver lists them, with defaults.
 
+    `run_options` are the names of those that only the run looks at, so that they do not shape the data.
     Where `clients`, `threads`, `rate_per_s`, `arrivals` or an option is a factor, this is its baseline.
     `threads` 0 lets the driver choose; without `rate_per_s` the loop is closed.
     """
@@ -61,6 +62,7 @@ class Workload(Frozen):
     rate_per_s: float | None = None
     arrivals: str = "poisson"
     options: dict[str, Level] = Field(default_factory=dict)
+    run_options: frozenset[str] = frozenset()
 
 
 class Guard(Frozen):

@@ -127,8 +127,15 @@ class _Reader(SectionReader):
         warmup_s = self.take(("workload", "warmup"), partial(values.duration_s, least_s=0.0), 5.0)
         duration_s = self.take(("workload", "duration"), partial(values.duration_s, least_s=0.1), 20.0)
         given = {key: level for key, level in options.items() if level is not None}
+        offered_options = self.offer.options if self.offer else ()
+        of_the_run = frozenset(option.name for option in offered_options if not option.shapes_data)
         return Workload(
-            name=name or "", warmup_s=warmup_s, duration_s=duration_s, options=given, **knobs
+            name=name or "",
+            warmup_s=warmup_s,
+            duration_s=duration_s,
+            options=given,
+            run_options=of_the_run,
+            **knobs,
         ), lifted
 
     def workload_name(self, value: Any) -> str:

@@ -1,0 +1,207 @@
+"""A vector set on disk: plain binary files that the driver maps into memory.
+
+data.json                 counts, dimension, content digest, where the vectors come from
+train.f32                 the vectors to be searched, row by row, 32-bit floats, little-endian
+test.f32                  the queries, likewise
+DISTANCE.neighbors.i32    per query the rows of its nearest vectors, nearest first
+DISTANCE.distances.f32    and their distances
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.errors import DynoError, UserError
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int32]
+
+FORMAT = 1
+FLOAT = np.dtype("<f4")
+ROW = np.dtype("<i4")
+DISTANCES = ("euclidean", "cosine")
+VECTORS_MAX = 1_000_000_000
+DIMENSIONS_MAX = 16_383
+"""MariaDB's limit; pgvector indexes at most 2,000 and says so itself."""
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """For each query (row) its nearest vectors, nearest first: their rows, and their distances."""
+
+    rows: Rows
+    distances: Floats
+
+    @property
+    def count(self) -> int:
+        """How many neighbours each query has."""
+        return int(self.rows.shape[1])
+
+
+@dataclass(frozen=True)
+class VectorSet:
+    """Vectors to be searched and queries. `zero_vector` and `zero_query` are the first rows that hold nothing
+    but zeros and so have no direction (None: there is none); `digest` is that of the content alone."""
+
+    folder: Path
+    vectors: int
+    dimensions: int
+    queries: int
+    digest: str
+    origin: str
+    zero_vector: int | None = None
+    zero_query: int | None = None
+
+    @property
+    def train(self) -> Floats:
+        """The vectors, one per row, mapped into memory."""
+        return self._mapped("train.f32", self.vectors)
+
+    @property
+    def test(self) -> Floats:
+        """The queries, one per row, mapped into memory."""
+        return self._mapped("test.f32", self.queries)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def neighbors(self, distance: str) -> Neighbors | None:
+        """The exact neighbours under a distance; None where they have not been computed."""
+        rows, distances = self._neighbor_files(distance)
+        if not rows.exists():
+            return None
+        shape = (self.queries, rows.stat().st_size // ROW.itemsize // self.queries)
+        return Neighbors(
+            np.memmap(rows, ROW, "r", shape=shape), np.memmap(distances, FLOAT, "r", shape=shape)
+        )
+
+    def keep_neighbors(self, distance: str, neighbors: Neighbors) -> None:
+        """Writes the exact neighbours beside the vectors; the rows last, as they stand for both."""
+        for path, values in zip(
+            reversed(self._neighbor_files(distance)), (neighbors.distances, neighbors.rows), strict=True
+        ):
+            making = path.with_name(path.name + ".making")
+            values.astype(FLOAT if values is neighbors.distances else ROW).tofile(making)
+            making.rename(path)
+
+    def require_directions(self) -> None:
+        """Raises UserError where a vector has no direction, so that the cosine distance is not defined."""
+        for what, row in (("vector", self.zero_vector), ("query", self.zero_query)):
+            if row is not None:
+                raise UserError(
+                    f"{what} {row} of {self.origin} is all zeros: it has no cosine distance",
+                    'take the row out, or set distance = "euclidean"',
+                )
+
+    def _neighbor_files(self, distance: str) -> tuple[Path, Path]:
+        return self.folder / f"{distance}.neighbors.i32", self.folder / f"{distance}.distances.f32"
+
+    def _mapped(self, name: str, rows: int) -> Floats:
+        return np.memmap(self.folder / name, FLOAT, "r", shape=(rows, self.dimensions))
+
+
+def open_vector_set(folder: Path) -> VectorSet:
+    """The set in a folder. Raises UserError when there is none, DynoError when it is not whole."""
+    try:
+        about = json.loads((folder / "data.json").read_text())
+    except OSError:
+        raise UserError(
+            f"{folder} holds no vector set", "make one: dyno data make, dyno data import"
+        ) from None
+    try:
+        if about.pop("format") != FORMAT:
+            raise UserError(f"{folder} was made by another version of Dyno", "make the set again")
+        found = VectorSet(folder=folder, **about)
+        sizes = {"train.f32": found.vectors, "test.f32": found.queries}
+        whole = all(
+            (folder / name).stat().st_size == rows * found.dimensions * FLOAT.itemsize
+            for name, rows in sizes.items()
+        )
+    except (KeyError, TypeError, OSError):
+        whole = False
+    if not whole:
+        raise DynoError(f"the vector set in {folder} is damaged", "remove the folder and make the set again")
+    return found
+
+
+def write_vector_set(
+    folder: Path, origin: str, dimensions: int, train: Iterable[Floats], test: Iterable[Floats]
+) -> VectorSet:
+    """Writes blocks of vectors and of queries into a new folder. Raises UserError for what is no vector."""
+    folder.mkdir(parents=True)
+    try:
+        vectors = _Part("vector", origin, dimensions)
+        queries = _Part("query", origin, dimensions)
+        for name, part, blocks in (("train.f32", vectors, train), ("test.f32", queries, test)):
+            with (folder / name).open("wb") as file:
+                part.write(file, blocks)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shape = f"dyno vectors {FORMAT} {vectors.rows} {dimensions} {queries.rows} "
+    digest = hashlib.sha256(shape.encode() + vectors.hash.digest() + queries.hash.digest()).hexdigest()
+    made = VectorSet(
+        folder=folder,
+        vectors=vectors.rows,
+        dimensions=dimensions,
+        queries=queries.rows,
+        digest=digest,
+        origin=origin,
+        zero_vector=vectors.zero,
+        zero_query=queries.zero,
+    )
+    about = {"format": FORMAT} | {name: value for name, value in asdict(made).items() if name != "folder"}
+    (folder / "data.json").write_text(json.dumps(about, indent=2) + "\n")
+    return made
+
+
+@dataclass
+class _Part:
+    """One of the two files in the making: counts, digests and refuses."""
+
+    what: str
+    origin: str
+    dimensions: int
+    rows: int = 0
+    zero: int | None = None
+    hash: hashlib._Hash = field(default_factory=hashlib.sha256)
+
+    def write(self, file: BinaryIO, blocks: Iterable[Floats]) -> None:
+        for block in blocks:
+            block = np.ascontiguousarray(block, FLOAT)
+            self._require_vectors(block)
+            data = block.tobytes()
+            self.hash.update(data)
+            file.write(data)
+            self.rows += len(block)
+        if self.rows == 0:
+            raise UserError(f"{self.origin} holds no {self.what}", "a set needs vectors and queries")
+
+    def _require_vectors(self, block: Floats) -> None:
+        if block.shape[1] != self.dimensions:
+            raise UserError(
+                f"{self.origin}: a {self.what} has {block.shape[1]} dimensions, not {self.dimensions}",
+                "vectors and queries must be of one dimension",
+            )
+        finite = np.isfinite(block)
+        if not finite.all():
+            row, column = (int(index[0]) for index in np.nonzero(~finite))
+            value = block[row, column]
+            raise UserError(
+                f"{self.origin}: {self.what} {self.rows + row} holds {value} in dimension {column}",
+                "no distance is defined for it: take the row out"
+                if np.isnan(value)
+                else "the values must fit 32-bit floats: scale them",
+            )
+        if self.zero is None and len(zeros := np.flatnonzero(~block.any(axis=1))):
+            self.zero = self.rows + int(zeros[0])
