@@ -27,7 +27,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.record import Warning
+from dbdyno.record import Outcome, Warning
 from dbdyno.study import level_text
 
 DASH = "–"
@@ -153,9 +153,9 @@ def plural(count: int, noun: str) -> str:
 
 def engine_text(analysis: Analysis) -> str:
     """The engine, in the version that answered."""
-    versions = sorted(
-        {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
-    )
+    answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    records = answered or [trial.record for trial in analysis.trials]
+    versions = sorted({record.engine_version for record in records if record.engine_version})
     engine = analysis.study.engine
     return clean(" ".join([engine.engine, ", ".join(versions) or engine.version]).strip())
 
@@ -173,7 +173,7 @@ def headline(analysis: Analysis) -> str:
     if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
         return "Nothing was measured, so nothing can be said of speed."
     if not any(trial.response is not None for trial in analysis.trials):
-        return f"No trial gave a value above zero for {analysis.method.response}, so there is nothing to compare."
+        return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
     if answer.baseline_broken:
         return (
             f"The baseline itself did not hold ({clean(answer.baseline_broken)}), so no ratio can be trusted."
