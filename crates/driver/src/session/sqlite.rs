@@ -50,12 +50,15 @@ const BUSY_TIMEOUT_MS: c_int = 5_000;
 pub struct Sqlite {
     statements: Vec<Prepared>,
     begin: Prepared,
+    begin_immediate: Prepared,
     commit: Prepared,
     rollback: Prepared,
     connection: Connection,
     version: String,
     engine_cpu: EngineCpu,
     rows_received: u64,
+    /// The last transaction ended because another had the write lock.
+    lost_the_lock: bool,
     patience: std::time::Duration,
 }
 
@@ -81,11 +84,10 @@ impl Sqlite {
     }
 
     /// Takes the write lock for a bulk load, queueing with the other loaders for longer than a transaction would.
-    fn begin_load(&self) -> Result<()> {
-        let mut begin = Prepared::new(&self.connection, "BEGIN IMMEDIATE")?;
+    fn begin_load(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         loop {
-            match begin.run(&self.connection, &[], &mut ()) {
+            match self.begin_immediate.run(&self.connection, &[], &mut ()) {
                 Err(error) if error.fate() == Fate::Retry && Instant::now() < deadline => {}
                 other => return other.map(drop),
             }
@@ -132,6 +134,8 @@ impl Session for Sqlite {
         let version = unsafe { CStr::from_ptr(ffi::sqlite3_libversion()) }.to_string_lossy();
         Ok(Sqlite {
             begin: Prepared::new(&connection, begin)?,
+            begin_immediate: Prepared::new(&connection, "BEGIN IMMEDIATE")?,
+            lost_the_lock: false,
             commit: Prepared::new(&connection, "COMMIT")?,
             rollback: Prepared::new(&connection, "ROLLBACK")?,
             statements: Vec::new(),
@@ -162,9 +166,12 @@ impl Session for Sqlite {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
-        let answer = self.counted(|session| session.run(statement, parameters, rows))?;
-        self.rows_received += answer.rows;
-        Ok(answer)
+        let answer = self.counted(|session| session.run(statement, parameters, rows));
+        match &answer {
+            Ok(answer) => self.rows_received += answer.rows,
+            Err(error) => self.lost_the_lock = error.fate() == Fate::Retry,
+        }
+        answer
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
@@ -175,8 +182,14 @@ impl Session for Sqlite {
         })
     }
 
+    /// SQLite does not let a transaction that has read wait for the write lock, as that might never end. One that was
+    /// refused it is therefore tried again with the lock taken, and waited for, first.
     async fn begin(&mut self) -> Result<()> {
-        self.counted(|session| session.begin.run(&session.connection, &[], &mut ()).map(drop))
+        let lock_first = std::mem::take(&mut self.lost_the_lock);
+        self.counted(|session| {
+            let begin = if lock_first { &mut session.begin_immediate } else { &mut session.begin };
+            begin.run(&session.connection, &[], &mut ()).map(drop)
+        })
     }
 
     async fn commit(&mut self) -> Result<()> {

@@ -40,7 +40,7 @@ pub(super) fn attach(target: &Target) -> Result<(Library, Status, Handle<Attachm
             call!(dispatcher, attach_database, status.get(), text, length, dpb.as_ptr())
         })
     };
-    status.check_connect().map_err(|error| error.at(place(target)))?;
+    status.check_connect().map_err(|error| explained(error, target))?;
     let attachment = attachment.ok_or_else(|| Error::connect("Firebird gave no attachment and no reason"))?;
     // SAFETY: the attachment is live, and so is its table.
     if unsafe { (*(*attachment.get()).table).version } < MIN_ATTACHMENT_VERSION {
@@ -63,12 +63,19 @@ fn database(target: &Target) -> String {
     format!("inet://{host}{port}/{root}{}", target.database)
 }
 
-fn place(target: &Target) -> String {
-    if target.host.is_empty() {
-        format!("Firebird database {}", target.path())
-    } else {
-        format!("Firebird database {:?} on {}", target.database, target.host)
+fn explained(error: Error, target: &Target) -> Error {
+    if !target.host.is_empty() {
+        return error.at(format_args!("Firebird database {:?} on {}", target.database, target.host));
     }
+    let error = error.at(format_args!("Firebird database {}", target.path()));
+    // Without its engine the library turns to a server of this host.
+    if error.message().contains("network request") {
+        return error.hint(
+            "the embedded engine was not found: beside the library's directory must stand plugins/ with it, \
+             or the environment's FIREBIRD must name the directory that holds plugins/",
+        );
+    }
+    error
 }
 
 /// Whether the database is to be made: asked for, and not there yet.

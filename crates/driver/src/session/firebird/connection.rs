@@ -5,7 +5,7 @@ use super::interfaces::{
     RESULT_NO_DATA, RESULT_OK, RESULT_SEGMENT,
 };
 use super::status::Status;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fate, Result};
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -143,6 +143,10 @@ impl Connection {
     }
 
     pub fn prepare(&mut self, sql: &str) -> Result<Handle<Statement>> {
+        if sql.is_empty() {
+            // The library takes a length of 0 for a text that ends with a zero byte.
+            return Err(Error::server("335544569 sql_error", Fate::Failed, "the text holds no statement"));
+        }
         let transaction = match self.explicit() {
             Some(transaction) => transaction,
             None => self.reader()?,

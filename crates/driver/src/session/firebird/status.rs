@@ -30,6 +30,7 @@ const KNOWN: &[(isize, &str, Fate)] = &[
     (335_544_914, "string_truncation", Fate::Failed),
     (335_544_321, "arithmetic_error", Fate::Failed),
     (335_544_344, "input_output", Fate::Failed),
+    (335_544_569, "sql_error", Fate::Failed),
 ];
 const READ_ONLY_TRANSACTION: isize = 335_544_361;
 
@@ -59,7 +60,7 @@ const CONNECT_HINTS: &[(isize, &str)] = &[
     ),
     (335_544_732, "the directory does not exist, or may not be written to"),
     (335_544_345, "another process holds the database: stop it, or connect through a server"),
-    (335_544_344, "check that the file exists, may be written, and that no other process has it open"),
+    (335_544_344, "check that the directory exists, that the file may be written, and that no other process has it open"),
 ];
 
 const ARGUMENT_END: isize = 0;
