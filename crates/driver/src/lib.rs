@@ -19,6 +19,8 @@ mod recorder;
 mod run;
 mod series;
 pub mod session;
+#[cfg(test)]
+mod stall;
 pub mod tally;
 mod usage;
 pub mod workload;

@@ -45,6 +45,16 @@ pub(crate) struct Course {
 }
 
 impl Course {
+    /// A run whose phases are known before anyone has arrived.
+    #[cfg(test)]
+    pub fn beginning(job: &Job, phases: Phases) -> Self {
+        Course { phases: OnceLock::from(phases), ..Course::new(job) }
+    }
+
+    fn new(job: &Job) -> Self {
+        Course { tickets: job.operations.map(AtomicU64::new), ..Course::default() }
+    }
+
     pub fn arrive(&self) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
     }
@@ -217,7 +227,7 @@ impl<W: Workload> Thread<'_, W> {
             }
             return false;
         };
-        let now_ns = clock::now_ns();
+        let now_ns = io::turn_ns();
         lane.recorder().observe(now_ns);
         if !blocking {
             lane.observe(now_ns, || None);
@@ -281,7 +291,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
         Load::Closed { .. } => None,
     };
     let (think, mut live) = (Think::new(&job.load)?, Live::new(job)?);
-    let course = Course { tickets: job.operations.map(AtomicU64::new), ..Course::default() };
+    let course = Course::new(job);
     let names = workload.transactions();
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();

@@ -174,6 +174,11 @@ pub(crate) fn turns() -> u64 {
     with_loop(|this| this.turns)
 }
 
+/// When this thread's loop turned last.
+pub(crate) fn turn_ns() -> u64 {
+    with_loop(|this| this.turn_ns)
+}
+
 /// Runs one future to its end on a loop of its own.
 pub fn block_on<T>(
     backend: Backend,

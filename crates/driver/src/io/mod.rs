@@ -12,11 +12,13 @@ mod slots;
 mod stream;
 mod tls;
 mod uring;
+mod within;
 
-pub(crate) use executor::turns;
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
+pub(crate) use executor::{turn_ns, turns};
 pub(crate) use gate::Gate;
 pub use stream::{Address, Stream};
+pub use within::within;
 
 use crate::error::{Error, Result};
 

@@ -152,40 +152,66 @@ impl Stream {
 
     /// Waits until there is more in the inbox than there was.
     pub async fn more(&mut self) -> Result<()> {
-        let Some(mut tls) = self.tls.take() else { return self.wait_for_bytes().await };
+        // One level of future only: this is where a task is resumed for every answer.
+        std::future::poll_fn(|_| self.poll_more()).await
+    }
+
+    /// What `more` waits for, for those that are futures themselves.
+    #[inline]
+    pub fn poll_more(&mut self) -> Poll<Result<()>> {
+        if self.tls.is_some() {
+            return self.poll_clear_text();
+        }
+        self.poll_bytes()
+    }
+
+    fn poll_clear_text(&mut self) -> Poll<Result<()>> {
+        let Some(mut tls) = self.tls.take() else { return self.poll_bytes() };
         // Clear text is kept in `inbox`, so what arrives is received beside it.
         let clear = std::mem::take(&mut self.inbox);
         let start = std::mem::take(&mut self.start);
-        let outcome = self.wait_for_bytes().await;
+        let outcome = self.poll_bytes();
         let arrived = std::mem::replace(&mut self.inbox, clear);
         self.start = start;
-        let outcome = outcome.and_then(|()| tls.read(&arrived, &mut self.inbox));
+        let outcome = outcome.map(|outcome| outcome.and_then(|()| tls.read(&arrived, &mut self.inbox)));
         self.tls = Some(tls);
         outcome
     }
 
     async fn wait_for_bytes(&mut self) -> Result<()> {
-        let until_ns = with_loop(|this| this.turn_ns).saturating_add(self.answer_timeout_ns);
-        let outcome = wait(self.slot, until_ns, |slot| !slot.received.is_empty()).await;
-        if self.start > 0 {
-            self.inbox.drain(..self.start);
-            self.start = 0;
-        }
-        let (inbox, traffic) = (&mut self.inbox, &mut self.traffic);
+        std::future::poll_fn(|_| self.poll_bytes()).await
+    }
+
+    /// Takes what has arrived, or notes that this task waits for it.
+    #[inline]
+    fn poll_bytes(&mut self) -> Poll<Result<()>> {
         with_loop(|this| {
-            let Some(slot) = this.slots.get(self.slot) else { return };
-            traffic.bytes_received += slot.received.len() as u64;
-            if inbox.is_empty() {
-                std::mem::swap(inbox, &mut slot.received);
+            let (running, turn_ns) = (this.running, this.turn_ns);
+            let Some(slot) = this.slots.get(self.slot) else { return Poll::Ready(Err(lost(Ending::Closed))) };
+            if slot.received.is_empty() {
+                if let Some(ending) = slot.ending {
+                    return Poll::Ready(Err(lost(ending)));
+                }
+                if slot.waiting.replace(running).is_none() {
+                    slot.patience_until_ns = turn_ns.saturating_add(self.answer_timeout_ns);
+                }
+                return Poll::Pending;
+            }
+            slot.waiting = None;
+            self.traffic.bytes_received += slot.received.len() as u64;
+            if self.inbox.is_empty() {
+                std::mem::swap(&mut self.inbox, &mut slot.received);
             } else {
-                inbox.extend_from_slice(&slot.received);
+                self.inbox.drain(..self.start);
+                self.start = 0;
+                self.inbox.extend_from_slice(&slot.received);
                 slot.received.clear();
             }
             if slot.received.capacity() > KEPT_BYTES {
                 slot.received = Vec::new();
             }
-        });
-        outcome.map_err(lost)
+            Poll::Ready(Ok(()))
+        })
     }
 
     pub fn traffic(&self) -> Traffic {

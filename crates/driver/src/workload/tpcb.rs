@@ -42,8 +42,8 @@ impl Workload for TpcB {
         description: "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
         options: &[
             OptionSpec::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts"),
-            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)"),
-            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)"),
+            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run(),
+            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run(),
         ],
         transactions: &["tpcb"],
         read_only: false,

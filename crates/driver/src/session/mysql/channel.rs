@@ -4,6 +4,7 @@ use super::packet::{end_packet, header, start_packet, HEADER_BYTES, PACKET_MAX};
 use crate::error::{Error, Result};
 use crate::io::Stream;
 use crate::session::Traffic;
+use std::task::Poll;
 use std::time::Duration;
 
 /// No row that a workload asks for comes near this.
@@ -69,6 +70,26 @@ impl Channel {
     /// The payload that was shown last (of a packet no longer than one).
     pub fn shown(&self) -> &[u8] {
         self.stream.inbox().get(HEADER_BYTES..self.shown).unwrap_or_default()
+    }
+
+    /// Waits until something is in the inbox, and shows all of it.
+    #[inline]
+    pub fn poll_inbox(&mut self) -> Poll<Result<()>> {
+        self.stream.consume(std::mem::take(&mut self.shown));
+        if self.stream.inbox().is_empty() {
+            return self.stream.poll_more();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What has arrived and was not taken yet, and the number that its first packet must carry.
+    pub fn peek(&self) -> (&[u8], u8) {
+        (self.stream.inbox(), self.sequence)
+    }
+
+    /// Takes packets that `peek` showed.
+    pub fn take(&mut self, bytes: usize) {
+        self.stream.consume(bytes);
     }
 
     /// The payload of the next packet that is wholly here, without waiting.

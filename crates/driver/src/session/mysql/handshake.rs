@@ -169,7 +169,8 @@ fn agreed_capabilities(greeting: &Greeting, target: &Target, encrypted: bool) ->
     if !target.database.is_empty() {
         wanted |= CONNECT_WITH_DB;
     }
-    let mut agreed = wanted & (greeting.capabilities | MYSQL);
+    // MariaDB leaves MYSQL out, and reads the capabilities above bit 32 of those only that leave it out too.
+    let mut agreed = wanted & greeting.capabilities;
     if agreed & DEPRECATE_EOF == 0 {
         agreed &= !CACHE_METADATA;
     }

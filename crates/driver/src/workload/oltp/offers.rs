@@ -14,13 +14,13 @@ const PARETO_H: OptionSpec = OptionSpec::float("pareto_h", 0.2, 0.001, 0.499, "h
 const ZIPFIAN_EXPONENT: OptionSpec =
     OptionSpec::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
 const SKIP_TRX: OptionSpec =
-    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself");
+    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself").for_the_run();
 
 const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> OptionSpec {
-    OptionSpec::int(name, default, 0, STATEMENTS_MAX, help)
+    OptionSpec::int(name, default, 0, STATEMENTS_MAX, help).for_the_run()
 }
 
-const RANGE_SIZE: OptionSpec = OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range");
+const RANGE_SIZE: OptionSpec = OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
 const POINT_SELECTS: OptionSpec = per_transaction("point_selects", 10, "point selects of a transaction");
 const SIMPLE_RANGES: OptionSpec = per_transaction("simple_ranges", 1, "range selects of a transaction");
 const SUM_RANGES: OptionSpec = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
@@ -90,7 +90,7 @@ pub(super) const OFFERS: &[About] = &[
         description: "rows of two integers, one table per client (sysbench bulk_insert)",
         options: &[
             OptionSpec::int("tables", 1, 1, 10_000, "tables; client i writes to table i modulo tables"),
-            OptionSpec::int("bulk_rows", 1, 1, 1_000_000, "rows of a transaction"),
+            OptionSpec::int("bulk_rows", 1, 1, 1_000_000, "rows of a transaction").for_the_run(),
         ],
         transactions: &["bulk_insert"],
         read_only: false,
@@ -99,13 +99,13 @@ pub(super) const OFFERS: &[About] = &[
         "select_random_points",
         true,
         "rows by a list of values of an indexed column (sysbench select_random_points)",
-        OptionSpec::int("random_points", 10, 1, 1000, "values of the list"),
+        OptionSpec::int("random_points", 10, 1, 1000, "values of the list").for_the_run(),
     ),
     offer!(
         "select_random_ranges",
         true,
         "a count over ranges of an indexed column (sysbench select_random_ranges)",
-        OptionSpec::int("random_ranges", 10, 1, 1000, "ranges"),
-        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta"),
+        OptionSpec::int("random_ranges", 10, 1, 1000, "ranges").for_the_run(),
+        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta").for_the_run(),
     ),
 ];

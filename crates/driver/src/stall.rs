@@ -1,0 +1,249 @@
+//! The test of truth: a server that stops for 200 ms every 2 s, under a constant rate and a simulated clock. In open
+//! loop the latencies must be those that arithmetic gives.
+
+use crate::clock;
+use crate::error::Result;
+use crate::io::{self, Backend};
+use crate::job::Job;
+use crate::pace::Rate;
+use crate::random::Random;
+use crate::recorder::Phases;
+use crate::run::{phases, About, Course, Thread};
+use crate::series::Series;
+use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
+use crate::tally::Tally;
+use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
+use std::sync::mpsc::channel;
+
+const PERIOD_NS: u64 = 2_000_000_000;
+const STOPPED_NS: u64 = 200_000_000;
+const SERVICE_NS: u64 = 100_000;
+const START_NS: u64 = 1_000_000_000_000;
+
+/// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
+struct Stalling;
+
+impl Session for Stalling {
+    const BLOCKING: bool = false;
+
+    async fn connect(_target: &Target) -> Result<Self> {
+        Ok(Stalling)
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        unreachable!("no SQL is made for it")
+    }
+
+    fn server_version(&self) -> &str {
+        "stalling"
+    }
+
+    async fn prepare(&mut self, _sql: &str) -> Result<Statement> {
+        Ok(Statement(0))
+    }
+
+    async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
+        let into_period_ns = clock::now_ns() % PERIOD_NS;
+        io::sleep_ns(STOPPED_NS.saturating_sub(into_period_ns) + SERVICE_NS).await;
+        Ok(Answer::default())
+    }
+
+    async fn text<R: Rows>(&mut self, _sql: &str, _rows: &mut R) -> Result<Answer> {
+        Ok(Answer::default())
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn bulk_insert(
+        &mut self,
+        _: &str,
+        _: &[&str],
+        _: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64> {
+        Ok(0)
+    }
+
+    async fn close(self) {}
+}
+
+struct OneStatement;
+
+impl Workload for OneStatement {
+    type Client = ();
+
+    const OFFERS: &'static [Offer] = &[];
+
+    fn new(_about: &'static Offer, _options: &Options) -> Result<Self> {
+        Ok(OneStatement)
+    }
+
+    fn transactions(&self) -> Vec<String> {
+        vec!["one".to_owned()]
+    }
+
+    async fn create<S: Session>(&self, _session: &mut S) -> Result<()> {
+        Ok(())
+    }
+
+    fn load_parts(&self) -> u64 {
+        0
+    }
+
+    async fn load<S: Session>(&self, _part: u64, _session: &mut S, _random: Random) -> Result<u64> {
+        Ok(0)
+    }
+
+    async fn client<S: Session>(&self, _session: &mut S, _place: Place) -> Result<()> {
+        Ok(())
+    }
+
+    async fn perform<S: Session>(
+        &self,
+        _: usize,
+        _: &mut (),
+        session: &mut S,
+        _: &mut Random,
+    ) -> Result<Outcome> {
+        session.execute(Statement(0), &[], &mut ()).await?;
+        Ok(Outcome::Committed)
+    }
+
+    async fn check<S: Session>(
+        &self,
+        _session: &mut S,
+        _against: CheckAgainst<'_>,
+    ) -> Result<Vec<Invariant>> {
+        Ok(Vec::new())
+    }
+
+    async fn cleanup<S: Session>(&self, _session: &mut S) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a job on the simulated clock.
+fn simulated(keys: &str) -> Tally {
+    let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
+    clock::simulate(Some(START_NS));
+    let phases: Phases = phases(&job, START_NS);
+    let course = Course::beginning(&job, phases);
+    let rate = match &job.load {
+        crate::job::Load::Open { rate_per_s, schedule, .. } => {
+            Some(Rate::new(*rate_per_s, schedule.as_ref()).unwrap())
+        }
+        crate::job::Load::Closed { .. } => None,
+    };
+    let (seconds, received) = channel();
+    let thread = Thread {
+        number: 0,
+        threads: 1,
+        backend: Backend::Simulated,
+        job: &job,
+        target: &job.target().unwrap(),
+        workload: &OneStatement,
+        kinds: 1,
+        rate: rate.as_ref(),
+        think: crate::pace::Think::new(&job.load).unwrap(),
+        course: &course,
+        seconds,
+    };
+    let part = thread.drive::<Stalling>().unwrap();
+    clock::simulate(None);
+    let mut series = Series::new(1);
+    received.try_iter().for_each(|part| series.add(part, |_, _| {}));
+    series.finish(|_, _| {});
+    let names = vec!["one".to_owned()];
+    About { job: &job, names, backend: Backend::Simulated, protocol: "simulated", phases }.merge(
+        vec![part],
+        series,
+        false,
+    )
+}
+
+fn assert_within_2_percent(what: &str, found_us: f64, expected_us: f64) {
+    let ratio = found_us / expected_us;
+    assert!((0.98..=1.02).contains(&ratio), "{what} is {found_us} us; arithmetic gives {expected_us} us");
+}
+
+#[test]
+fn in_open_loop_a_stall_is_seen_by_everyone_who_would_have_come() {
+    let tally = simulated(
+        r#""clients": 512, "duration_s": 40, "load": {"kind": "open", "rate_per_s": 1000, "arrivals": "uniform"}"#,
+    );
+    let json = tally.to_json().unwrap();
+    let latency = |name: &str| json["latency_us"][name].as_f64().unwrap();
+    // A tenth of the arrivals fall into a stall, evenly: they wait for up to 200 ms, the rest only for the service.
+    let (service_us, stopped_us) = (SERVICE_NS as f64 / 1e3, STOPPED_NS as f64 / 1e3);
+    assert_within_2_percent("p50", latency("p50"), service_us);
+    assert_within_2_percent("p90", latency("p90"), service_us);
+    assert_within_2_percent("p99", latency("p99"), 0.9 * stopped_us + service_us);
+    assert_within_2_percent("max", latency("max"), stopped_us + service_us);
+    assert_within_2_percent("mean", latency("mean"), service_us + 0.1 * stopped_us / 2.0);
+    assert_eq!(tally.operations(), 40_000);
+    assert_eq!(json["open_loop"]["kept"], true);
+}
+
+#[test]
+fn in_closed_loop_the_same_stall_is_seen_by_one_transaction_in_thousands() {
+    let tally = simulated(r#""clients": 1, "duration_s": 40"#);
+    let json = tally.to_json().unwrap();
+    assert_within_2_percent("p99", json["latency_us"]["p99"].as_f64().unwrap(), SERVICE_NS as f64 / 1e3);
+}
+
+#[test]
+fn a_rate_that_cannot_be_kept_is_reported_and_nothing_is_dropped() {
+    // One client does 10,000 a second less the stalls: 9,000.
+    let tally = simulated(
+        r#""clients": 1, "duration_s": 10, "load": {"kind": "open", "rate_per_s": 20000, "arrivals": "poisson"}"#,
+    );
+    let json = tally.to_json().unwrap();
+    let open = &json["open_loop"];
+    assert_eq!(open["kept"], false);
+    assert!((open["offered_per_s"].as_f64().unwrap() - 20_000.0).abs() < 400.0, "{open}");
+    assert!((open["achieved_per_s"].as_f64().unwrap() - 9_000.0).abs() < 20.0, "{open}");
+    let unserved = tally.open_loop.unwrap().backlog_end;
+    assert!((unserved as f64 - 110_000.0).abs() < 2_500.0, "{unserved}");
+}
+
+#[test]
+fn the_warm_up_is_kept_apart_and_the_series_shows_the_stalls() {
+    let tally = simulated(
+        r#""clients": 512, "warmup_s": 3, "duration_s": 4,
+           "load": {"kind": "open", "rate_per_s": 100, "arrivals": "uniform"}"#,
+    );
+    assert_eq!(tally.operations(), 400);
+    assert_eq!(tally.by_transaction[0].acknowledged, 700);
+    let numbers: Vec<i64> = tally.series.iter().map(|second| second.second).collect();
+    assert_eq!(numbers, [-3, -2, -1, 0, 1, 2, 3]);
+    let stalled: Vec<bool> = tally.series.iter().map(|second| second.max_us > 100_000.0).collect();
+    assert_eq!(stalled, [true, false, true, false, true, false, true]);
+}
+
+#[test]
+fn think_time_sets_the_rate_of_a_closed_loop() {
+    let tally = simulated(
+        r#""clients": 10, "duration_s": 100,
+           "load": {"kind": "closed", "think_time": {"mean_s": 0.5, "distribution": "exponential"}}"#,
+    );
+    // Each cycle takes 0.5 s to think, and 0.0101 s on average to be served (a tenth waits for 0.1 s on average).
+    let expected = 10.0 * 100.0 / 0.5101;
+    let ratio = tally.operations() as f64 / expected;
+    assert!((0.93..1.07).contains(&ratio), "{} of {expected}", tally.operations());
+}
+
+#[test]
+fn a_limit_of_operations_ends_the_run() {
+    let tally = simulated(r#""clients": 3, "duration_s": 100, "operations": 1000"#);
+    assert_eq!(tally.operations(), 1000);
+    assert!(tally.duration_s < 1.0, "{}", tally.duration_s);
+}
