@@ -7,6 +7,7 @@ hand controllers down.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -59,17 +60,26 @@ def make(journal: Journal, controller: str, name: str, values: Mapping[str, str]
     group = found.parent / f"{PREFIX}{name}"
     try:
         if found.version == 2:
-            _delegate(found)
+            _delegate(journal, found)
         journal.note("cgroup", path=str(group))
         group.mkdir()
-        for file, content in values.items():
-            (group / file).write_text(content)
     except PermissionError:
         hint = "run dyno as root, or under `systemd-run --user --scope -p Delegate=yes`"
         raise Blocked(factor, f"no right to make a control group in {found.parent}", hint) from None
     except OSError as error:
         raise Blocked(factor, f"the kernel refused the control group {group}: {error.strerror}") from None
+    change(group, values, factor)
     return group
+
+
+def change(group: Path, values: Mapping[str, str], factor: str) -> None:
+    """Sets values (file name: content) of a group that was made. Raises Blocked, for `factor`."""
+    for file, content in values.items():
+        try:
+            (group / file).write_text(content)
+        except OSError as error:
+            reason = f"the kernel refused {content!r} for {group / file}: {error.strerror}"
+            raise Blocked(factor, reason, "a level within what the group above it has") from None
 
 
 def _own(point: Path, memberships: list[str], controller: str) -> Path:
@@ -82,11 +92,25 @@ def _own(point: Path, memberships: list[str], controller: str) -> Path:
     return point
 
 
-def _delegate(found: Hierarchy) -> None:
+def _delegate(journal: Journal, found: Hierarchy) -> None:
     """Version 2: a controller must be handed down before a child group may use it."""
     control = found.parent / "cgroup.subtree_control"
     if found.controller not in control.read_text().split():
+        journal.note("cgroup_delegation", path=str(control), controller=found.controller)
         control.write_text(f"+{found.controller}")
+
+
+@undoes("cgroup_delegation")
+def _take_back(entry: Mapping[str, Any]) -> None:
+    """Stops handing a controller down, unless somebody else has come to use it meanwhile."""
+    control = Path(entry["path"])
+    if control.name != "cgroup.subtree_control":
+        raise ValueError("not a control group's, so it is left alone")
+    try:
+        control.write_text(f"-{entry['controller']}")
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.ENOENT):
+            raise
 
 
 @undoes("cgroup")

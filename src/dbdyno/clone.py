@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,9 +99,14 @@ def clone_file(source: Path, target: Path) -> str:
 
 def _copy_data(source: int, target: int) -> None:
     """Copies what the file holds and leaves its holes as holes."""
-    size = os.fstat(source).st_size
-    os.truncate(target, size)
-    position = 0
+    os.truncate(target, os.fstat(source).st_size)
+    for start, end in data_ranges(source):
+        _copy_range(source, target, start, end)
+
+
+def data_ranges(source: int) -> Iterator[tuple[int, int]]:
+    """Where an open file holds data, as [start, end); between the ranges are holes, which read as zeros."""
+    size, position = os.fstat(source).st_size, 0
     while position < size:
         try:
             start = os.lseek(source, position, os.SEEK_DATA)
@@ -110,7 +116,15 @@ def _copy_data(source: int, target: int) -> None:
                 return
             raise
         position = os.lseek(source, start, os.SEEK_HOLE)
-        _copy_range(source, target, start, position)
+        yield start, position
+
+
+def forget_cached(folder: Path) -> None:
+    """Drops a tree's clean pages from the page cache (posix_fadvise(2)); needs no right."""
+    for path in folder.rglob("*"):
+        if path.is_file() or path.is_block_device():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _copy_range(source: int, target: int, start: int, end: int) -> None:

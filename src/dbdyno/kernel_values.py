@@ -6,12 +6,17 @@ are read as the word in brackets.
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
 from dbdyno.journal import Journal, undoes
+
+_claimed: dict[Path, int] = {}
+"""The locks of the values that this process has set."""
 
 _HOMES = (Path("/sys"), Path("/proc/sys"))
 """The only trees in which Dyno ever sets or puts back a kernel value."""
@@ -32,11 +37,15 @@ def choices(path: Path) -> tuple[str, ...]:
 def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
     """Sets a value until the journal's scope ends and returns what the kernel then says it is.
 
-    Raises Blocked, for `factor`, when the kernel or the lack of a right refuses.
+    Raises Blocked, for `factor`, when the kernel or the lack of a right refuses, or when another Dyno has
+    set it and will put it back.
     """
     try:
+        claimed_here = _claim(path, factor)
         before = read(path)
         if before == value:
+            if claimed_here:
+                _let_go(path)
             return before
         journal.note("kernel_value", path=str(path), before=before)
         _write(path, value)
@@ -49,6 +58,29 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
         raise Blocked(factor, f"the kernel refused {value!r} for {path}: {error.strerror}") from None
 
 
+def _claim(path: Path, factor: str) -> bool:
+    """Locks the value's own file until it is put back: every Dyno of the host, whoever runs it, sees that
+    lock. Returns whether it was free of a claim of this process's own.
+    """
+    if path in _claimed:
+        return False
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Blocked(
+            factor, f"another dyno has set {path} for a trial of its own", "wait for its end"
+        ) from None
+    _claimed[path] = descriptor
+    return True
+
+
+def _let_go(path: Path) -> None:
+    if path in _claimed:
+        os.close(_claimed.pop(path))
+
+
 @undoes("kernel_value")
 def _put_back(entry: Mapping[str, Any]) -> None:
     """Puts a value back. A device that is gone took its values with it."""
@@ -57,6 +89,7 @@ def _put_back(entry: Mapping[str, Any]) -> None:
         raise ValueError("not a kernel value, so it is left alone")
     if path.exists() and read(path) != entry["before"]:
         _write(path, str(entry["before"]))
+    _let_go(path)
 
 
 def _write(path: Path, value: str) -> None:

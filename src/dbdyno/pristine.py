@@ -6,18 +6,16 @@ settings fixed at creation, the workload and its options. A folder gets that nam
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno import paths
+from dbdyno import lock, paths
 from dbdyno.bench import Bench
 from dbdyno.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.engines.base import Launch
@@ -61,7 +59,7 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     home = paths.cache() / "pristine"
     home.mkdir(exist_ok=True)
     folder = home / key
-    with _only_one(home / f"{key}.lock"):
+    with lock.held(home / f"{key}.lock"):
         if not (folder / "pristine.json").exists():
             _make(folder, setup, creation, bench)
     account = json.loads((folder / "pristine.json").read_text())
@@ -139,11 +137,3 @@ def _load_rows(
         server.kill()
         raise
     return prepared, checks
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    """Holds a lock, so that of two Dynos one makes the data and the other finds them made."""
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

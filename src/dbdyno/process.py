@@ -120,6 +120,18 @@ def bind_memory(node: int) -> Callable[[], None]:
     return bind
 
 
+def can_do(step: Callable[[], None]) -> bool:
+    """Whether a step for `before_exec` succeeds here, found by doing it in a child."""
+    child = os.fork()
+    if child == 0:
+        try:
+            step()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def family(process_id: int) -> tuple[int, ...]:
     """The process and all that descend from it, parents first; empty when it is gone."""
     try:

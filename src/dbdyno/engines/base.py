@@ -57,10 +57,14 @@ class Offer:
 
 @dataclass(frozen=True)
 class HugePages:
-    """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages."""
+    """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages.
+
+    `cache_bytes` of them are the cache itself, without what the engine adds.
+    """
 
     settings: Mapping[str, Level]
     size_bytes: int
+    cache_bytes: int
 
 
 @dataclass

@@ -230,8 +230,9 @@ class MariaDB:
     ) -> HugePages | None:
         """The buffer pool, the log's buffer and what InnoDB adds for its own book-keeping (about 2 %)."""
         pool = quantity(str(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL)))
-        size_bytes = int((pool[0] if pool else 0) * 1.02) + OTHER_LARGE_AREAS_BYTES
-        return HugePages({"large_pages": "ON"}, max(size_bytes, page_bytes))
+        cache_bytes = int(pool[0] if pool else 0)
+        size_bytes = int(cache_bytes * 1.02) + OTHER_LARGE_AREAS_BYTES
+        return HugePages({"large_pages": "ON"}, max(size_bytes, page_bytes), cache_bytes)
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         rows = ask("SHOW GLOBAL VARIABLES")

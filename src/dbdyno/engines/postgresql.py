@@ -215,8 +215,10 @@ class PostgreSQL:
     ) -> HugePages | None:
         """The whole shared memory: the buffers, and a tenth more for descriptors, locks and WAL buffers."""
         buffers = quantity(str(settings.get("shared_buffers", "128MB")))
-        size_bytes = int((buffers[0] if buffers else 0) * 1.1) + OTHER_SHARED_BYTES
-        return HugePages({"huge_pages": "on", "huge_page_size": f"{page_bytes >> 10}kB"}, size_bytes)
+        cache_bytes = int(buffers[0] if buffers else 0)
+        size_bytes = int(cache_bytes * 1.1) + OTHER_SHARED_BYTES
+        settings_of_pages: dict[str, Level] = {"huge_pages": "on", "huge_page_size": f"{page_bytes >> 10}kB"}
+        return HugePages(settings_of_pages, size_bytes, cache_bytes)
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         rows = ask("SELECT name, current_setting(name) FROM pg_settings")

@@ -96,9 +96,12 @@ def _in_child(name: str, act: Callable[[], str], remedy: str) -> _Line:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        line = _doing(name, act)
-        os.write(writer, "\0".join(line[1:3]).encode())
-        os._exit(0)
+        # Whatever happens, the child must not go on with its parent's work.
+        try:
+            line = _doing(name, act)
+            os.write(writer, "\0".join(line[1:3]).encode())
+        finally:
+            os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         answer, _, detail = pipe.read().decode().partition("\0")
@@ -349,9 +352,11 @@ def _quota(journal: Journal) -> str:
         group = cgroups.make(journal, "cpu", f"probe-{os.getpid()}", values, "cpu.quota")
         child = os.fork()
         if child == 0:
-            (group / "cgroup.procs").write_text("0")
-            _burn()
-            os._exit(0)
+            try:
+                (group / "cgroup.procs").write_text("0")
+                _burn()
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
         throttled = re.search(r"nr_throttled (\d+)", (group / "cpu.stat").read_text())
     if not throttled or not int(throttled[1]):

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from dbdyno import cgroups, kernel_values
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.layers.base import Running, Setup
-from dbdyno.process import bind_memory
+from dbdyno.process import bind_memory, can_do
 from dbdyno.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 
@@ -90,7 +91,10 @@ class CpuLayer:
             return evidence
         counts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
         throttled_s = int(counts.get("throttled_usec", 0)) / 1e6 or int(counts.get("throttled_time", 0)) / 1e9
-        told = f"held back in {counts['nr_throttled']} of {counts['nr_periods']} periods, {throttled_s:.2f} s"
+        told = (
+            f"held back in {counts['nr_throttled']} of {counts['nr_periods']} periods, {throttled_s:.2f} s,"
+            " since the server's start"
+        )
         shown = Reading(value=told, source=str(group / "cpu.stat"))
         return evidence.model_copy(update={"exercised": shown})
 
@@ -114,10 +118,16 @@ class CpuLayer:
             there = ", ".join(sorted(path.name[4:] for path in NODES.glob("node[0-9]*")))
             raise Blocked("cpu.node", f"this host has no NUMA node {level}", f"it has: {there}")
         setup.launch.affinity = _usable("cpu.node", (folder / "cpulist").read_text().strip())
+        if not can_do(bind_memory(int(level))):
+            reason = f"the kernel does not let this process bind its memory to node {level}"
+            raise Blocked("cpu.node", reason, "a container with CAP_SYS_NICE, or another node")
         setup.launch.before_exec = (*setup.launch.before_exec, bind_memory(int(level)))
 
     def _put_quota(self, level: str, setup: Setup) -> None:
         if level == "max":
+            # In a group all the same where one can be made, so that the quota is all that differs.
+            with contextlib.suppress(Blocked):
+                self._join({}, "cpu.quota", setup)
             return
         quota_us = int(level.rstrip("%")) * PERIOD_US // 100
         found = cgroups.hierarchy("cpu")
@@ -144,8 +154,7 @@ class CpuLayer:
             group = cgroups.make(setup.journal, "cpu", setup.scratch.name, values, factor)
             setup.launch.cgroups = (*setup.launch.cgroups, group)
         else:
-            for file, content in values.items():
-                (group / file).write_text(content)
+            cgroups.change(group, values, factor)
 
     def _put_smt(self, level: str, setup: Setup) -> None:
         now = _smt()
@@ -240,7 +249,9 @@ def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:
     process_ids = (running.load.process_id,) if driver else running.process_ids
     lists = sorted({cpus for process_id in process_ids for cpus in _cpus_of_threads(process_id)})
     wanted = _wanted(knob, level)
-    in_effect = bool(lists) and all(parse_cpu_list(cpus) == wanted for cpus in lists)
+    # A mask may name CPUs that are offline, on which nothing runs.
+    online = parse_cpu_list((CPUS / "online").read_text().strip())
+    in_effect = bool(lists) and all(parse_cpu_list(cpus) & online == wanted & online for cpus in lists)
     source = f"Cpus_allowed_list of all threads of process {', '.join(map(str, process_ids))}"
     return _evidence(f"cpu.{knob}", level, Reading(value=" and ".join(lists), source=source), in_effect)
 

@@ -21,7 +21,7 @@ from dbdyno import kernel_values
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.layers.base import Running, Setup
-from dbdyno.process import Pages, limit_huge_pages
+from dbdyno.process import Pages, can_do, limit_huge_pages
 from dbdyno.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 
@@ -152,23 +152,10 @@ def _put_thp(level: str, setup: Setup) -> None:
         return
     if level == "never":
         setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.NEVER))
-    elif level == "madvise" and host == "always" and _can_limit_to_advised():
+    elif level == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
         setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.ADVISED))
     else:
         kernel_values.set_value(setup.journal, THP_MODE, level, "memory.thp")
-
-
-def _can_limit_to_advised() -> bool:
-    """Whether this kernel can limit one process to advised huge pages (Linux 6.18), found by doing it
-    in a child."""
-    child = os.fork()
-    if child == 0:
-        try:
-            limit_huge_pages(Pages.ADVISED)()
-            os._exit(0)
-        except OSError:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:
@@ -265,6 +252,11 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
             sizes[name] = sizes.get(name, 0) + size_bytes
     value = " and ".join(f"{size >> 20} MiB on {name}" for name, size in sorted(sizes.items())) or "off"
     in_effect = set(sizes) == (set() if level == "off" else {level})
+    if in_effect and level != "off":
+        # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
+        setup = running.setup
+        wanted = setup.engine.huge_pages(setup.installation, setup.settings, PAGE_BYTES[level])
+        in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
     )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from dbdyno.volumes.mounts import mounted_at
 from dbdyno.volumes.volume import MKFS, Volume, Wish, require_maker
 
 _SYNTAX = {
-    "device": r"disk|loop|ram|/dev/[\w./-]+",
+    "device": r"disk|loop|ram|/dev/[\w./:@+-]+",
     "filesystem": "|".join(("host", "raw", "tmpfs", *MKFS)),
     "mkfs": r".*",
     "mount": r"[\w.,=:-]+",
@@ -74,6 +74,10 @@ class StorageLayer:
             for level in factor.levels
             if not re.fullmatch(_SYNTAX[knob], level_text(level))
         ]
+        if knob == "mkfs":
+            found += [
+                _unbalanced(factor, level_text(level)) for level in factor.levels if _split(level) is None
+            ]
         if knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
             found.append(Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw"))
         return found
@@ -84,6 +88,7 @@ class StorageLayer:
         if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items()):
             return
         wish = _wish(asked)
+        _require_meaning(wish)
         if wish.device.startswith("/"):
             require_allowed(Path(wish.device), setup.allowed_devices)
         require_maker(wish.filesystem)
@@ -107,9 +112,31 @@ class StorageLayer:
         return evidence.model_copy(update={"exercised": Reading(value=told, source=f"{volume.sysfs}/stat")})
 
 
+def _split(level: Level) -> list[str] | None:
+    """A command line's words; None when a quote is left open."""
+    try:
+        return shlex.split(level_text(level))
+    except ValueError:
+        return None
+
+
+def _unbalanced(factor: Factor, level: str) -> Mistake:
+    return Mistake(0, f"{factor.name}: a quote is left open in {level!r}", "close it")
+
+
+def _require_meaning(wish: Wish) -> None:
+    """Raises Blocked for options that would have nothing to act on, before anything is made for them."""
+    if wish.filesystem == "raw" and wish.mount:
+        reason = f"a raw device is not mounted, so that {','.join(wish.mount)} has nothing to act on"
+        raise Blocked("storage.mount", reason, "compare it at storage.mount = defaults")
+    if wish.filesystem in ("raw", "tmpfs") and wish.mkfs:
+        reason = f"nothing is made with mkfs for {wish.filesystem}"
+        raise Blocked("storage.mkfs", reason, 'compare it at storage.mkfs = ""')
+
+
 def _wish(asked: Mapping[str, str]) -> Wish:
     wish = Wish(
-        mkfs=tuple(shlex.split(asked.get("mkfs", ""))),
+        mkfs=tuple(_split(asked.get("mkfs", "")) or ()),
         mount=tuple(option for option in asked.get("mount", "").split(",") if option not in ("", "defaults")),
         scheduler=asked.get("scheduler", ""),
         read_ahead_kib=int(asked["read_ahead"]) if "read_ahead" in asked else None,
@@ -120,15 +147,12 @@ def _wish(asked: Mapping[str, str]) -> Wish:
         wish = replace(wish, filesystem=asked["filesystem"])
     if "size" in asked:
         wish = replace(wish, size_bytes=int(asked["size"][:-1]) * _UNIT_BYTES[asked["size"][-1]])
-    if wish.filesystem == "raw":
-        # A device without a file system is not mounted: mount options have nothing to act on.
-        wish = replace(wish, mount=())
     return wish
 
 
 def _tune_queue(volume: Volume, setup: Setup) -> None:
     """Sets scheduler and read-ahead of the device that carries the data."""
-    queue = volume.sysfs / "queue"
+    queue = volume.queue
     if volume.wish.scheduler:
         path = queue / "scheduler"
         offered = kernel_values.choices(path) if path.exists() else ()
@@ -171,13 +195,24 @@ def _prove_device(level: str, setup: Setup) -> Evidence:
         source = f"mountinfo: {mount.source}, {mount.filesystem}"
         return _evidence("device", level, "disk", source, level == "disk")
     if level in ("loop", "ram"):
-        wanted = level == "loop"
-        value = f"{volume.device}, direct I/O {'on' if volume.direct_io else 'off'}"
-        remedy = "the file system below Dyno's cache offers no direct I/O: point XDG_CACHE_HOME elsewhere"
-        source = f"{volume.sysfs}/loop/dio"
-        return _evidence("device", level, value, source, volume.direct_io is wanted, remedy)
+        return _prove_loop(level, volume)
     same = str(volume.device) == level
-    return _evidence("device", level, str(volume.device), "the volume's own device", same)
+    remedy = "a folder has the host's file system: leave out the levels that need a volume, or use loop"
+    return _evidence("device", level, str(volume.device), "the volume's own device", same, remedy)
+
+
+def _prove_loop(level: str, volume: Volume) -> Evidence:
+    """A loop device with direct I/O on a disk, or one whose file lies in memory."""
+    if volume.direct_io is None:
+        source = f"mountinfo: {volume.mount.filesystem if volume.mount else 'raw'}"
+        return _evidence("device", level, str(volume.device), source, False, "leave storage.device out")
+    backing = Path((volume.sysfs / "loop" / "backing_file").read_text().strip())
+    below = mounted_at(backing).filesystem
+    value = f"{volume.device} on {below}, direct I/O {'on' if volume.direct_io else 'off'}"
+    remedy = "the file system below Dyno's cache offers no direct I/O: point XDG_CACHE_HOME elsewhere"
+    source = f"{volume.sysfs}/loop/dio, and mountinfo of its backing file"
+    in_effect = below == "tmpfs" if level == "ram" else volume.direct_io and below != "tmpfs"
+    return _evidence("device", level, value, source, in_effect, remedy)
 
 
 def _prove_filesystem(level: str, setup: Setup) -> Evidence:
@@ -190,42 +225,92 @@ def _prove_filesystem(level: str, setup: Setup) -> Evidence:
     return _evidence("filesystem", level, mount.filesystem, "mountinfo of the data", in_effect)
 
 
+SILENT = {
+    "async": "sync",
+    "atime": "noatime",
+    "diratime": "nodiratime",
+    "strictatime": "relatime noatime",
+    "norelatime": "relatime",
+    "dev": "nodev",
+    "exec": "noexec",
+    "suid": "nosuid",
+    "rw": "ro",
+    "barrier": "nobarrier",
+}
+"""Options that the kernel shows by the absence of others: those of mount(8), and barriers."""
+
+OTHER_NAMES = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
+
+
 def _prove_mount(level: str, setup: Setup) -> Evidence:
     """The options in force, not those asked for: a file system may take an option and drop it."""
     asked = [option for option in level.split(",") if option != "defaults"]
     if setup.volume is not None and setup.volume.mount is None:
         return _evidence("mount", level, "a raw device is not mounted", "mountinfo", not asked)
-    options = mounted_at(setup.data).options
-    missing = [option for option in asked if option not in options]
-    shown = ",".join(options)
-    evidence = _evidence("mount", level, shown, "mountinfo of the data", not missing, "leave the option out")
+    options, source = _options_in_force(setup.data)
+    missing = [option for option in asked if not in_force(option, options)]
+    shown = ",".join(mounted_at(setup.data).options)
+    evidence = _evidence("mount", level, shown, source, not missing, "leave the option out")
     if missing:
-        reason = f"the file system took {','.join(missing)} and ignored it; in force: {shown}"
+        reason = f"the file system took {','.join(missing)} and does not show it in force; it shows {shown}"
         return evidence.model_copy(update={"reason": reason})
     return evidence
+
+
+def _options_in_force(data: Path) -> tuple[frozenset[str], str]:
+    """What mountinfo shows, and the defaults that the ext4 driver, which serves ext2 and ext3 too, lists
+    apart."""
+    mount = mounted_at(data)
+    listed = Path("/proc/fs/ext4") / Path(mount.source).name / "options"
+    if not listed.is_file():
+        return frozenset(mount.options), "mountinfo of the data"
+    return frozenset((*mount.options, *listed.read_text().split())), f"mountinfo of the data, {listed}"
+
+
+def in_force(option: str, options: Collection[str]) -> bool:
+    """Whether an option is among those in force, in whatever of its spellings."""
+    option = OTHER_NAMES.get(option, option)
+    if option in SILENT and not any(opposite in options for opposite in SILENT[option].split()):
+        return True
+    name, _, value = option.partition("=")
+    shown = [one.partition("=")[2] for one in options if one.partition("=")[0] == name]
+    # A compressor is shown with the level that it works at, and a size in a unit of the kernel's choice.
+    return option in options or any(
+        value and (each.startswith(f"{value}:") or _size_bytes(each) == _size_bytes(value) is not None)
+        for each in shown
+    )
+
+
+def _size_bytes(text: str) -> int | None:
+    found = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
+    return int(found[1]) << (10 * " kmgt".index(found[2] or " ")) if found else None
 
 
 def _prove_queue(knob: str, file: str, level: str, setup: Setup) -> Evidence:
     if setup.volume is None:
         return _evidence(knob, level, "no volume", "the data lie in a folder", False)
-    path = setup.volume.sysfs / "queue" / file
+    path = setup.volume.queue / file
     value = kernel_values.read(path) if path.exists() else "no such queue"
     return _evidence(knob, level, value, str(path), value == level)
 
 
 def _prove_size(level: str, setup: Setup) -> Evidence:
-    if setup.volume is None or not setup.volume.sysfs.exists():
+    volume, wanted = setup.volume, int(level[:-1]) * _UNIT_BYTES[level[-1]]
+    if volume is None:
         return _evidence("size", level, "no device", "the data lie in a folder", False)
-    size_bytes = int((setup.volume.sysfs / "size").read_text()) * 512
-    wanted = int(level[:-1]) * _UNIT_BYTES[level[-1]]
-    return _evidence("size", level, f"{size_bytes} bytes", f"{setup.volume.sysfs}/size", size_bytes >= wanted)
+    if volume.wish.filesystem == "tmpfs":
+        status = os.statvfs(setup.data)
+        size_bytes, source = status.f_blocks * status.f_frsize, "statvfs of the data"
+    else:
+        size_bytes, source = int((volume.sysfs / "size").read_text()) * 512, f"{volume.sysfs}/size"
+    return _evidence("size", level, f"{size_bytes} bytes", source, size_bytes >= wanted)
 
 
 def _prove_mkfs(level: str, setup: Setup) -> Evidence:
     wish = setup.volume.wish if setup.volume else Wish()
-    given = " ".join(wish.mkfs)
+    given = shlex.join(wish.mkfs)
     source = f"command line of mkfs.{wish.filesystem}, which succeeded, in the image's account"
-    return _evidence("mkfs", level, given, source, given == " ".join(shlex.split(level)))
+    return _evidence("mkfs", level, given, source, list(wish.mkfs) == _split(level))
 
 
 def _prove_page_cache(level: str, setup: Setup) -> Evidence:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.volumes.volume import LABEL
+from dbdyno.volumes.volume import LABEL, path_with_sbin
 
 
 def require_allowed(device: Path, allowed: Collection[Path]) -> None:
@@ -48,9 +48,12 @@ def _is_free(device: Path) -> bool:
 
 def _signature(device: Path) -> str:
     """What lies on the device in words; empty when nothing does, or a volume that Dyno itself left."""
-    probed = subprocess.run(
-        ["blkid", "--probe", "--output", "export", str(device)], capture_output=True, text=True, check=False
-    )
+    command = ["blkid", "--probe", "--output", "export", str(device)]
+    environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
+    try:
+        probed = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    except FileNotFoundError:
+        return "nobody knows what, as blkid is not installed"
     found = dict(line.split("=", 1) for line in probed.stdout.splitlines() if "=" in line)
     if probed.returncode == 2 or found.get("LABEL") == LABEL:
         return ""

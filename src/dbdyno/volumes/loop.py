@@ -77,7 +77,8 @@ def _attach_free(
 ) -> LoopDevice:
     for _ in range(_ATTEMPTS):
         path = Path(f"/dev/loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}")
-        journal.note("loop", device=str(path), backing=str(backing))
+        # The kernel tells a device's file by its path without symbolic links.
+        journal.note("loop", device=str(path), backing=str(backing.resolve()))
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.ioctl(descriptor, LOOP_CONFIGURE, _configuration(backing, backing_descriptor, direct_io))

@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ MS_REC_PRIVATE = 0x4000 | 0x40000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _HOST_NAMESPACE = Path("/proc/self/ns/mnt").readlink()
 """The namespace in which this process began."""
+
+BUSY_S = 5.0
+"""How long a mount may stay busy: the kernel takes an io_uring apart after its process has ended."""
 
 _C_LOCALE = {**os.environ, "LC_ALL": "C"}
 
@@ -102,10 +106,13 @@ def _unmount(entry: Mapping[str, Any]) -> None:
     along."""
     if not any(Path(entry["point"]).is_relative_to(home) for home in own_folders()):
         raise ValueError("not inside Dyno's own folders, so it is left alone")
-    point = os.fsencode(entry["point"])
+    deadline = time.monotonic() + BUSY_S
     while os.path.ismount(entry["point"]):
-        if _LIBC.umount2(point, 0) != 0:
-            failure = ctypes.get_errno()
-            if failure == errno.EINVAL:
-                return
+        if _LIBC.umount2(os.fsencode(entry["point"]), 0) == 0:
+            continue
+        failure = ctypes.get_errno()
+        if failure == errno.EINVAL:
+            return
+        if failure != errno.EBUSY or time.monotonic() > deadline:
             raise OSError(failure, os.strerror(failure), entry["point"])
+        time.sleep(0.02)
