@@ -2,7 +2,7 @@
 
 `analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
-`gap` shares a gap out among factors, `museum` collects the answer.
+`gap` shares a gap out among factors, `frontier` sets recall against speed, `museum` collects the answer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno import metrics
 from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
 from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Gap, Method, Role, TrialResult
@@ -59,7 +60,8 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         museum=museum(results, trials),
         factorial=_factorial(study, trials),
         gap=_gap(study, trials),
-        trials_planned=len(plan.trials),
+        frontier=frontier(study, trials),
+        trials_planned=len(shown) if run.sequential else len(plan.trials),
     )
 
 

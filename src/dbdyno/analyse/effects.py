@@ -66,7 +66,7 @@ def variant_result(
     summaries = tuple(
         summary
         for name in dict.fromkeys((goal.response, *costs))
-        if (summary := _summary(name, trials.values(name), goal.confidence)) is not None
+        if (summary := summary_of(name, trials.values(name), goal.confidence)) is not None
     )
     result = VariantResult(
         name=trials.variant.name,
@@ -190,7 +190,7 @@ def _drop(block: Block, side: Trials) -> Dropped:
     )
 
 
-def _summary(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
+def summary_of(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
     """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
     alone.
     """
@@ -233,7 +233,7 @@ def _guard(guard: Guard, trials: Trials, baseline: Trials, goal: Goal) -> GuardR
             return None
         middle, low, high, count = ratio.ratio, ratio.low, ratio.high, ratio.pairs
     else:
-        summary = _summary(guard.metric, values, goal.confidence)
+        summary = summary_of(guard.metric, values, goal.confidence)
         if summary is None:
             return None
         middle, low, high, count = summary.mean, summary.low, summary.high, summary.trials

@@ -308,6 +308,57 @@ class Gap(Frozen):
     missing: tuple[tuple[Level, ...], ...] = ()
 
 
+class Reach(StrEnum):
+    """Whether a frontier holds a recall: reached in every block, or what kept it from that."""
+
+    REACHED = "reached"
+    BELOW = "below"
+    ABOVE = "above"
+    IN_PART = "in part"
+
+
+class FrontierPoint(Frozen):
+    """One effort (level of the factor that trades recall for speed) over its measured trials."""
+
+    effort: Level
+    variant: str
+    recall: Summary
+    queries_per_s: Summary
+
+
+class FrontierReading(Frozen):
+    """A curve at one recall. Without `queries_per_s` it was not reached: every measured recall lies `below`
+    the target, or `above` it, in at least one block; `in part`: some blocks reach it. `blocks` reached it.
+
+    `effect` is this curve / the first curve at the same recall, with an interval adjusted for the number of
+    curves compared.
+    """
+
+    recall: float
+    reach: Reach
+    blocks: int
+    queries_per_s: Ratio | None = None
+    effect: Ratio | None = None
+
+
+class FrontierCurve(Frozen):
+    """How speed falls as recall rises, at fixed `levels` of all other factors."""
+
+    levels: dict[str, Level]
+    points: tuple[FrontierPoint, ...]
+    readings: tuple[FrontierReading, ...]
+
+
+class Frontier(Frozen):
+    """Recall against speed as `factor` varies; the first curve holds the baseline."""
+
+    factor: str
+    recalls: tuple[float, ...]
+    curves: tuple[FrontierCurve, ...]
+    blocks: int
+    confidence: float
+
+
 class Answer(Frozen):
     """The answer's facts: names of variants by verdict, the strongest effect first."""
 
@@ -350,6 +401,7 @@ class Analysis(Frozen):
     factorial: Factorial | None = None
     gap: Gap | None = None
     trials_planned: int
+    frontier: Frontier | None = None
 
     @property
     def baseline(self) -> VariantResult:

@@ -13,7 +13,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno import metrics
-from dbdyno.analyse.model import Analysis, BlockRatio, Gap, Role, TrialResult, VariantResult
+from dbdyno.analyse.model import Analysis, BlockRatio, Frontier, Gap, Role, TrialResult, VariantResult
+from dbdyno.report import frontier as frontier_words
 from dbdyno.report import gap as gap_words
 from dbdyno.report import wording
 
@@ -454,6 +455,33 @@ def _tooltip(**titles: str) -> list[alt.Tooltip]:
 
 def _data(rows: Rows) -> alt.Data:
     return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
+def frontier(found: Frontier) -> Spec:
+    """Each curve's measured points with their intervals: speed, on a log axis, over recall."""
+    names = [frontier_words.name(curve) for curve in found.curves]
+    colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=400) if len(names) > 1 else None
+    tip = _tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
+                   trials="trials")  # fmt: skip
+    base = alt.Chart(_data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
+        x=alt.X("recall:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title="recall", format=".2~f")),
+        color=alt.Color("curve:N", scale=colours, legend=legend),
+        tooltip=tip,
+    )
+    speed = alt.Y(
+        "speed:Q",
+        scale=alt.Scale(type="log", nice=False, padding=14),
+        axis=alt.Axis(title="queries per second", format=",.4~g", tickCount=6),
+    )
+    layers = (
+        base.mark_line(strokeWidth=2).encode(y=speed, order="recall:Q"),
+        base.mark_rule(strokeWidth=1.2).encode(y="low:Q", y2="high:Q"),
+        base.mark_point(size=55, filled=True, opacity=1).encode(y=speed),
+        base.mark_text(dy=-11, fontSize=11).encode(y=speed, text="effort:N"),
+    )
+    about = "Queries per second over recall, one line per setup"
+    return _spec(alt.layer(*layers).properties(width="container", height=340, description=about))
 
 
 def _spec(chart: Any) -> Spec:

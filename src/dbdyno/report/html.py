@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, gap, wording
+from dbdyno.report import charts, frontier, gap, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -46,6 +46,7 @@ def render(analysis: Analysis) -> str:
         vega=Markup(_vega()),
         word=wording,
         gap=gap,
+        frontier=frontier,
     )  # fmt: skip
 
 
@@ -115,6 +116,7 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
     made = {
         "effects": charts.effects(analysis),
         "gap": charts.waterfall(analysis.gap) if analysis.gap else None,
+        "frontier": charts.frontier(analysis.frontier) if analysis.frontier else None,
         "trials": charts.trials(analysis),
         "latency": charts.latency(analysis),
         "series": charts.series(analysis),

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import gap, wording
+from dbdyno.report import frontier, gap, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -50,6 +50,9 @@ def render(analysis: Analysis, console: Console) -> None:
     if analysis.gap is not None:
         console.print()
         gap.render(analysis.gap, console)
+    if analysis.frontier is not None:
+        console.print()
+        frontier.render(analysis.frontier, console)
     _museum(analysis, console)
     _warnings(analysis, console)
 

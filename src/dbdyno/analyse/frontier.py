@@ -1,0 +1,151 @@
+"""Recall against speed: how many queries per second are had at a given recall.
+
+In each block, the trials that differ in nothing but the search's effort are points of recall and log queries
+per second. Speed cannot rise with recall, so the points are made monotone by isotonic regression (pool
+adjacent violators: Ayer et al., Ann. Math. Stat. 26, 1955), which averages noise where a Pareto front would
+keep its luckiest points. Between neighbouring points the logarithm is interpolated by recall, never beyond
+the last one. The block is the unit of inference, as everywhere: the figure is the geometric mean over
+blocks, with a Student t interval of the logs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from dbdyno.analyse.effects import Block, Trials, summary_of
+from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
+from dbdyno.analyse.model import (
+    Frontier,
+    FrontierCurve,
+    FrontierPoint,
+    FrontierReading,
+    Reach,
+    Role,
+)
+from dbdyno.record import Level
+from dbdyno.study import Study
+
+EFFORTS = ("workload.ef", "config.mhnsw_ef_search", "config.hnsw.ef_search")
+"""Factors that trade speed for recall; the first that a study has makes its frontier."""
+RECALLS = (0.8, 0.9, 0.95, 0.99)
+RECALL, SPEED = "recall", "queries_per_s"
+
+Points = Sequence[tuple[float, float]]
+"""Recall and queries per second."""
+
+
+def frontier(study: Study, trials: Sequence[Trials]) -> Frontier | None:
+    """The frontier of a study that varies the search's effort; None where it does not, or nothing was
+    scored.
+    """
+    factor = next((name for name in EFFORTS if any(each.name == name for each in study.factors)), None)
+    if factor is None:
+        return None
+    groups = [group for group in _groups(factor, trials) if len(group) > 1]
+    blocks = {block for group in groups for each in group for block in each.values(RECALL)}
+    if not blocks:
+        return None
+    each = confidence_each(study.goal.confidence, len(groups) - 1)
+    at = [{recall: _at(recall, group) for recall in RECALLS} for group in groups]
+    return Frontier(
+        factor=factor,
+        recalls=RECALLS,
+        curves=tuple(
+            FrontierCurve(
+                levels=_without(factor, group[0].variant.levels),
+                points=_points(factor, group, study.goal.confidence),
+                readings=tuple(
+                    _reading(recall, found[recall], at[0][recall], study.goal.confidence, each, index == 0)
+                    for recall in RECALLS
+                ),
+            )
+            for index, (group, found) in enumerate(zip(groups, at, strict=True))
+        ),
+        blocks=len(blocks),
+        confidence=study.goal.confidence,
+    )
+
+
+def queries_per_s_at(recall: float, points: Points) -> tuple[float | None, Reach]:
+    """The speed at a recall on the line through one block's points; None where the line does not reach it."""
+    ordered = sorted(points)
+    recalls = np.array([point[0] for point in ordered])
+    if recall > recalls[-1]:
+        return None, Reach.BELOW
+    if recall < recalls[0]:
+        return None, Reach.ABOVE
+    logs = isotonic_regression([math.log(point[1]) for point in ordered], increasing=False).x
+    return float(math.exp(np.interp(recall, recalls, logs))), Reach.REACHED
+
+
+def _groups(factor: str, trials: Sequence[Trials]) -> list[list[Trials]]:
+    """Variants that differ in the effort alone, the baseline's first."""
+    groups: dict[tuple[tuple[str, Level], ...], list[Trials]] = {}
+    for each in trials:
+        if each.role is not Role.TWIN and each.variant.levels.get(factor) is not None:
+            groups.setdefault(tuple(_without(factor, each.variant.levels).items()), []).append(each)
+    return list(groups.values())
+
+
+def _without(factor: str, levels: Mapping[str, Level]) -> dict[str, Level]:
+    return {name: level for name, level in levels.items() if name != factor}
+
+
+def _points(factor: str, group: Sequence[Trials], confidence: float) -> tuple[FrontierPoint, ...]:
+    points = []
+    for each in group:
+        recall = summary_of(RECALL, each.values(RECALL), confidence)
+        speed = summary_of(SPEED, each.values(SPEED), confidence)
+        if recall is not None and speed is not None:
+            effort = each.variant.levels[factor]
+            points.append(
+                FrontierPoint(effort=effort, variant=each.variant.name, recall=recall, queries_per_s=speed)
+            )
+    return tuple(sorted(points, key=lambda point: (point.recall.mean, point.variant)))
+
+
+def _at(recall: float, group: Sequence[Trials]) -> dict[Block, tuple[float | None, Reach]]:
+    """The speed at a recall by block, over the blocks in which at least two efforts were measured."""
+    by_block: dict[Block, list[tuple[float, float]]] = {}
+    for each in group:
+        speeds = each.values(SPEED)
+        for block, found in each.values(RECALL).items():
+            if usable(speeds.get(block)):
+                by_block.setdefault(block, []).append((found, speeds[block]))
+    return {
+        block: queries_per_s_at(recall, points)
+        for block, points in sorted(by_block.items())
+        if len(points) > 1
+    }
+
+
+def _reading(
+    recall: float,
+    found: Mapping[Block, tuple[float | None, Reach]],
+    first: Mapping[Block, tuple[float | None, Reach]],
+    confidence: float,
+    confidence_of_effect: float,
+    is_first: bool,
+) -> FrontierReading:
+    """One cell of the table. A recall that one block misses is not reached: the others would be the luckier
+    ones.
+    """
+    logs = {block: math.log(speed) for block, (speed, _) in found.items() if speed is not None}
+    missed = {reach for _, reach in found.values() if reach is not Reach.REACHED}
+    if missed or not logs:
+        reach = Reach.IN_PART if logs or len(missed) > 1 else next(iter(missed), Reach.BELOW)
+        return FrontierReading(recall=recall, reach=reach, blocks=len(logs))
+    theirs = {block: math.log(speed) for block, (speed, _) in first.items() if speed is not None}
+    pairs = [logs[block] - theirs[block] for block in sorted(logs.keys() & theirs.keys())]
+    all_reach = all(speed is not None for speed, _ in first.values())
+    return FrontierReading(
+        recall=recall,
+        reach=Reach.REACHED,
+        blocks=len(logs),
+        queries_per_s=ratio_of(SPEED, list(logs.values()), confidence),
+        effect=None if is_first or not all_reach else ratio_of(SPEED, pairs, confidence_of_effect),
+    )

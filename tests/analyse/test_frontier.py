@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.frontier import RECALLS, queries_per_s_at
+from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Reach
+from dbdyno.record import Outcome, Record
+from dbdyno.study import Design
+from tests.analyse.factory import a_run, a_study, records_of
+
+EFFORTS = [10, 20, 40, 80]
+FACTORS = {"workload.ef": EFFORTS, "config.cache": ["16M", "4G"]}
+RECALL = {10: 0.7, 20: 0.85, 40: 0.92, 80: 0.97}
+
+
+def scored(record: Record, recall: float, queries_per_s: float) -> Record:
+    tally = dict(record.tally or {})
+    search = {"operations": queries_per_s * tally["duration_s"], "latency_us": {"count": 1}}
+    tally |= {"recall": {"count": 100, "mean": recall}, "by_transaction": {"search": search}}
+    return record.model_copy(update={"tally": tally})
+
+
+def true_speed(levels: Mapping[str, Any]) -> float:
+    return (2.0 if levels["config.cache"] == "4G" else 1.0) * 40_000 / float(levels["workload.ef"])
+
+
+def found(
+    blocks: int = 4,
+    change: Any = lambda record: record,
+    factors: Mapping[str, Any] = FACTORS,
+    design: Design = Design.FACTORIAL,
+) -> Frontier | None:
+    study = a_study(factors, design=design, blocks=blocks)
+    records = []
+    for record in records_of(study):
+        effort = int(record.levels.get("workload.ef", 10))
+        noise = 1 + 0.02 * math.sin(7 * record.block + effort)
+        speed = true_speed({"config.cache": "16M", "workload.ef": effort} | record.levels) * noise
+        records.append(change(scored(record, RECALL[effort] + 0.001 * (record.block % 2), speed)))
+    return analyse(study, a_run(study), records).frontier
+
+
+def reading(curve: FrontierCurve, recall: float) -> FrontierReading:
+    return next(each for each in curve.readings if each.recall == recall)
+
+
+def test_speed_is_read_between_the_points_and_compared_with_the_first_curve() -> None:
+    frontier = found()
+    assert frontier is not None
+    assert frontier.factor == "workload.ef"
+    slow, fast = frontier.curves
+    assert slow.levels == {"config.cache": "16M"}
+    assert [point.effort for point in slow.points] == EFFORTS
+    at = reading(slow, 0.9)
+    assert at.queries_per_s is not None
+    assert at.queries_per_s.low is not None and at.queries_per_s.high is not None
+    # Between ef 20 (0.85, 2000/s) and ef 40 (0.92, 1000/s), interpolated in logs.
+    expected = 2000 * 0.5 ** ((0.9 - 0.85) / 0.07)
+    assert at.queries_per_s.ratio == pytest.approx(expected, rel=0.03)
+    assert at.queries_per_s.low < expected < at.queries_per_s.high
+    assert (at.blocks, at.effect) == (4, None)
+    effect = reading(fast, 0.9).effect
+    assert effect is not None
+    assert effect.ratio == pytest.approx(2.0, rel=0.001)
+    assert effect.pairs == 4
+
+
+def test_nothing_is_extrapolated() -> None:
+    frontier = found()
+    assert frontier is not None
+    for curve in frontier.curves:
+        assert [each.reach for each in curve.readings] == [
+            Reach.REACHED, Reach.REACHED, Reach.REACHED, Reach.BELOW
+        ]  # fmt: skip
+        assert reading(curve, 0.99).queries_per_s is None
+
+
+def test_a_recall_that_some_blocks_miss_is_not_reached() -> None:
+    def without_the_best(record: Record) -> Record:
+        best = record.levels["workload.ef"] == 80 and record.block == 1
+        return record.model_copy(update={"outcome": Outcome.FAILED}) if best else record
+
+    frontier = found(change=without_the_best)
+    assert frontier is not None
+    missed = reading(frontier.curves[0], 0.95)
+    assert (missed.reach, missed.blocks, missed.queries_per_s) == (Reach.IN_PART, 3, None)
+    assert reading(frontier.curves[0], 0.9).blocks == 4
+
+
+def test_broken_trials_are_no_points() -> None:
+    frontier = found(change=lambda record: record.model_copy(update={"outcome": Outcome.BROKEN}))
+    assert frontier is None
+
+
+def test_other_studies_have_none() -> None:
+    assert found(factors={"config.cache": ["16M", "4G"]}) is None
+    study = a_study({"workload.ef": [10, 20]})
+    assert analyse(study, a_run(study), records_of(study)).frontier is None
+
+
+def test_one_factor_at_a_time_gives_the_baselines_curve() -> None:
+    frontier = found(design=Design.ONE_AT_A_TIME)
+    assert frontier is not None
+    assert [curve.levels for curve in frontier.curves] == [{"config.cache": "16M"}]
+
+
+points = st.lists(
+    st.tuples(st.floats(0.0, 1.0), st.floats(1.0, 1e6)),
+    min_size=2,
+    max_size=8,
+    unique_by=lambda point: point[0],
+)
+
+
+@given(points, st.floats(0.0, 1.0))
+def test_the_line_stays_within_its_points(of: list[tuple[float, float]], recall: float) -> None:
+    speed, reach = queries_per_s_at(recall, of)
+    recalls, speeds = [point[0] for point in of], [point[1] for point in of]
+    if speed is None:
+        assert recall < min(recalls) if reach is Reach.ABOVE else recall > max(recalls)
+    else:
+        assert min(recalls) <= recall <= max(recalls)
+        assert min(speeds) * (1 - 1e-9) <= speed <= max(speeds) * (1 + 1e-9)
+
+
+@given(points)
+def test_speed_never_rises_with_recall(of: list[tuple[float, float]]) -> None:
+    low, high = min(point[0] for point in of), max(point[0] for point in of)
+    speeds = [queries_per_s_at(low + (high - low) * step / 20, of)[0] for step in range(1, 20)]
+    known = [speed for speed in speeds if speed is not None]
+    assert all(right <= left * (1 + 1e-9) for left, right in pairwise(known))
+
+
+def test_points_that_fall_are_met_exactly() -> None:
+    of = [(0.5, 4000.0), (0.8, 2000.0), (0.95, 500.0)]
+    assert queries_per_s_at(0.8, of)[0] == pytest.approx(2000)
+    assert queries_per_s_at(0.95, of)[0] == pytest.approx(500)
+    assert RECALLS == (0.8, 0.9, 0.95, 0.99)
