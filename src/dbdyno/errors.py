@@ -27,7 +27,8 @@ class UserError(DynoError):
 
 @dataclass(frozen=True)
 class Mistake:
-    """One fault in a study. `line` and `column` count from 1; line 0 means the file as a whole, column 0 the line."""
+    """One fault in a study. `line` and `column` count from 1; line 0 means the file as a whole, column 0
+    the line."""
 
     line: int
     message: str
@@ -58,7 +59,8 @@ class ServerFailed(DynoError):
 
 
 class DriverFailed(DynoError):
-    """The load driver could not do its work. `kind` is the driver's own: user, connect, server, protocol, internal."""
+    """The load driver could not do its work. `kind` is the driver's own: user, connect, server, protocol,
+    internal."""
 
     def __init__(self, message: str, hint: str = "", kind: str = "internal") -> None:
         super().__init__(message, hint)

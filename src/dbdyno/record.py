@@ -33,7 +33,8 @@ class Outcome(StrEnum):
 
 
 class Warning(StrEnum):
-    """The closed list of what can make a measured trial doubtful. Text and next step stand in `report/wording.py`."""
+    """The closed list of what can make a measured trial doubtful. Text and next step stand in
+    `report/wording.py`."""
 
     NOT_SETTLED = "not_settled"
     DRIVER_SATURATED = "driver_saturated"
@@ -57,8 +58,8 @@ class Reading(Frozen):
 class Evidence(Frozen):
     """For one factor of one trial: what was asked, and what each later reading showed.
 
-    `in_effect` is the proof's conclusion. When false, `reason` says who refused or changed the value and `remedy`
-    what would allow it.
+    `in_effect` is the proof's conclusion. When false, `reason` says who refused or changed the value and
+    `remedy` what would allow it.
     """
 
     factor: str
@@ -83,8 +84,8 @@ class Observation(Frozen):
     """What the samplers saw between the first and the last measured operation.
 
     `totals` are differences over the measured part, in the unit of their name (`server_cpu_user_s`,
-    `context_switches`, `read_bytes` ...); `series` are per-second values, one list per name, all of one length.
-    A name that could not be read is absent and stands in `missing` with the reason.
+    `context_switches`, `read_bytes` ...); `series` are per-second values, one list per name, all of one
+    length. A name that could not be read is absent and stands in `missing` with the reason.
     """
 
     duration_s: float
@@ -97,9 +98,10 @@ class Observation(Frozen):
 class Record(Frozen):
     """All evidence of one trial.
 
-    `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps each
-    stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
-    pristine data came back and how long that took; `effective` holds the engine settings read from the live server.
+    `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
+    each stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
+    pristine data came back and how long that took; `effective` holds the engine settings read from the live
+    server.
     """
 
     format: int = FORMAT
@@ -128,7 +130,9 @@ class Record(Frozen):
 
 
 class Run(Frozen):
-    """One carrying-out of a study: what all its records share. `study` is the study's own text, `host` the fingerprint."""
+    """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
+    the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
+    most it takes."""
 
     format: int = FORMAT
     run: str
@@ -141,3 +145,4 @@ class Run(Frozen):
     dyno_version: str
     host: dict[str, Any]
     installation: dict[str, str] = Field(default_factory=dict)
+    sequential: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
@@ -31,15 +31,31 @@ class Progress(Protocol):
     def trial_ended(self, record: Record) -> None: ...
 
 
-def run_study(plan: Plan, bench: Bench, store: Store, progress: Progress) -> list[Record]:
-    """Carries out the trials that have no record yet, in the plan's order. Returns all the run's records."""
+Settled = Callable[[list[Record]], frozenset[str]]
+"""Which variants need no further trial, from the records of whole blocks."""
+
+
+def run_study(
+    plan: Plan, bench: Bench, store: Store, progress: Progress, settled: Settled | None = None
+) -> list[Record]:
+    """Carries out the trials that have no record yet, in the plan's order. Returns all the run's records.
+
+    With `settled`, a variant is left out of the blocks after the one that settled it, and the run ends when
+    none is left. What is left out follows from the records alone, so a resumed run leaves out the same.
+    """
     records = {record.trial: record for record in store.records(bench.run.run)}
-    for trial in plan.trials:
-        if trial.index not in records:
-            records[trial.index] = run_trial(trial, bench, store, progress)
-        _require_hope(plan, records)
+    for block in range(len(plan.trials) // len(plan.variants)):
+        trials = plan.trials[block * len(plan.variants) : (block + 1) * len(plan.variants)]
+        earlier = [record for record in records.values() if record.block < block]
+        over = settled(earlier) if settled and block else frozenset[str]()
+        if len(over) >= sum(not variant.twin for variant in plan.variants) - 1 and over:
+            break
+        for trial in trials:
+            if trial.index not in records and trial.variant.name not in over:
+                records[trial.index] = run_trial(trial, bench, store, progress)
+            _require_hope(plan, records)
     store.finish_run(bench.run.run)
-    return [records[trial.index] for trial in plan.trials]
+    return [records[trial.index] for trial in plan.trials if trial.index in records]
 
 
 def run_trial(trial: Trial, bench: Bench, store: Store, progress: Progress) -> Record:

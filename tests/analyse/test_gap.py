@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse, explain_gap
+from dbdyno.analyse.factorial import Cells
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio
 from dbdyno.plan import make_plan
@@ -62,7 +63,7 @@ def test_an_interaction_is_shown_apart_and_shared_evenly() -> None:
 def test_shares_and_steps_multiply_to_the_total_exactly(logs: list[float], noise: list[float]) -> None:
     factors = tuple(Factor(name=f"config.f{index}", levels=(0, 1)) for index in range(4))
     settings = list(product((0, 1), repeat=4))
-    cells = {
+    cells: Cells = {
         setting: {("host", block): math.exp(logs[i] + noise[3 * i + block]) for block in range(3)}
         for i, setting in enumerate(settings)
     }
@@ -82,7 +83,7 @@ def test_shares_do_not_depend_on_the_order_of_the_factors(order: list[int]) -> N
 
     def shares(arranged: list[int]) -> dict[str, float]:
         factors = tuple(Factor(name=f"config.f{index}", levels=(0, 1)) for index in arranged)
-        cells = {
+        cells: Cells = {
             tuple(setting[index] for index in arranged): {("host", b): math.exp(log[b]) for b in range(3)}
             for setting, log in logs.items()
         }

@@ -15,15 +15,16 @@ from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
-from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Gap, Method, Role, TrialResult
+from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Gap, Method, Role, TrialResult, Verdict
 from dbdyno.analyse.museum import answer, museum
+from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
 from dbdyno.plan import Plan, Variant, make_plan
 from dbdyno.record import Level, Outcome, Record, Run, Warning
 from dbdyno.study import Design, Study
 
-__all__ = ["Analysis", "analyse", "explain_gap"]
+__all__ = ["Analysis", "analyse", "explain_gap", "settled"]
 
 COSTS = (
     "p99_ms",
@@ -38,6 +39,8 @@ COSTS = (
 )
 """What is shown beside the response: what a variant cost, whatever it gained."""
 
+NO_MIXTURE: Mapping[int, str] = {}
+
 
 def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """The analysis of a run from its study and its records, in any order, finished or not.
@@ -45,8 +48,9 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     A trial that was recorded more than once (a resumed run) counts once, with its last record.
     """
     plan = make_plan(study)
-    trials = _by_variant(plan, [_trial(record, study.goal.response) for record in _latest(records)])
-    method = _method(study, trials)
+    mixed = mixed_resets(_latest(records))
+    trials = _by_variant(plan, [_trial(record, study.goal.response, mixed) for record in _latest(records)])
+    method = _method(study, run, trials)
     results = tuple(variant_result(each, trials[0], study.goal, method, COSTS) for each in trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
     return Analysis(
@@ -72,12 +76,14 @@ def _latest(records: Sequence[Record]) -> list[Record]:
     return sorted(latest.values(), key=lambda record: record.trial)
 
 
-def _trial(record: Record, response: str) -> TrialResult:
+def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE) -> TrialResult:
     seconds, operations = whole_seconds(record.tally or {})
     measured = record.outcome is Outcome.MEASURED
     steady = steady_state(seconds, operations) if measured else None
     value = metrics.find(response).read(record) if measured else None
     warnings = dict(record.warnings)
+    if record.trial in mixed:
+        warnings[Warning.MIXED_RESETS] = mixed[record.trial]
     if steady is not None and not steady.settled:
         warnings[Warning.NOT_SETTLED] = (
             f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
@@ -109,13 +115,15 @@ def _by_variant(plan: Plan, trials: Sequence[TrialResult]) -> list[Trials]:
     ]
 
 
-def _method(study: Study, trials: Sequence[Trials]) -> Method:
+def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
     """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor is
     the twin.
     """
-    compared = [
-        each for each in trials if each.role is Role.CANDIDATE and each.with_outcome(Outcome.MEASURED)
-    ]
+    candidates = [each for each in trials if each.role is Role.CANDIDATE]
+    # A run that stops by what it saw must not let that decide how many comparisons it corrects for.
+    compared = (
+        candidates if run.sequential else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
+    )
     return Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,
@@ -124,6 +132,7 @@ def _method(study: Study, trials: Sequence[Trials]) -> Method:
         comparisons=len(compared),
         confidence_each=confidence_each(study.goal.confidence, len(compared)),
         power=POWER,
+        sequential=run.sequential,
     )
 
 
@@ -134,6 +143,15 @@ def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
     response = study.goal.response
     log_ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], response)]
     return aa_check(response, log_ratios, study.goal.confidence)
+
+
+def settled(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
+    """The variants that need no further trial: their verdict stands whatever may follow."""
+    return frozenset(
+        variant.name
+        for variant in analyse(study, run, records).variants
+        if variant.role is Role.CANDIDATE and variant.verdict not in (None, Verdict.INCONCLUSIVE)
+    )
 
 
 def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:

@@ -86,7 +86,7 @@ def variant_result(
     )
     if trials.role is Role.BASELINE:
         return result.model_copy(update=_ending(trials))
-    result = result.model_copy(update=_compared(trials, baseline, goal, each, costs))
+    result = result.model_copy(update=_compared(trials, baseline, goal, method, each, costs))
     if trials.role is Role.TWIN:
         return result.model_copy(update=_ending(trials))
     return result.model_copy(update=_verdict(result, trials, baseline, method))
@@ -116,11 +116,13 @@ def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockR
 
 
 def _compared(
-    trials: Trials, baseline: Trials, goal: Goal, each: float, costs: Sequence[str]
+    trials: Trials, baseline: Trials, goal: Goal, method: Method, each: float, costs: Sequence[str]
 ) -> dict[str, object]:
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
-        "effect": ratio_of(goal.response, pairs(trials, baseline, goal.response), each),
+        "effect": ratio_of(
+            goal.response, pairs(trials, baseline, goal.response), each, anytime=method.sequential
+        ),
         "costs": tuple(
             ratio
             for name in costs

@@ -384,6 +384,7 @@ class Method(Frozen):
     comparisons: int
     confidence_each: float
     power: float
+    sequential: bool = False
 
 
 class Analysis(Frozen):
@@ -400,8 +401,8 @@ class Analysis(Frozen):
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None
-    trials_planned: int
     frontier: Frontier | None = None
+    trials_planned: int
 
     @property
     def baseline(self) -> VariantResult:

@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
 
 from dbdyno import __version__, paths
+from dbdyno.analyse import settled
 from dbdyno.bench import Bench
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.plan import OVERHEAD_S
@@ -33,6 +35,9 @@ from dbdyno.run import run_study
 from dbdyno.store import Store, store_url
 from dbdyno.study import Study
 
+SEQUENTIAL_BLOCKS = 50
+"""How far a run goes on that stops by itself, when a variant will not settle."""
+
 LAST = "last"
 """What `--resume` without a name stands for: the study's latest run that has trials left."""
 
@@ -47,6 +52,12 @@ LAST = "last"
     help="Go on with a run that was cut short: RUN, or the study's latest unfinished one.",
 )
 @click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
+@click.option(
+    "--until",
+    type=click.Choice(["margin"]),
+    help="Measure each variant until its verdict stands against the study's margin, 50 blocks at most "
+    "(or --blocks); the time goes to those that are not settled.",
+)
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
@@ -56,6 +67,7 @@ def command(
     study: Path | None,
     resume: str | None,
     blocks: int | None,
+    until: str | None,
     seed: int | None,
     wait: bool,
     quiet: bool,
@@ -71,7 +83,10 @@ def command(
         # `dyno run --resume STUDY`: the option took the argument for its own.
         study, resume = Path(resume), LAST
     with Store(store_url(store)) as opened:
+        if until and resume is None:
+            blocks = blocks or SEQUENTIAL_BLOCKS
         read, run, installation = _begin(opened, study, resume, blocks, seed)
+        run = run.model_copy(update={"sequential": run.sequential or until is not None})
         plan = make_plan(read)
         try:
             with _alone(wait):
@@ -169,7 +184,7 @@ def _carry_out(
             open_load=LoadProcess,
             cores=core_count(),
         )
-        run_study(plan, bench, store, progress)
+        run_study(plan, bench, store, progress, partial(settled, study, run) if run.sequential else None)
 
 
 @contextmanager

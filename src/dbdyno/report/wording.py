@@ -419,6 +419,16 @@ def method_text(analysis: Analysis) -> list[str]:
 
 
 def _correction(method: Method) -> str:
+    peeked = (
+        " The run looked at them after every block and left out what was settled: they hold at all those"
+        " looks together (Lai, Annals of Statistics 4, 1976)."
+        if method.sequential
+        else ""
+    )
+    return _together(method) + peeked
+
+
+def _together(method: Method) -> str:
     together, each = share_text(method.confidence), share_text(method.confidence_each)
     if method.comparisons < 2:
         return f"It holds with {together}; a single comparison needs no correction."
@@ -471,9 +481,10 @@ def seconds_text(seconds: float) -> str:
 def intervals_text(analysis: Analysis) -> str:
     """What the response's intervals promise; empty where nothing was compared."""
     method = analysis.method
+    peeked = ", however often they were looked at" if method.sequential else ""
     if method.comparisons < 2:
-        return f"Interval: {share_text(method.confidence)}." if method.comparisons else ""
-    together = f"for all {method.comparisons} comparisons together (Šidák)"
+        return f"Interval: {share_text(method.confidence)}{peeked}." if method.comparisons else ""
+    together = f"for all {method.comparisons} comparisons together (Šidák){peeked}"
     return f"Intervals: {share_text(method.confidence)} {together}."
 
 
