@@ -65,7 +65,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         factorial=_factorial(study, trials),
         gap=_gap(study, trials),
         frontier=frontier(study, trials),
-        trials_planned=len(plan.trials),
+        trials_planned=len(shown) if run.sequential else len(plan.trials),
     )
 
 
