@@ -176,7 +176,7 @@ impl<W: Workload> Client<'_, W> {
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
         match &outcome {
-            Ok(Outcome::Finished) => {}
+            Ok(Outcome::Finished | Outcome::Waited) => {}
             Ok(outcome) => {
                 recorder.rollbacks += u64::from(*outcome == Outcome::RolledBack);
                 recorder.done(kind, from_ns, now_ns);

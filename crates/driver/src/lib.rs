@@ -62,7 +62,11 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            run::run::<S, W>(self.0, &workload, self.1)?.to_json()
+            let mut tally = run::run::<S, W>(self.0, &workload, self.1)?.to_json()?;
+            if let (Some(fields), Some(Value::Object(more))) = (tally.as_object_mut(), workload.report()) {
+                fields.extend(more);
+            }
+            Ok(tally)
         }
     }
     let job = Job::parse(job)?;

@@ -19,6 +19,8 @@ pub enum Outcome {
     RolledBack,
     /// The workload is through: nothing was done, and this client stops.
     Finished,
+    /// Nothing was done but to wait, for other clients for instance: does not count.
+    Waited,
 }
 
 /// Waits that belong to a transaction: neither is part of its latency.
@@ -140,6 +142,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
         None
     }
 
+    /// What the workload has to say of a run beside its transactions: an object whose fields go into the tally.
+    fn report(&self) -> Option<serde_json::Value> {
+        None
+    }
+
     /// Compares the data with the workload's invariants.
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>>;
 
@@ -187,6 +194,7 @@ workloads! {
     oltp::Oltp,
     tpcb::TpcB,
     tpcc::TpcC,
+    flexasync::FlexAsync,
     script::Script,
     vector_search::VectorSearch,
 }
