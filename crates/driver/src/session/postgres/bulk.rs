@@ -3,7 +3,7 @@
 use super::message::put;
 use super::value::put_text;
 use super::Postgres;
-use crate::error::Result;
+use crate::error::{Fate, Result};
 use crate::session::{RowBuffer, Session, Value};
 
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -14,14 +14,26 @@ pub(super) async fn insert(
     session: &mut Postgres,
     table: &str,
     columns: &[&str],
-    mut next: impl FnMut(&mut RowBuffer) -> bool,
+    next: impl FnMut(&mut RowBuffer) -> bool,
 ) -> Result<u64> {
     let copy = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+    session.begin().await?;
+    match copy_rows(session, &copy, next).await {
+        Ok(rows) => session.commit().await.map(|()| rows),
+        Err(error) if error.fate() == Fate::Lost => Err(error),
+        Err(error) => session.rollback().await.and(Err(error)),
+    }
+}
+
+async fn copy_rows(
+    session: &mut Postgres,
+    copy: &str,
+    mut next: impl FnMut(&mut RowBuffer) -> bool,
+) -> Result<u64> {
     let (mut row, mut lines) = (RowBuffer::default(), Vec::with_capacity(MESSAGE_BYTES + 1024));
     let (mut rows, mut more) = (0, true);
-    session.begin().await?;
     while more {
-        session.start_copy(&copy).await?;
+        session.start_copy(copy).await?;
         let mut sent = 0;
         while more && sent < COPY_BYTES {
             lines.clear();
@@ -38,7 +50,6 @@ pub(super) async fn insert(
         }
         rows += session.end_copy().await?;
     }
-    session.commit().await?;
     Ok(rows)
 }
 

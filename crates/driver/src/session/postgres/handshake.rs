@@ -54,6 +54,9 @@ fn with_hint(error: Error, target: &Target) -> Error {
         return error;
     }
     match error.label().split(' ').next() {
+        Some("28000") if error.message().contains("no encryption") => {
+            error.hint("write tls=required in the URL")
+        }
         Some("28P01" | "28000") => {
             error.hint(format!("check user {:?} and its password in the URL", target.user))
         }
