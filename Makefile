@@ -43,7 +43,9 @@ format: setup
 
 # The driver's cost per operation beside sysbench's, both against one server in one run.
 bench-driver: setup
-	@cargo bench --quiet --package dyno-driver --locked
+	@command -v sysbench >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y sysbench >/dev/null; } \
+		|| { echo 'sysbench is not installed: apt-get install sysbench' >&2; exit 1; }
+	@$(BIN)/python benches/driver.py
 
 bench: bench-driver
 

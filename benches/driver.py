@@ -1,0 +1,272 @@
+"""The driver's cost beside sysbench's and a bare loop's, against one MariaDB in one run.
+
+    python benches/driver.py [points] [mixed] [connections] [--seconds S] [--rounds N]
+
+points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
+mixed: read_write at 8 and 64 clients. connections: memory of one process that holds 10,000 of them.
+In every round each contender runs once, in turn; the table shows medians and the range over the rounds. All CPU
+is user plus system: of the whole process for sysbench and the bare loop, of the driver's threads for ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from dbdyno import _driver
+from dbdyno.drive import LoadProcess
+from dbdyno.engines import registry
+from dbdyno.engines.base import Launch, Reference, Server
+from dbdyno.errors import DynoError, EngineMissing
+
+ROWS = 200_000
+CONNECTIONS = (1, 32, 128, 512)
+SETTINGS: dict[str, bool | int | float | str] = {
+    "innodb_buffer_pool_size": "1G",
+    "innodb_log_file_size": "512M",
+    "innodb_flush_log_at_trx_commit": 0,
+    "innodb_doublewrite": False,
+    "max_connections": 12_000,
+    "back_log": 2_000,
+    "thread_stack": "192K",
+}
+"""The server must be as quick as it can, so that the client's share of the two cores shows."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of one contender."""
+
+    operations_per_s: float
+    cpu_us_per_op: float
+
+
+def main() -> None:
+    arguments = _arguments()
+    if shutil.which("sysbench") is None:
+        sys.exit("sysbench is not installed: apt-get install sysbench")
+    with mariadb() as server:
+        job: dict[str, Any] = {"url": server.url, "workload": "point_select", "options": {"table_size": ROWS}}
+        print(f"MariaDB {server.version}, {ROWS:,} rows, {os.cpu_count()} cores shared by server and client")
+        _driver.prepare(json.dumps(job))
+        if "points" in arguments.parts:
+            points(server, job, arguments)
+        if "mixed" in arguments.parts:
+            mixed(server, job, arguments)
+        if "connections" in arguments.parts:
+            connections(server, job, arguments)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = ("points", "mixed", "connections")
+    parser.add_argument("parts", nargs="*", default=list(parts), metavar="PART", help=", ".join(parts))
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of one run (default 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each contender (default 5)")
+    return parser.parse_args()
+
+
+@contextmanager
+def mariadb() -> Iterator[Server]:
+    """A fresh MariaDB 11.8 on a private socket."""
+    engine = registry.engine("mariadb")
+    try:
+        installation = engine.locate(Reference("mariadb", "11.8"))
+    except EngineMissing:
+        installation = engine.fetch("11.8", "", lambda line: print(line, file=sys.stderr))
+    _raise_open_files()
+    with tempfile.TemporaryDirectory(prefix="dyno-bench-") as folder:
+        data, runtime = Path(folder) / "data", Path(folder) / "run"
+        runtime.mkdir(mode=0o700)
+        engine.initialise(installation, data, {})
+        server = engine.start(installation, data, runtime, SETTINGS, Launch())
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def _raise_open_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """The table of client CPU per point select."""
+    loop = _bare_loop()
+    print(
+        f"\nclient CPU per point select, us; medians of {arguments.rounds} (range), "
+        f"{arguments.seconds:g} s each"
+    )
+    row = "{:>11}  {:>20}  {:>20}  {:>20}  {:>20}  {:>13}  {:>9}  {:>14}"
+    print(
+        row.format(
+            "connections",
+            "sysbench",
+            "bare epoll",
+            "bare io_uring",
+            "ours",
+            "ours/sysbench",
+            "ours/bare",
+            "q/s: ours/sysb.",
+        )
+    )
+    for clients in CONNECTIONS:
+        found = _rounds(arguments, {
+            "sysbench": partial(sysbench, server, "oltp_point_select", clients, arguments.seconds),
+            "epoll": partial(bare, loop, "epoll", server, clients, arguments.seconds),
+            "io_uring": partial(bare, loop, "io_uring", server, clients, arguments.seconds),
+            "ours": partial(ours, job, clients, arguments.seconds),
+        })  # fmt: skip
+        cost = {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()}
+        rate = {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()}
+        print(row.format(
+            clients, *(_spread(found[name]) for name in ("sysbench", "epoll", "io_uring", "ours")),
+            f"{cost['ours'] / cost['sysbench']:.2f}", f"{cost['ours'] / cost['io_uring']:.2f}",
+            f"{rate['ours'] / rate['sysbench']:.2f}",
+        ), flush=True)  # fmt: skip
+
+
+def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """read_write: transactions per second and client CPU per transaction."""
+    print(f"\nread_write, client CPU per transaction, us; medians of {arguments.rounds} (range)")
+    row = "{:>11}  {:>22}  {:>22}  {:>13}  {:>16}"
+    print(row.format("clients", "sysbench", "ours", "ours/sysbench", "tx/s: ours/sysb."))
+    for clients in (8, 64):
+        found = _rounds(arguments, {
+            "sysbench": partial(sysbench, server, "oltp_read_write", clients, arguments.seconds),
+            "ours": partial(ours, {**job, "workload": "read_write"}, clients, arguments.seconds),
+        })  # fmt: skip
+        cost = {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()}
+        rate = {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()}
+        print(row.format(
+            clients, _spread(found["sysbench"]), _spread(found["ours"]),
+            f"{cost['ours'] / cost['sysbench']:.2f}", f"{rate['ours'] / rate['sysbench']:.2f}",
+        ), flush=True)  # fmt: skip
+
+
+def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Memory and threads of the process that holds 10,000 driven connections."""
+    many = 10_000
+    with LoadProcess({}, Launch()) as load:
+        before = _memory_bytes(load.process_id)
+        seen: list[tuple[int, int]] = []
+        over = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(load.process_id, seen, over))
+        watcher.start()
+        began = time.monotonic()
+        tally = load.run({**job, "clients": many, "warmup_s": 1.0, "duration_s": max(arguments.seconds, 5.0)})
+        over.set()
+        watcher.join()
+    most, threads = max(size for size, _ in seen), max(count for _, count in seen)
+    print(
+        f"\n{many:,} connections from one process: {most / 1e6:.0f} MB resident at most "
+        f"({before / 1e6:.0f} MB of it Python and the driver before the first), {threads} threads, "
+        f"{tally['throughput_per_s']:,.0f} queries/s, "
+        f"errors {tally['errors']}, {time.monotonic() - began:.1f} s in all"
+    )
+
+
+def _watch(process_id: int, seen: list[tuple[int, int]], over: threading.Event) -> None:
+    while not over.wait(0.1):
+        threads = len(list(Path(f"/proc/{process_id}/task").iterdir()))
+        seen.append((_memory_bytes(process_id), threads))
+
+
+def _memory_bytes(process_id: int) -> int:
+    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _rounds(
+    arguments: argparse.Namespace, contenders: dict[str, Callable[[], Outcome]]
+) -> dict[str, list[Outcome]]:
+    """Every contender once a round, so that what disturbs the machine for a while disturbs all."""
+    found: dict[str, list[Outcome]] = {name: [] for name in contenders}
+    for _ in range(arguments.rounds):
+        for name, run in contenders.items():
+            found[name].append(run())
+    return found
+
+
+def _spread(runs: list[Outcome]) -> str:
+    costs = [run.cpu_us_per_op for run in runs]
+    return f"{statistics.median(costs):.2f} ({min(costs):.2f}-{max(costs):.2f})"
+
+
+def ours(job: dict[str, Any], clients: int, seconds: float) -> Outcome:
+    given = {**job, "clients": clients, "warmup_s": 1.0, "duration_s": seconds}
+    tally = json.loads(_driver.run(json.dumps(given)))
+    if sum(tally["errors"].values()) > tally["retries"]:
+        raise DynoError(f"our run had errors: {tally['errors']}")
+    cost = tally["driver_cpu_us_per_op"]
+    return Outcome(tally["throughput_per_s"], cost["user"] + cost["system"])
+
+
+def sysbench(server: Server, script: str, clients: int, seconds: float) -> Outcome:
+    user, database, socket = _target(server)
+    command = [
+        "sysbench", script, f"--mysql-socket={socket}", f"--mysql-user={user}", f"--mysql-db={database}",
+        f"--table-size={ROWS}", "--rand-type=uniform", f"--threads={clients}", f"--time={seconds:g}", "run",
+    ]  # fmt: skip
+    said, spent_s = _timed(command)
+    operations = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per", said)
+    if operations is None:
+        raise DynoError(f"sysbench failed: {said[-400:]}")
+    return Outcome(float(operations[2]), spent_s / int(operations[1]) * 1e6)
+
+
+def bare(loop: Path, way: str, server: Server, clients: int, seconds: float) -> Outcome:
+    _, database, socket = _target(server)
+    said, _ = _timed([str(loop), way, str(clients), f"{seconds:g}", socket, database, str(ROWS)])
+    operations, lasted_s, user_s, system_s = map(float, said.split())
+    return Outcome(operations / lasted_s, (user_s + system_s) / operations * 1e6)
+
+
+def _timed(command: list[str]) -> tuple[str, float]:
+    """What a command printed, and the CPU seconds of its process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if finished.returncode != 0:
+        raise DynoError(f"{command[0]} failed: {(finished.stderr or finished.stdout)[-400:]}")
+    return finished.stdout, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def _target(server: Server) -> tuple[str, str, str]:
+    url = urlsplit(server.url)
+    return url.username or "", url.path.lstrip("/"), parse_qs(url.query)["socket"][0]
+
+
+def _bare_loop() -> Path:
+    """The bare loop, built beside the virtual environment's programs."""
+    program = Path(sys.executable).with_name("bare_loop")
+    source = Path(__file__).with_name("bare_loop.c")
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+    return program
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except DynoError as error:
+        sys.exit(f"error: {error.message}")
