@@ -12,6 +12,10 @@ const PARAMETERS: [&str; 4] = ["socket", "host", "tls", "tls_ca"];
 const PORT: u16 = 5432;
 const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
+/// SCRAM takes four; a server that goes on after this many does so for ever.
+const LOG_IN_MESSAGES_MAX: u32 = 16;
+/// About twenty parameters and a key are what servers send.
+const START_UP_MESSAGES_MAX: u32 = 10_000;
 
 /// Whether to encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +153,7 @@ async fn ask_for_tls(channel: &mut Channel) -> Result<()> {
 
 async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result<()> {
     let mut scram: Option<Scram> = None;
-    loop {
+    for _ in 0..LOG_IN_MESSAGES_MAX {
         let (kind, payload) = channel.message().await?;
         match kind {
             answer::AUTHENTICATION => {}
@@ -185,6 +189,7 @@ async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result
         };
         channel.say(b'p', |out| out.extend_from_slice(&reply))?;
     }
+    Err(Error::protocol("the server asks for the password again and again"))
 }
 
 /// A server that began SCRAM must have ended it too: else anyone could skip the proof that it knows the password.
@@ -222,7 +227,7 @@ fn unsupported(request: u32) -> Error {
 /// Reads up to the first ReadyForQuery; returns the server's version.
 async fn until_ready(channel: &mut Channel) -> Result<String> {
     let mut version = String::from("unknown");
-    loop {
+    for _ in 0..START_UP_MESSAGES_MAX {
         let (kind, payload) = channel.message().await?;
         match kind {
             answer::READY => return Ok(version),
@@ -237,6 +242,7 @@ async fn until_ready(channel: &mut Channel) -> Result<String> {
             _ => {}
         }
     }
+    Err(Error::protocol("the server never becomes ready for a query"))
 }
 
 fn terminated(text: &str) -> Vec<u8> {

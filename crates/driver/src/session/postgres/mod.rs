@@ -134,6 +134,9 @@ impl Session for Postgres {
         if parameters.is_empty() {
             return Ok(Answer::default());
         }
+        if parameters.len() % width.max(1) != 0 {
+            return Err(wrong_number());
+        }
         // What stands before one Sync is one transaction, unless another is open: outside of one, each gets its own.
         let each = self.state == IDLE;
         let (mut source, mut syncs) = (Source::Text, 0);
@@ -313,6 +316,10 @@ impl Postgres {
         self.channel.say(b'c', |_| {})?;
         self.answer(&mut (), Source::Text).await.map(|answer| answer.affected)
     }
+}
+
+fn wrong_number() -> Error {
+    Error::internal("a statement was executed with a wrong number of parameters")
 }
 
 /// The error of an ErrorResponse that leaves the connection usable; `Err` for one that ends it.
