@@ -8,7 +8,6 @@ use super::status::Status;
 use crate::error::{Error, Fate, Result};
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
-use std::time::Duration;
 
 const TPB_VERSION: u8 = 3;
 const TPB_WAIT: u8 = 6;
@@ -17,7 +16,6 @@ const TPB_WRITE: u8 = 9;
 const TPB_READ_COMMITTED: u8 = 15;
 const TPB_RECORD_VERSION: u8 = 17;
 const TPB_NO_AUTO_UNDO: u8 = 20;
-const TPB_LOCK_TIMEOUT: u8 = 21;
 const TPB_READ_CONSISTENCY: u8 = 22;
 
 const SQL_DIALECT: c_uint = 3;
@@ -48,22 +46,21 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(status: Status, attachment: Handle<Attachment>, lock_timeout: Duration) -> Self {
+    pub fn new(status: Status, attachment: Handle<Attachment>) -> Self {
         let (attachment, parameters) = (ManuallyDrop::new(attachment), Default::default());
         let mut connection = Connection { explicit: None, reader: None, attachment, status, parameters };
-        connection.shape_transactions(false, lock_timeout);
+        connection.shape_transactions(false);
         connection
     }
 
-    /// Firebird 4 and later know read consistency; older ones get the record version, their nearest.
-    pub fn shape_transactions(&mut self, read_consistency: bool, lock_timeout: Duration) {
+    /// Firebird 4 and later know read consistency; older ones get the record version, their nearest. The wait for a row
+    /// has no time limit of its own: with one, Firebird does not look for deadlocks, and a long queue would look like
+    /// a conflict.
+    pub fn shape_transactions(&mut self, read_consistency: bool) {
         let isolation = if read_consistency { TPB_READ_CONSISTENCY } else { TPB_RECORD_VERSION };
-        let seconds = lock_timeout.as_secs().clamp(1, 3600) as u32;
-        let mut write =
-            vec![TPB_VERSION, TPB_READ_COMMITTED, isolation, TPB_WRITE, TPB_WAIT, TPB_LOCK_TIMEOUT, 4];
-        write.extend(seconds.to_le_bytes());
-        let load = [write.as_slice(), &[TPB_NO_AUTO_UNDO]].concat();
-        self.parameters = [write, load, vec![TPB_VERSION, TPB_READ_COMMITTED, isolation, TPB_READ, TPB_WAIT]];
+        let common = [TPB_VERSION, TPB_READ_COMMITTED, isolation, TPB_WAIT];
+        let with = |options: &[u8]| [&common[..], options].concat();
+        self.parameters = [with(&[TPB_WRITE]), with(&[TPB_WRITE, TPB_NO_AUTO_UNDO]), with(&[TPB_READ])];
     }
 
     pub fn start(&mut self, purpose: Purpose) -> Result<Handle<Transaction>> {

@@ -31,7 +31,7 @@ static DIALECT: Dialect = Dialect {
     text: "BLOB SUB_TYPE TEXT",
     table_suffix: "",
     char_padded: true,
-    for_update: false,
+    for_update: true,
     update_returning: true,
     clustered: false,
     truncate: false,
@@ -98,14 +98,14 @@ impl Session for Firebird {
 
     async fn connect(target: &Target) -> Result<Self> {
         let (_library, status, attachment) = attach::attach(target)?;
-        let connection = Connection::new(status, attachment, target.answer_timeout);
+        let connection = Connection::new(status, attachment);
         let engine_cpu = EngineCpu::new(target.host.is_empty());
         let (statements, version) = (Vec::new(), String::new());
         let mut session = Firebird { statements, connection, version, engine_cpu, rows_received: 0 };
         let version = session.read_version().map_err(Error::while_connecting)?;
         let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
         session.connection.end_reader()?;
-        session.connection.shape_transactions(major >= 4, target.answer_timeout);
+        session.connection.shape_transactions(major >= 4);
         session.version = format!("Firebird {version}");
         Ok(session)
     }
@@ -119,7 +119,7 @@ impl Session for Firebird {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let sql = DIALECT.placeholders(sql);
+        let sql = locking(sql);
         let prepared = self.counted(|session| Prepared::new(&mut session.connection, sql))?;
         self.statements.push(prepared);
         Ok(Statement(self.statements.len() as u32 - 1))
@@ -185,4 +185,12 @@ impl Session for Firebird {
     }
 
     async fn close(self) {}
+}
+
+/// `FOR UPDATE` alone only keeps rows from being sent ahead; `WITH LOCK` is what locks them.
+fn locking(sql: &str) -> String {
+    match sql.strip_suffix(" FOR UPDATE") {
+        Some(query) => format!("{query} WITH LOCK"),
+        None => sql.to_owned(),
+    }
 }
