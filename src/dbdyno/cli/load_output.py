@@ -47,7 +47,7 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         + "  ".join(f"{name.replace('_', '.')} {latency[name] / 1000:.3f}" for name in _PERCENTILES),
         f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
         f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})",
-        f"errors      {_errors(tally['errors'])}",
+        f"errors      {_errors(tally)}",
     ]
     if tally["open_loop"]:
         lines.append(_open_loop(tally["open_loop"]))
@@ -62,8 +62,9 @@ def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
         click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
 
 
-def _errors(errors: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind}: {count}" for kind, count in errors.items()) or "none"
+def _errors(tally: Mapping[str, Any]) -> str:
+    kinds = ", ".join(f"{kind}: {count}" for kind, count in tally["errors"].items())
+    return f"{kinds} ({tally['retries']} retries)" if kinds else "none"
 
 
 def _open_loop(loop: Mapping[str, Any]) -> str:
