@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno import process
 from dbdyno.bench import Bench
-from dbdyno.engines.base import Ask, Installation, Launch, Offer, Reference
+from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference
 from dbdyno.errors import ServerFailed
 from dbdyno.journal import Journal
 from dbdyno.layers import LAYERS
@@ -116,7 +116,9 @@ class FakeEngine:
         self.running_settings = dict(settings)
         return server
 
-    def huge_pages(self, installation: Installation, settings: Mapping[str, Level], page_bytes: int) -> None:
+    def huge_pages(
+        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages | None:
         return None
 
     def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
@@ -133,6 +135,9 @@ class FakeEngine:
 
     def status(self, ask: Ask) -> dict[str, float]:
         return {"uses": float(len(self.servers))}
+
+    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
+        return {"uses": gained.get("uses", 0.0)}
 
 
 @dataclass

@@ -44,16 +44,21 @@ class LoadProcess:
 
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
-        self._child = subprocess.Popen(
-            [*launch.wrapper, sys.executable, "-m", "dbdyno.load_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, **environment, **launch.environment},
-            # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
-            start_new_session=True,
-            preexec_fn=settle(launch.affinity, launch.cgroups, launch.before_exec),
-        )
+        try:
+            self._child = subprocess.Popen(
+                [*launch.wrapper, sys.executable, "-m", "dbdyno.load_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={**os.environ, **environment, **launch.environment},
+                # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
+                start_new_session=True,
+                preexec_fn=settle(launch.affinity, launch.cgroups, launch.before_exec),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            self._errors.close()
+            hint = "the kernel refused its CPUs, control group or memory policy: see dyno probe"
+            raise DriverFailed(f"the load process could not be started: {error}", hint) from None
         assert self._child.stdout is not None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._child.stdout, selectors.EVENT_READ)

@@ -25,8 +25,9 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     Raises Blocked when a layer cannot put a level in, ServerFailed when the server does not come up.
     """
     setup = _setup(trial, bench)
-    reset = place(setup, pristine_data(setup, bench), bench)
+    # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
+    reset = place(setup, pristine_data(setup, bench), bench)
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()

@@ -1,0 +1,156 @@
+"""Single trials with real engines, up to the proof, and what of the host they could have changed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from dbdyno import lock, paths
+from dbdyno.bench import Bench
+from dbdyno.cgroups import PREFIX
+from dbdyno.drive import LoadProcess
+from dbdyno.engines import registry
+from dbdyno.engines.base import Reference
+from dbdyno.journal import Journal, open_journal
+from dbdyno.layers import LAYERS
+from dbdyno.layers.base import Running
+from dbdyno.plan import Trial, Variant
+from dbdyno.prepare import prepare
+from dbdyno.record import Evidence, Level
+from dbdyno.study import Factor, Study, Workload
+from dbdyno.verify import exercised, verify
+from tests.fakes import make_run
+
+TPCB: dict[str, Level] = {"scale": 1, "simple_update": False, "select_only": False}
+DURATION_S = 0.5
+
+
+def study_of(engine: str, levels: Mapping[str, Level], blocks: int = 1) -> Study:
+    """A study of one setup; its trials are short."""
+    return Study(
+        title="One setup",
+        engine=Reference(engine, "11.8" if engine == "mariadb" else ""),
+        blocks=blocks,
+        workload=Workload(name="tpcb", warmup_s=0.0, duration_s=DURATION_S, options=TPCB),
+        factors=tuple(Factor(name=name, levels=(level,)) for name, level in levels.items()),
+        digest="e" * 64,
+    )
+
+
+def bench_of(study: Study, journal: Journal, allowed: frozenset[Path] = frozenset()) -> Bench:
+    engine = registry.engine(study.engine.engine)
+    return Bench(
+        study=study,
+        run=make_run(study, f"t{os.urandom(4).hex()}"),
+        engine=engine,
+        installation=engine.locate(study.engine),
+        layers=LAYERS,
+        journal=journal,
+        open_load=LoadProcess,
+        cores=2,
+        allowed_devices=allowed,
+    )
+
+
+@dataclass
+class Tried:
+    """A setup that runs, how its data came back, and the evidence by factor."""
+
+    running: Running
+    reset: Mapping[str, Level]
+    evidence: dict[str, Evidence]
+
+    def value(self, factor: str) -> str:
+        found = self.evidence[factor]
+        assert found.in_effect, found.reason
+        assert found.effective is not None
+        return found.effective.value
+
+    def exercised(self, factor: str) -> str:
+        """What the load shows of a knob: puts a short one on the server."""
+        running = self.running
+        tally = running.load.run(running.setup.job)
+        assert tally["operations"] > 0
+        [shown] = exercised([self.evidence[factor]], running, LAYERS)
+        return shown.exercised.value if shown.exercised else ""
+
+
+@contextmanager
+def tried(engine: str, allowed: frozenset[Path] = frozenset(), /, **levels: Level) -> Iterator[Tried]:
+    """One trial as far as the proof; factors are written with two underscores (`cpu__quota="50%"`)."""
+    named = {name.replace("__", "."): level for name, level in levels.items()}
+    study = study_of(engine, named)
+    trial = Trial(index=0, block=0, position=0, variant=Variant(name="baseline", levels=named))
+    with open_journal() as journal:
+        bench = bench_of(study, journal, allowed)
+        with journal.scope(), ExitStack() as undo:
+            running, reset = prepare(trial, bench, undo)
+            evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
+            yield Tried(running, reset, {one.factor: one for one in evidence})
+
+
+@contextmanager
+def alone_on_host() -> Iterator[None]:
+    """Holds off other tests that change the host: each would see what the other does."""
+    with lock.held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
+        yield
+
+
+def host_state() -> dict[str, str]:
+    """All that a trial could have changed on the host, by name; what others attach is left out."""
+    state: dict[str, str] = {}
+    for path in _values():
+        try:
+            state[str(path)] = path.read_text().strip()
+        except OSError:
+            continue
+    state["mounts"] = "\n".join(sorted(_own_lines(Path("/proc/1/mountinfo"))))
+    state["loop devices"] = "\n".join(sorted(_own_loop_devices()))
+    state["processes"] = "\n".join(sorted(_own_processes()))
+    state["cgroups"] = "\n".join(sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{PREFIX}t*"))))
+    state["files"] = "\n".join(sorted(_own_files()))
+    return state
+
+
+def _values() -> Iterator[Path]:
+    yield Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    yield from Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")
+    for device in Path("/sys/block").iterdir():
+        yield device / "queue" / "scheduler"
+        yield device / "queue" / "read_ahead_kb"
+
+
+def _own_lines(path: Path) -> Iterator[str]:
+    """Lines that name this test's folders."""
+    yield from (line for line in path.read_text().splitlines() if str(paths.cache()) in line)
+
+
+def _own_loop_devices() -> Iterator[str]:
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            held = backing.read_text().strip()
+        except OSError:
+            continue
+        if str(paths.cache().resolve()) in held or "/ram/volume.img" in held:
+            yield f"{backing.parts[3]} {held}"
+
+
+def _own_processes() -> Iterator[str]:
+    mine = str(paths.runtime())
+    for process in psutil.process_iter(["cmdline", "ppid"]):
+        words = process.info["cmdline"] or []
+        if any(mine in word for word in words) and process.pid != os.getpid():
+            yield " ".join(words)
+
+
+def _own_files() -> Iterator[str]:
+    for folder in (paths.cache() / "trials", paths.runtime(), paths.state() / "journal"):
+        if folder.is_dir():
+            yield from (str(path) for path in folder.iterdir() if path.name != "run.lock")
+    yield from (str(path) for path in (paths.cache() / "pristine").glob("**/*.making*"))
