@@ -99,11 +99,11 @@ def _system() -> str:
 
 def _virtualisation() -> str | None:
     """The hypervisor or container as far as the kernel tells without privilege."""
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
-        return "container"
+    contained = Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
     vendor = _read("/sys/class/dmi/id/sys_vendor")
     hypervisor = " hypervisor" in (_read("/proc/cpuinfo") or "").partition("flags")[2].partition("\n")[0]
-    return f"virtual machine ({vendor or 'vendor not told'})" if hypervisor else None
+    machine = f"virtual machine ({vendor or 'vendor not told'})" if hypervisor else ""
+    return " in a ".join(filter(None, ["container" if contained else "", machine])) or None
 
 
 def _data(folder: Path) -> dict[str, Any]:
