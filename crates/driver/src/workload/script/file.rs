@@ -321,6 +321,9 @@ impl<'a> Reader<'a> {
         };
         let (at, expression) = (entry.span().start, self.expression(entry, names));
         self.complain_of_unset(names);
+        if !names.never_set().is_empty() {
+            return 0;
+        }
         let mut frame = self.frame.clone();
         frame.variables.resize(names.all().len(), Variable::default());
         frame.memories.resize(names.memories(), Default::default());

@@ -1,0 +1,84 @@
+//! After its first transactions a script's client allocates nothing.
+
+mod echo;
+
+use dyno_driver::error::Result;
+use dyno_driver::io::{block_on, Backend};
+use dyno_driver::random::Random;
+use dyno_driver::workload::{with_workload, Place, WithWorkload, Workload};
+use echo::Echo;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs a hundred transactions to warm up, then counts what a hundred more allocate.
+struct Count;
+
+impl WithWorkload for Count {
+    type Output = u64;
+
+    fn with<W: Workload>(self, workload: W) -> Result<u64> {
+        let running = async {
+            let (mut session, mut random) = (Echo::default(), Random::new(1, 1));
+            let mut client = workload.client(&mut session, Place { client: 0, clients: 1 }).await?;
+            let mut before = 0;
+            for round in 0..200 {
+                if round == 100 {
+                    before = ALLOCATIONS.load(Ordering::Relaxed);
+                }
+                session.statements = 0;
+                let kind = workload.choose(&mut client, &mut random);
+                workload.perform(kind, &mut client, &mut session, &mut random).await?;
+            }
+            Ok(ALLOCATIONS.load(Ordering::Relaxed) - before)
+        };
+        block_on(Backend::Blocking, running, || false)?.unwrap_or(Ok(u64::MAX))
+    }
+}
+
+/// How often a hundred transactions of a warm script allocate.
+fn allocations(name: &str, text: &str) -> u64 {
+    let path = std::env::temp_dir().join(format!("dyno-allocations-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let options = serde_json::json!({"file": path}).as_object().cloned().unwrap();
+    let counted = with_workload("script", &options, Count).unwrap();
+    let _ = std::fs::remove_file(path);
+    counted
+}
+
+#[test]
+fn a_script_that_is_warm_allocates_nothing() {
+    let pgbench = "\\set id random_zipfian(1, 1000, 1.2)\n\\set n :id % 10\nBEGIN;\n\
+        UPDATE t SET a = a + :id WHERE b = :n;\nSELECT a, b FROM t:n WHERE c = :id \\gset got_\n\
+        INSERT INTO t VALUES (:got_a, :got_b, :id, :n, :id, :n, :id, :n, :id, :n);\nEND;\nSET x = :n;\n";
+    assert_eq!(allocations("busy.sql", pgbench), 0);
+    let toml = "[[transactions]]\nname = 'a'\nvalues = { id = 'sequence(5)', name = 'text(5, 40)', c = 'digits(10, 11)', \
+        t = \"timestamp('2020-01-01', '2024-01-01')\", z = 'zipfian(1, 100)', u = 'uuid()' }\n\
+        statements = ['INSERT INTO t VALUES (:id, :name, :c, :t, :z, :u)', \
+        { repeat = 'uniform(1, 3)', sql = 'SELECT a, b FROM t WHERE a = :id', into = ['x', 'y'], values = { id = 'uniform(1, 9)' } }, \
+        { if = ':x = 8', sql = 'SELECT :y' }]\n";
+    assert_eq!(allocations("busy.toml", toml), 0);
+}
