@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: setup demo test check format bench bench-driver lock clean
+.PHONY: setup demo test check format bench bench-driver bench-stall lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -47,7 +47,11 @@ bench-driver: setup
 		|| { echo 'sysbench is not installed: apt-get install sysbench' >&2; exit 1; }
 	@$(BIN)/python benches/driver.py
 
-bench: bench-driver
+# Latencies under a server that stands still, against what arithmetic says.
+bench-stall: setup
+	@$(BIN)/python benches/stall.py
+
+bench: bench-driver bench-stall
 
 # Needs uv; the lock holds hashes and no index's address.
 lock:

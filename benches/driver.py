@@ -4,8 +4,8 @@
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
 mixed: read_write at 8 and 64 clients. connections: memory of one process that holds 10,000 of them.
-In every round each contender runs once, in turn; the table shows medians and the range over the rounds. All CPU
-is user plus system: of the whole process for sysbench and the bare loop, of its threads for our driver.
+In every round each contender runs once, in turn; the table shows medians and the range over the rounds.
+All CPU is user plus system: of the whole process for sysbench and the bare loop, of its threads for ours.
 """
 
 from __future__ import annotations

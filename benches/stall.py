@@ -85,9 +85,8 @@ def _signal(process_ids: tuple[int, ...], number: signal.Signals) -> None:
 
 def _print(opened: dict[str, Any], closed: dict[str, Any]) -> None:
     loop = opened["open_loop"]
-    print(
-        f"offered {loop['offered_per_s']:,.0f}/s, achieved {loop['achieved_per_s']:,.0f}/s, kept: {loop['kept']}"
-    )
+    rates = f"offered {loop['offered_per_s']:,.0f}/s, achieved {loop['achieved_per_s']:,.0f}/s"
+    print(f"{rates}, kept: {loop['kept']}")
     row = "{:>6}  {:>12}  {:>13}  {:>10}  {:>14}"
     print(row.format("", "analytic, ms", "open loop, ms", "difference", "closed loop, ms"))
     for name in ("p50", "p90", *ANALYTIC_MS):
