@@ -73,6 +73,7 @@ EXPECTED = {
     "ready_s": 0.75,
     "new_orders_per_minute": 54_000.0,
     "queries_per_s": 800.0,
+    "qps_at_recall": 800.0,
     "recall": 0.93,
     "errors_per_s": 5.0,
     "retries_per_op": 0.005,
@@ -120,6 +121,12 @@ def test_a_total_that_could_not_be_read_hides_only_its_own_metrics() -> None:
     assert hidden == ["server_cpu_us_per_op", "server_cpu_system_us_per_op"]
 
 
+def test_a_search_that_finds_too_little_has_no_speed_at_recall() -> None:
+    hasty = record({**TALLY, "recall": {"count": 8_000, "mean": 0.89}}, TOTALS, 0.75)
+    assert find("qps_at_recall").read(hasty) is None
+    assert find("queries_per_s").read(hasty) == 800.0
+
+
 def test_every_metric_says_what_it_is() -> None:
     for name, metric in METRICS.items():
         assert metric.name == name
@@ -128,6 +135,7 @@ def test_every_metric_says_what_it_is() -> None:
         "throughput",
         "new_orders_per_minute",
         "queries_per_s",
+        "qps_at_recall",
         "recall",
     ]
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)

@@ -11,6 +11,9 @@ from enum import StrEnum
 from dbdyno.errors import UserError
 from dbdyno.record import Record
 
+RECALL_LEAST = 0.9
+"""What an approximate search must find to count as an answer, by the habit of its field."""
+
 
 class Direction(StrEnum):
     """Which way a metric gets better."""
@@ -142,6 +145,11 @@ def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float 
     return read
 
 
+def _queries_at_recall(record: Record) -> float | None:
+    recall = _recall(record)
+    return None if recall is None or recall < RECALL_LEAST else _per_s_of("search")(record)
+
+
 def _recall(record: Record) -> float | None:
     value = ((record.tally or {}).get("recall") or {}).get("mean")
     return float(value) if isinstance(value, int | float) else None
@@ -230,6 +238,9 @@ _OUTCOMES = (
     Metric("queries_per_s", "queries", "per s", _HIGHER,
            "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
            "and deletes beside them are not in it.", _per_s_of("search")),
+    Metric("qps_at_recall", f"queries at recall {RECALL_LEAST:g}", "per s", _HIGHER,
+           f"Searches per second of a trial whose recall is at least {RECALL_LEAST:g}; a trial with less has "
+           "none. The frontier interpolates between trials.", _queries_at_recall),
     Metric("recall", "recall", "", _HIGHER,
            "Share of the true nearest vectors that an answer holds, mean over the measured answers that "
            "were scored; against the set as loaded.", _recall),

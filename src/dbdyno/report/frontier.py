@@ -20,7 +20,10 @@ HEADLINE_RECALL = 0.9
 
 def name(curve: FrontierCurve) -> str:
     """A curve by what sets it apart: the levels of the other factors."""
-    parts = [f"{factor}={level_text(level)}" for factor, level in curve.levels.items()]
+    # The load's own knobs are known by their names alone; a table of curves has little room.
+    parts = [
+        f"{factor.removeprefix('workload.')}={level_text(level)}" for factor, level in curve.levels.items()
+    ]
     return wording.clean(", ".join(parts)) or "all trials"
 
 
