@@ -89,7 +89,7 @@ fn samples() -> Vec<Sample> {
         made,
         note: note.to_owned(),
     };
-    let groups = vec!["01234567890"; 10].join("-");
+    let groups = ["01234567890"; 10].join("-");
     vec![
         sample(0, 0, "0", 0.0, "", "", "1970-01-01 00:00:00", ""),
         sample(

@@ -265,7 +265,12 @@ impl Mysql {
                 Encoding::Text
             }
             _ => {
-                return Err(Error::protocol("the server counts the parameters of a statement in its own way"))
+                // What was begun must not go out with the next packet.
+                out.truncate(start);
+                return Err(Error::internal(format!(
+                    "the statement does not take {} parameters",
+                    parameters.len()
+                )));
             }
         };
         self.channel.end(start);

@@ -109,7 +109,7 @@ impl Cells {
             },
             kind::FLOAT => Cell::Float(f32::from_le_bytes(reader.array()?).into()),
             kind::DOUBLE => Cell::Float(f64::from_le_bytes(reader.array()?)),
-            kind::DATE | kind::DATETIME | kind::TIMESTAMP => self.date(reader)?,
+            kind::DATE | kind::DATETIME | kind::TIMESTAMP => self.date(reader, column.kind != kind::DATE)?,
             kind::TIME => self.time(reader)?,
             _ => match reader.string()? {
                 Some(bytes) => string_cell(payload, reader, bytes.len(), column),
@@ -145,7 +145,7 @@ impl Cells {
         Cell::Written(from..self.scratch.len())
     }
 
-    fn date(&mut self, reader: &mut Reader<'_>) -> Result<Cell> {
+    fn date(&mut self, reader: &mut Reader<'_>, has_time: bool) -> Result<Cell> {
         let length = reader.u8()?;
         let mut fields = Reader::new(reader.bytes(length.into())?);
         let (mut day, mut time, mut micros) = ((0, 0, 0), (0, 0, 0), 0);
@@ -161,8 +161,9 @@ impl Cells {
         let (year, month, day) = day;
         let (hour, minute, second) = time;
         Ok(match length {
-            0 | 4 => self.written(format_args!("{year:04}-{month:02}-{day:02}")),
-            7 => {
+            0 | 4 if !has_time => self.written(format_args!("{year:04}-{month:02}-{day:02}")),
+            // The binary protocol leaves out a time of midnight, the text protocol writes it.
+            0 | 4 | 7 => {
                 self.written(format_args!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"))
             }
             11 => self.written(format_args!(
