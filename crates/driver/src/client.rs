@@ -42,7 +42,8 @@ struct Connection<S, C> {
 
 impl<W: Workload> Client<'_, W> {
     pub async fn live<S: Session>(self) {
-        let connected = self.connect_first::<S>().await;
+        // Connecting takes much room and is soon over: in a box of its own it does not make every client larger.
+        let connected = Box::pin(self.connect_first::<S>()).await;
         match connected {
             Ok(connection) => self.work(connection).await,
             Err(error) => self.course.fail(error),
@@ -68,9 +69,11 @@ impl<W: Workload> Client<'_, W> {
     }
 
     async fn connect_now<S: Session>(&self) -> Result<Connection<S, W::Client>> {
-        let mut session = S::connect(self.target).await?;
+        let mut session = connect::<S>(self.target).await?;
         let place = Place { client: self.number, clients: self.job.clients };
-        let state = self.workload.client(&mut session, place).await?;
+        let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
+        let state = ready
+            .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")))?;
         Ok(Connection { session, state, traffic_before: None })
     }
 
@@ -89,7 +92,7 @@ impl<W: Workload> Client<'_, W> {
                 End::Lost => {
                     self.count_traffic(&connection);
                     drop(connection);
-                    match self.reconnect().await {
+                    match Box::pin(self.reconnect()).await {
                         Some(new) => connection = new,
                         None => return,
                     }
@@ -104,19 +107,26 @@ impl<W: Workload> Client<'_, W> {
         random: &mut Random,
     ) -> End {
         let (mut failures, mut successful) = (0, false);
+        // The clock is read once per transaction: the end of one is the start of the next.
+        let mut now_ns = clock::now_ns();
         loop {
-            let Some(intended_ns) = self.next_start().await else { return End::Through };
+            let Some(intended_ns) = self.next_start(now_ns).await else { return End::Through };
             let kind = self.workload.choose(&mut connection.state, random);
             let pause = self.workload.pause(kind, random);
             let mut from_ns = intended_ns;
             if pause.before_ns > 0 {
                 from_ns = self.pause_until(intended_ns.saturating_add(pause.before_ns)).await;
+                if self.is_over(clock::now_ns()) {
+                    return End::Through;
+                }
             }
-            if self.is_over(clock::now_ns()) || !self.course.take_ticket(self.lane.phases(), from_ns) {
+            if !self.course.take_ticket(self.lane.phases(), from_ns) {
                 return End::Through;
             }
-            self.watch(connection);
-            match self.transaction(kind, from_ns, connection, random).await {
+            self.watch(connection, now_ns.max(from_ns));
+            let (outcome, ended_ns) = self.transaction(kind, from_ns, connection, random).await;
+            now_ns = ended_ns;
+            match outcome {
                 Ok(Outcome::Finished) => return End::Through,
                 Ok(_) => successful = true,
                 Err(error) if error.fate() == Fate::Lost => return End::Lost,
@@ -130,23 +140,28 @@ impl<W: Workload> Client<'_, W> {
                 }
             }
             if pause.after_ns > 0 {
-                self.pause_until(clock::now_ns().saturating_add(pause.after_ns)).await;
+                self.pause_until(now_ns.saturating_add(pause.after_ns)).await;
+                now_ns = clock::now_ns();
             }
             if let Some(think) = self.think {
-                self.pause_until(clock::now_ns().saturating_add(think.draw_ns(random))).await;
+                self.pause_until(now_ns.saturating_add(think.draw_ns(random))).await;
+                now_ns = clock::now_ns();
             }
         }
     }
 
     /// When the next transaction is to start: now in closed loop, when its arrival is due in open loop.
-    async fn next_start(&self) -> Option<u64> {
-        let now_ns = clock::now_ns();
+    #[inline]
+    async fn next_start(&self, now_ns: u64) -> Option<u64> {
         if self.is_over(now_ns) {
             return None;
         }
         let Some(intended_ns) = self.lane.take_arrival(now_ns)? else { return Some(now_ns) };
         if intended_ns > now_ns {
             io::sleep_until_ns(intended_ns).await;
+            if self.course.is_stopped() {
+                return None;
+            }
         }
         Some(intended_ns)
     }
@@ -161,7 +176,7 @@ impl<W: Workload> Client<'_, W> {
         now_ns >= self.lane.phases().end_ns || self.course.is_stopped()
     }
 
-    /// One transaction with all its tries, timed and counted.
+    /// One transaction with all its tries, timed and counted; and when it ended.
     #[inline]
     async fn transaction<S: Session>(
         &self,
@@ -169,7 +184,7 @@ impl<W: Workload> Client<'_, W> {
         from_ns: u64,
         connection: &mut Connection<S, W::Client>,
         random: &mut Random,
-    ) -> Result<Outcome> {
+    ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
         let outcome = self.tries(kind, connection, random).await;
         let now_ns = clock::now_ns();
@@ -189,7 +204,7 @@ impl<W: Workload> Client<'_, W> {
                 recorder.failed(error.label(), now_ns);
             }
         }
-        outcome
+        (outcome, now_ns)
     }
 
     async fn tries<S: Session>(
@@ -219,8 +234,7 @@ impl<W: Workload> Client<'_, W> {
 
     /// Notes where the measured part begins and ends for this connection and its thread.
     #[inline]
-    fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>) {
-        let now_ns = clock::now_ns();
+    fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>, now_ns: u64) {
         if connection.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
             connection.traffic_before = Some(connection.session.traffic());
         }
@@ -253,6 +267,14 @@ impl<W: Workload> Client<'_, W> {
         }
         None
     }
+}
+
+/// Opens a session in time: also where the server keeps talking and never comes to the point.
+pub(crate) async fn connect<S: Session>(target: &Target) -> Result<S> {
+    io::within(target.connect_timeout, S::connect(target)).await.unwrap_or_else(|| {
+        Err(Error::connect(format!("no session within {} s", target.connect_timeout.as_secs_f64()))
+            .hint("raise connect_timeout_s if the server is only slow"))
+    })
 }
 
 /// Errors of opening a connection again are counted apart from those of transactions.

@@ -1,5 +1,6 @@
 //! All that happens to the data before and after a run: making and loading it, checking it, dropping it, asking it.
 
+use crate::client::connect;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::io::{block_on, Backend};
@@ -29,7 +30,7 @@ fn with_one<S: Session, T>(
     task: impl AsyncFnOnce(&mut S) -> Result<T>,
 ) -> Result<T> {
     let whole = async {
-        let mut session = S::connect(target).await?;
+        let mut session = connect::<S>(target).await?;
         let outcome = task(&mut session).await;
         session.close().await;
         outcome
@@ -122,7 +123,7 @@ impl Loading<'_> {
         stop: &AtomicBool,
         task: &impl AsyncFn(u64, &mut S) -> Result<u64>,
     ) -> Result<u64> {
-        let mut session = S::connect(self.target).await?;
+        let mut session = connect::<S>(self.target).await?;
         let mut sum = 0;
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
