@@ -132,7 +132,7 @@ class Record(Frozen):
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
-    most it takes."""
+    most it takes. `duration_s` is the measured part of each trial where it is not the study's own."""
 
     format: int = FORMAT
     run: str
@@ -146,3 +146,4 @@ class Run(Frozen):
     host: dict[str, Any]
     installation: dict[str, str] = Field(default_factory=dict)
     sequential: bool = False
+    duration_s: float | None = None

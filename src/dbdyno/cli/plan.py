@@ -10,25 +10,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import json_option
-from dbdyno.cli.study_file import study_at
+from dbdyno.cli.options import budget_option, json_option
+from dbdyno.cli.study_file import OVERHEAD_S, budget_text, refuse_both, study_at
 from dbdyno.cli.wording import duration
 from dbdyno.plan import Plan, expected_duration_s, make_plan
 from dbdyno.study import Study
-
-OVERHEAD_S = 3.0
-"""Seconds that a trial takes beside its load: restoring the data, starting, checking, stopping; as seen on
-two cores."""
 
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@budget_option
 @json_option
-def command(study: Path, blocks: int | None, seed: int | None, as_json: bool) -> None:
+def command(study: Path, blocks: int | None, seed: int | None, budget_s: float | None, as_json: bool) -> None:
     """Show a study's variants, its trials in their order, and the time they will take. Touches nothing."""
-    read = study_at(study, blocks, seed)
+    refuse_both(budget_s, blocks=blocks)
+    read = study_at(study, blocks, seed, budget_s)
     plan = make_plan(read)
     expected_s = expected_duration_s(plan, read, OVERHEAD_S)
     if as_json:
@@ -37,6 +35,8 @@ def command(study: Path, blocks: int | None, seed: int | None, as_json: bool) ->
         return
     console = Console(highlight=False)
     _print_plan(console, read, plan)
+    if budget_s is not None:
+        console.print(Text(budget_text(read)))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
 
 

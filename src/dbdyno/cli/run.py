@@ -17,11 +17,10 @@ import click
 from dbdyno import __version__, paths
 from dbdyno.analyse import settled
 from dbdyno.bench import Bench
-from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.plan import OVERHEAD_S
+from dbdyno.cli.options import budget_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
-from dbdyno.cli.study_file import study_at, study_of
+from dbdyno.cli.study_file import OVERHEAD_S, budget_text, refuse_both, study_at, study_of
 from dbdyno.drive import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.base import Installation
@@ -58,7 +57,15 @@ LAST = "last"
     help="Measure each variant until its verdict stands against the study's margin, 50 blocks at most "
     "(or --blocks); the time goes to those that are not settled.",
 )
+@budget_option
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@click.option(
+    "--allow-device",
+    "devices",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A block device that levels of storage.device may overwrite. It must carry nothing.",
+)
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
 @store_option
@@ -68,7 +75,9 @@ def command(
     resume: str | None,
     blocks: int | None,
     until: str | None,
+    budget_s: float | None,
     seed: int | None,
+    devices: tuple[Path, ...],
     wait: bool,
     quiet: bool,
     store: str | None,
@@ -83,15 +92,18 @@ def command(
         # `dyno run --resume STUDY`: the option took the argument for its own.
         study, resume = Path(resume), LAST
     with Store(store_url(store)) as opened:
+        refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
         if until and resume is None:
             blocks = blocks or SEQUENTIAL_BLOCKS
-        read, run, installation = _begin(opened, study, resume, blocks, seed)
+        read, run, installation = _begin(opened, study, resume, blocks, seed, budget_s)
+        if budget_s is not None and not quiet:
+            click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         plan = make_plan(read)
         try:
             with _alone(wait):
                 opened.add_run(run)
-                _carry_out(plan, read, run, installation, opened, quiet)
+                _carry_out(plan, read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
             click.echo(f"interrupted: {kept} of {len(plan.trials)} trials are kept", err=True)
@@ -102,14 +114,19 @@ def command(
 
 
 def _begin(
-    store: Store, path: Path | None, resume: str | None, blocks: int | None, seed: int | None
+    store: Store,
+    path: Path | None,
+    resume: str | None,
+    blocks: int | None,
+    seed: int | None,
+    budget_s: float | None,
 ) -> tuple[Study, Run, Installation]:
     """A new run, or the one to go on with; nothing has been touched until the engine was found."""
     if resume is not None:
         return _go_on(store, path, resume, blocks, seed)
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
-    study = study_at(path, blocks, seed)
+    study = study_at(path, blocks, seed, budget_s)
     make_plan(study)
     installation = registry.engine(study.engine.engine).locate(study.engine)
     run = Run(
@@ -123,6 +140,7 @@ def _begin(
         dyno_version=__version__,
         host=fingerprint(),
         installation=_identity(installation),
+        duration_s=study.workload.duration_s if budget_s is not None else None,
     )
     return study, run, installation
 
@@ -164,7 +182,13 @@ def _identity(installation: Installation) -> dict[str, str]:
 
 
 def _carry_out(
-    plan: Plan, study: Study, run: Run, installation: Installation, store: Store, quiet: bool
+    plan: Plan,
+    study: Study,
+    run: Run,
+    installation: Installation,
+    store: Store,
+    quiet: bool,
+    devices: frozenset[Path],
 ) -> None:
     expected_s = expected_duration_s(plan, study, OVERHEAD_S)
     done = len(store.records(run.run))
@@ -183,6 +207,7 @@ def _carry_out(
             journal=stack.enter_context(open_journal()),
             open_load=LoadProcess,
             cores=core_count(),
+            allowed_devices=devices,
         )
         run_study(plan, bench, store, progress, partial(settled, study, run) if run.sequential else None)
 

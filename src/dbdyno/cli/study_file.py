@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno import _driver, metrics
+from dbdyno.budget import fitted, precision
 from dbdyno.engines import registry
 from dbdyno.engines.base import Installation, Reference
 from dbdyno.errors import DynoError, Mistake, UserError
@@ -16,16 +17,41 @@ from dbdyno.layers.base import Layer
 from dbdyno.record import Run
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
 
+OVERHEAD_S = 3.0
+"""Seconds that a trial takes beside its load: restoring the data, starting, checking, stopping; as seen on
+two cores."""
 
-def study_at(path: Path, blocks: int | None = None, seed: int | None = None) -> Study:
+
+def study_at(
+    path: Path, blocks: int | None = None, seed: int | None = None, budget_s: float | None = None
+) -> Study:
     """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
-    return _changed(read_study(path, catalogue()), blocks, seed)
+    study = _changed(read_study(path, catalogue()), blocks, seed)
+    return study if budget_s is None else fitted(study, budget_s, OVERHEAD_S)
+
+
+def refuse_both(budget_s: float | None, **others: object) -> None:
+    """Raises UserError when a budget is given together with what it would decide."""
+    given = [f"--{name}" for name, value in others.items() if value is not None]
+    if budget_s is not None and given:
+        raise UserError(f"--budget and {given[0]} contradict each other", "leave one of the two out")
+
+
+def budget_text(study: Study) -> str:
+    """What was made of a budget, and what the intervals can tell apart."""
+    reached = (precision(study, spread) for spread in (0.02, 0.05, 0.10))
+    told = ", ".join(f"±{each.half_width:.1%} where by {each.spread:.0%}" for each in reached)
+    return (
+        f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial; "
+        f"intervals, where ratios vary from block to block: {told}"
+    )
 
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
     content = run.study_text.encode()
-    return _changed(parse_study(content, catalogue(ask_engines=False), run.study_path), run.blocks, run.seed)
+    study = parse_study(content, catalogue(ask_engines=False), run.study_path)
+    return _changed(study, run.blocks, run.seed, run.duration_s)
 
 
 def catalogue(ask_engines: bool = True) -> Catalogue:
@@ -40,9 +66,11 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
     )
 
 
-def _changed(study: Study, blocks: int | None, seed: int | None) -> Study:
-    changes = {name: value for name, value in (("blocks", blocks), ("seed", seed)) if value is not None}
-    return study.model_copy(update=changes)
+def _changed(study: Study, blocks: int | None, seed: int | None, duration_s: float | None = None) -> Study:
+    given: dict[str, object] = {"blocks": blocks, "seed": seed}
+    if duration_s is not None:
+        given["workload"] = study.workload.model_copy(update={"duration_s": duration_s})
+    return study.model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
 def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Reference], list[Mistake]]:
