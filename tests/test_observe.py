@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -107,7 +108,9 @@ def _observed(embedded: bool, tally: dict[str, Any]) -> dict[str, float]:
             ended = time.time()
         child.kill()
     tally |= {"started_unix_s": began, "duration_s": ended - began}
-    running = Running(cast(Setup, None), cast(Any, None), cast(Any, None))
+    engine = SimpleNamespace(view=lambda gained: gained)
+    setup = cast(Setup, SimpleNamespace(engine=engine))
+    running = Running(setup, cast(Any, None), cast(Any, None))
     running = replace(
         running,
         tally=tally,

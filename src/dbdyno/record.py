@@ -86,6 +86,8 @@ class Observation(Frozen):
     `totals` are differences over the measured part, in the unit of their name (`server_cpu_user_s`,
     `context_switches`, `read_bytes` ...); `series` are per-second values, one list per name, all of one
     length. A name that could not be read is absent and stands in `missing` with the reason.
+    `engine_status` is what the engine's own counters gained over the whole load, warm-up included;
+    `engine_view` are those that tell where its time went, by a title with its unit.
     """
 
     duration_s: float
@@ -93,6 +95,7 @@ class Observation(Frozen):
     series: dict[str, list[float]] = Field(default_factory=dict)
     missing: dict[str, str] = Field(default_factory=dict)
     engine_status: dict[str, float] = Field(default_factory=dict)
+    engine_view: dict[str, float] = Field(default_factory=dict)
 
 
 class Record(Frozen):

@@ -2,7 +2,8 @@
 
 `analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
-`gap` shares a gap out among factors, `frontier` sets recall against speed, `museum` collects the answer.
+`gap` shares a gap out among factors, `frontier` sets recall against speed, `split` tells where an operation's
+time went, `museum` collects the answer.
 """
 
 from __future__ import annotations
@@ -15,9 +16,20 @@ from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
-from dbdyno.analyse.model import AaCheck, Analysis, Factorial, Gap, Method, Role, TrialResult, Verdict
+from dbdyno.analyse.model import (
+    AaCheck,
+    Analysis,
+    Factorial,
+    Gap,
+    Method,
+    Role,
+    TimeSplit,
+    TrialResult,
+    Verdict,
+)
 from dbdyno.analyse.museum import answer, museum
 from dbdyno.analyse.resets import mixed_resets
+from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
 from dbdyno.plan import Plan, Variant, make_plan
@@ -65,6 +77,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         factorial=_factorial(study, trials),
         gap=_gap(study, trials),
         frontier=frontier(study, trials),
+        splits=_splits(study, trials),
         trials_planned=len(shown) if run.sequential else len(plan.trials),
     )
 
@@ -113,6 +126,12 @@ def _by_variant(plan: Plan, trials: Sequence[TrialResult]) -> list[Trials]:
         )
         for index, variant in enumerate(plan.variants)
     ]
+
+
+def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
+    """Where the time went, per variant, in the plan's order."""
+    records = [trial.record for each in trials for trial in each.by_block.values()]
+    return time_splits(records, study.goal.confidence)
 
 
 def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:

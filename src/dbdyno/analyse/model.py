@@ -359,6 +359,38 @@ class Frontier(Frozen):
     confidence: float
 
 
+class Estimate(Frozen):
+    """An arithmetic mean over trials with its t interval; a single trial gives none."""
+
+    name: str
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    trials: int
+
+
+class TimeSplit(Frozen):
+    """The time of one operation, in microseconds, and its parts (`analyse/split.py`), which add up to it.
+
+    `beyond_us` is how much the parts come to more than the whole; above 0 there is no remainder. `missing`
+    are parts that were not read and lie in the remainder. `hardware` are facts of the CPU's counters,
+    `engine` the engine's own counters per operation.
+    """
+
+    variant: str
+    trials: int
+    whole: Estimate
+    parts: tuple[Estimate, ...]
+    beyond_us: float = 0.0
+    missing: tuple[str, ...] = ()
+    hardware: tuple[Estimate, ...] = ()
+    engine: tuple[Estimate, ...] = ()
+
+    def share(self, part: Estimate) -> float:
+        """A part over the whole."""
+        return part.mean / self.whole.mean
+
+
 class Answer(Frozen):
     """The answer's facts: names of variants by verdict, the strongest effect first."""
 
@@ -402,6 +434,7 @@ class Analysis(Frozen):
     factorial: Factorial | None = None
     gap: Gap | None = None
     frontier: Frontier | None = None
+    splits: tuple[TimeSplit, ...] = ()
     trials_planned: int
 
     @property

@@ -197,6 +197,12 @@ class Engine(Protocol):
         """The engine's own counters, by the engine's own names."""
         ...
 
+    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
+        """What the engine itself says of where time went: of the counters' gains those that tell, by a title
+        with its unit.
+        """
+        ...
+
 
 class Ask(Protocol):
     """Runs one SQL statement on the system under test and returns its rows."""

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from dbdyno.engines import firebird_file
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
 from dbdyno.engines.server import how_it_ended, require_space, tail
-from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
+from dbdyno.engines.values import FALSE, TRUE, View, as_text, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.process import die_with_parent
@@ -96,6 +96,19 @@ class Embedded:
 
     def kill(self) -> None:
         self.running = False
+
+
+VIEW: View = {
+    "page fetches": (1.0, ("MON$PAGE_FETCHES",)),
+    "page reads": (1.0, ("MON$PAGE_READS",)),
+    "page writes": (1.0, ("MON$PAGE_WRITES",)),
+    "page marks": (1.0, ("MON$PAGE_MARKS",)),
+    "records read by index": (1.0, ("MON$RECORD_IDX_READS",)),
+    "records read in sequence": (1.0, ("MON$RECORD_SEQ_READS",)),
+    "record waits": (1.0, ("MON$RECORD_WAITS",)),
+    "record conflicts": (1.0, ("MON$RECORD_CONFLICTS",)),
+}
+"""What it says of its own time, from the monitoring tables."""
 
 
 class Firebird:
@@ -253,6 +266,9 @@ class Firebird:
             )
             values |= {name: float(value or 0) for name, value in zip(columns, rows[0], strict=True)}
         return values
+
+    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
+        return viewed(VIEW, gained)
 
 
 def _whole(value: str | float | None) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from dbdyno.engines import server
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path
 from dbdyno.process import die_with_parent
@@ -111,6 +111,25 @@ LOADING: Mapping[str, Level] = {
     "loose_mhnsw_max_cache_size": "4G",
 }
 """Of no use to a trial, which is measured under the study's own settings."""
+
+
+VIEW: View = {
+    "rows read": (
+        1.0,
+        ("Handler_read_key", "Handler_read_next", "Handler_read_rnd", "Handler_read_rnd_next"),
+    ),
+    "buffer pool page requests": (1.0, ("Innodb_buffer_pool_read_requests",)),
+    "pages read from storage": (1.0, ("Innodb_buffer_pool_reads",)),
+    "page writes": (1.0, ("Innodb_data_writes",)),
+    "syncs": (1.0, ("Innodb_data_fsyncs", "Innodb_os_log_fsyncs")),
+    "redo log, bytes": (1.0, ("Innodb_os_log_written",)),
+    "waits for the log buffer": (1.0, ("Innodb_log_waits",)),
+    "row locks waited for": (1.0, ("Innodb_row_lock_waits",)),
+    "row lock wait, us": (1000.0, ("Innodb_row_lock_time",)),
+    "temporary tables on disk": (1.0, ("Created_tmp_disk_tables",)),
+}
+"""What it says of its own time (`SHOW GLOBAL STATUS`); a lock's wait is counted in milliseconds there. The
+cache of vector indexes has no counter: what it misses shows as page requests."""
 
 
 class MariaDB:
@@ -261,6 +280,9 @@ class MariaDB:
             except ValueError:
                 continue
         return numbers
+
+    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
+        return viewed(VIEW, gained)
 
 
 ACCOUNT = "dyno"

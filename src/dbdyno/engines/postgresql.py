@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from dbdyno.engines import server
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path
 from dbdyno.process import settle
@@ -106,6 +106,20 @@ STATUS_SQL = (
     "SELECT * FROM pg_stat_bgwriter",
     "SELECT * FROM pg_stat_checkpointer",
 )
+
+
+VIEW: View = {
+    "blocks found in shared buffers": (1.0, ("blks_hit",)),
+    "blocks read": (1.0, ("blks_read",)),
+    "rows fetched": (1.0, ("tup_fetched",)),
+    "write-ahead log, bytes": (1.0, ("wal_bytes",)),
+    "write-ahead log syncs": (1.0, ("wal_sync",)),
+    "waits for the log's buffers": (1.0, ("wal_buffers_full",)),
+    "buffers written by back ends": (1.0, ("buffers_backend",)),
+    "temporary files, bytes": (1.0, ("temp_bytes",)),
+    "deadlocks": (1.0, ("deadlocks",)),
+}
+"""What it says of its own time, from its statistics views."""
 
 
 class PostgreSQL:
@@ -253,6 +267,9 @@ class PostgreSQL:
                 rows = ask(f"SELECT key, value FROM json_each_text((SELECT row_to_json(s) FROM ({sql}) s))")
                 values |= dict(_numbers(rows))
         return values
+
+    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
+        return viewed(VIEW, gained)
 
 
 def _numbers(rows: list[list[str | float | None]]) -> list[tuple[str, float]]:

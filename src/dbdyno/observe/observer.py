@@ -65,12 +65,14 @@ class Observer:
         totals |= self._split_cpu(gained, tally["driver_cpu_s"])
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - _sum(totals, "server_", "driver_", "dyno_"))
+        changed = _changed(running.status_before, running.status_after)
         return Observation(
             duration_s=end_s - start_s,
             totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
             series=window.per_second(self._samples, [self._cpu_name, *_SERIES], start_s, end_s),
             missing=self._missing,
-            engine_status=_changed(running.status_before, running.status_after),
+            engine_status=changed,
+            engine_view=running.setup.engine.view(changed),
         )
 
     def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:

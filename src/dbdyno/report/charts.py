@@ -13,9 +13,19 @@ from typing import Any
 import altair as alt
 
 from dbdyno import metrics
-from dbdyno.analyse.model import Analysis, BlockRatio, Frontier, Gap, Role, TrialResult, VariantResult
+from dbdyno.analyse.model import (
+    Analysis,
+    BlockRatio,
+    Frontier,
+    Gap,
+    Role,
+    TimeSplit,
+    TrialResult,
+    VariantResult,
+)
 from dbdyno.report import frontier as frontier_words
 from dbdyno.report import gap as gap_words
+from dbdyno.report import split as split_words
 from dbdyno.report import wording
 
 Spec = dict[str, Any]
@@ -38,6 +48,14 @@ MARKS: dict[str, tuple[str, str]] = {
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
 LINES = tuple(f"var(--line-{index})" for index in range(8))
+PART_COLOURS = {
+    "server, user": "var(--line-0)",
+    "server, kernel": "var(--line-5)",
+    "server waits for a CPU": "var(--line-1)",
+    "driver": "var(--line-2)",
+    "driver waits for a CPU": "var(--line-4)",
+    "the rest": "var(--rule)",
+}
 ROW, LINE = 26, 14
 NAME_COLUMNS = 30
 TICKS_MOST = 9
@@ -319,6 +337,41 @@ def _waterfall(bars: Rows, metric: str) -> Layer:
     words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))
     return alt.layer(body, words).properties(
         width="container", height=ROW * len(bars), description="The gap as a waterfall, a bar per factor"
+    )
+
+
+def split(splits: Sequence[TimeSplit]) -> Spec:
+    """A stacked bar per setup: where the microseconds of one operation went."""
+    rows: Rows = [
+        {
+            "variant": wording.wrapped(wording.clean(each.variant), NAME_COLUMNS),
+            "part": split_words.PARTS[part.name],
+            "order": order,
+            "us": max(part.mean, 0.0),
+            "told": f"{metrics.number_text(part.mean)} us",
+        }
+        for each in splits
+        for order, part in enumerate(each.parts)
+    ]
+    names = list(dict.fromkeys(row["variant"] for row in rows))
+    present = [word for word in split_words.PARTS.values() if any(row["part"] == word for row in rows)]
+    colours = alt.Scale(domain=present, range=[PART_COLOURS[word] for word in present])
+    y_axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=320, domain=False, ticks=False)
+    bars = alt.Chart(_data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
+    return _spec(
+        bars.encode(
+            x=alt.X("us:Q", stack="zero", axis=alt.Axis(title="us per operation", format="~s")),
+            y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
+            color=alt.Color(
+                "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", labelLimit=260)
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=_tooltip(variant="variant", part="part", told="per operation"),
+        ).properties(
+            width="container",
+            height=sum(ROW + LINE * name.count("\n") for name in names),
+            description="The time of an operation, a stacked bar per setup",
+        )
     )
 
 

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, frontier, gap, wording
+from dbdyno.report import charts, frontier, gap, split, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -47,6 +47,7 @@ def render(analysis: Analysis) -> str:
         word=wording,
         gap=gap,
         frontier=frontier,
+        split=split,
     )  # fmt: skip
 
 
@@ -116,6 +117,7 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
     made = {
         "effects": charts.effects(analysis),
         "gap": charts.waterfall(analysis.gap) if analysis.gap else None,
+        "split": charts.split(analysis.splits) if analysis.splits else None,
         "frontier": charts.frontier(analysis.frontier) if analysis.frontier else None,
         "trials": charts.trials(analysis),
         "latency": charts.latency(analysis),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import wording
+from dbdyno.report import split, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -26,6 +26,7 @@ def render(analysis: Analysis) -> str:
         _verdicts(analysis),
         _notes(analysis),
         *_factorial(analysis),
+        *_split(analysis),
         *_museum(analysis),
         *_warnings(analysis),
         "## Method\n\n" + _bullets(_escaped(line) for line in wording.method_text(analysis)),
@@ -89,6 +90,21 @@ def _factorial(analysis: Analysis) -> Iterable[str]:
 
 def _effect(effect: Ratio) -> list[str]:
     return [wording.ratio_text(effect.ratio), wording.interval_text(effect), str(effect.pairs)]
+
+
+def _split(analysis: Analysis) -> Iterable[str]:
+    if not analysis.splits:
+        return
+    yield "## Where the time goes"
+    yield _escaped(split.title(analysis.splits))
+    for heads, rows in (
+        (split.heads(analysis.splits), split.rows(analysis.splits)),
+        split.facts(analysis.splits),
+    ):
+        if rows:
+            cells = [[_escaped(cell) for cell in row] for row in rows]
+            yield _table([_escaped(head) for head in heads], cells, right=set(range(1, len(heads))))
+    yield _escaped(split.note(analysis.splits))
 
 
 def _museum(analysis: Analysis) -> Iterable[str]:

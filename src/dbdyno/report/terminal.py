@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import frontier, gap, wording
+from dbdyno.report import frontier, gap, split, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -53,6 +53,9 @@ def render(analysis: Analysis, console: Console) -> None:
     if analysis.frontier is not None:
         console.print()
         frontier.render(analysis.frontier, console)
+    if analysis.splits:
+        console.print()
+        split.render(analysis.splits, console)
     _museum(analysis, console)
     _warnings(analysis, console)
 

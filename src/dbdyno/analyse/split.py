@@ -1,0 +1,202 @@
+"""Where the time of one operation goes: on a CPU, waiting for one, in the driver, and the rest.
+
+The whole is the time of one client per operation. In closed loop that is clients x duration / operations
+(Little's law; J. D. C. Little, Operations Research 9, 1961), in open loop the mean latency from the intended
+start. The parts are the server's and the driver's own seconds over the operations. What they leave is the
+remainder: nothing measured it, so it is named as what is left, not as what it is.
+
+It is assumed that an operation is served by one thread at a time. Threads that work beside it (purge,
+checkpoint, parallel workers) are in the CPU time as well; where the parts come to more than the whole, that
+is said, and there is no remainder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from dbdyno import metrics
+from dbdyno.analyse.intervals import t_quantile
+from dbdyno.analyse.model import Estimate, TimeSplit
+from dbdyno.record import Observation, Outcome, Record
+
+WHOLE, REMAINDER = "whole", "remainder"
+PARTS = ("server_user", "server_system", "server_wait", "driver", "driver_wait", REMAINDER)
+"""The parts in their order. `server_wait` and `driver_wait`: ready to run, and waiting for a CPU."""
+
+NEEDED = ("server_user", "server_system", "driver")
+"""Without one of these there is no split: the remainder would hold what it must not."""
+
+Reader = Callable[[Record, Observation], float | None]
+
+
+def time_splits(records: Sequence[Record], confidence: float) -> tuple[TimeSplit, ...]:
+    """One split per variant that has measured trials with all that is needed, in the order of the records."""
+    by_variant: dict[str, list[Record]] = {}
+    for record in records:
+        if record.outcome is Outcome.MEASURED:
+            by_variant.setdefault(record.variant, []).append(record)
+    splits = (time_split(variant, trials, confidence) for variant, trials in by_variant.items())
+    return tuple(split for split in splits if split is not None)
+
+
+def time_split(variant: str, records: Sequence[Record], confidence: float) -> TimeSplit | None:
+    """The split of one variant: arithmetic means over its trials, so that the parts add up to the whole."""
+    shares = [parts for record in records if (parts := microseconds(record)) is not None]
+    if not shares:
+        return None
+    common = set.intersection(*(set(parts) for parts in shares))
+    # A part that some trials lack belongs to the remainder in all of them.
+    rows = [
+        {**parts, REMAINDER: parts[WHOLE] - sum(parts[name] for name in common - {WHOLE, REMAINDER})}
+        for parts in shares
+    ]
+    means = {name: estimate(name, [row[name] for row in rows], confidence) for name in (WHOLE, *PARTS)
+             if name in common}  # fmt: skip
+    beyond = -means[REMAINDER].mean
+    return TimeSplit(
+        variant=variant,
+        trials=len(rows),
+        whole=means[WHOLE],
+        parts=tuple(means[name] for name in PARTS if name in means and (name != REMAINDER or beyond <= 0.0)),
+        beyond_us=max(0.0, beyond),
+        missing=tuple(name for name in PARTS if name not in common),
+        hardware=_estimates(records, HARDWARE, confidence),
+        engine=_engine(records, confidence),
+    )
+
+
+def microseconds(record: Record) -> dict[str, float] | None:
+    """One trial's whole and parts, in microseconds per operation; None where what is needed was not read."""
+    observation, tally = record.observation, record.tally or {}
+    operations = tally.get("operations") or 0
+    whole = _whole_us(tally, operations)
+    if observation is None or operations <= 0 or whole is None:
+        return None
+    seconds = _seconds(observation, tally)
+    if any(name not in seconds for name in NEEDED):
+        return None
+    parts = {name: 1e6 * value / operations for name, value in seconds.items()}
+    return {WHOLE: whole, **parts, REMAINDER: whole - sum(parts.values())}
+
+
+def embedded(observation: Observation) -> bool:
+    """Whether engine and driver shared one process: then its second-by-second CPU has that name."""
+    return "process_cpu_s" in observation.series
+
+
+def estimate(name: str, values: Sequence[float], confidence: float) -> Estimate:
+    """The arithmetic mean over trials and its t interval; none with one trial."""
+    numbers = sorted(values)
+    mean = math.fsum(numbers) / len(numbers)
+    if len(numbers) < 2:
+        return Estimate(name=name, mean=mean, trials=1)
+    spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
+    half = t_quantile(confidence, len(numbers)) * spread / math.sqrt(len(numbers))
+    return Estimate(name=name, mean=mean, low=mean - half, high=mean + half, trials=len(numbers))
+
+
+def _whole_us(tally: Mapping[str, object], operations: float) -> float | None:
+    clients, duration_s = tally.get("clients"), tally.get("duration_s")
+    if tally.get("open_loop") is None and isinstance(clients, int) and isinstance(duration_s, int | float):
+        return 1e6 * clients * duration_s / operations if operations else None
+    latency = tally.get("latency_us")
+    mean = latency.get("mean") if isinstance(latency, Mapping) else None
+    return float(mean) if isinstance(mean, int | float) else None
+
+
+def _seconds(observation: Observation, tally: Mapping[str, object]) -> dict[str, float]:
+    """Thread seconds of each part in the measured part of the load, where they were read."""
+    totals = observation.totals
+    found = {
+        "server_user": totals.get("server_cpu_user_s"),
+        "server_system": totals.get("server_cpu_system_s"),
+        "server_wait": totals.get("run_queue_wait_s"),
+        "driver": _driver_s(tally),
+        # An embedded engine's threads are the driver's: their wait is counted once, as the server's.
+        "driver_wait": None if embedded(observation) else _driver_wait_s(observation, tally),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _driver_s(tally: Mapping[str, object]) -> float | None:
+    spent = tally.get("driver_cpu_s")
+    return float(sum(spent.values())) if isinstance(spent, Mapping) else None
+
+
+def _driver_wait_s(observation: Observation, tally: Mapping[str, object]) -> float | None:
+    shares = tally.get("driver_run_wait_share")
+    return observation.duration_s * sum(shares) if isinstance(shares, list) else None
+
+
+def _cpu_s(record: Record, observation: Observation) -> float | None:
+    """CPU seconds of the threads that the hardware counters were on."""
+    totals = observation.totals
+    if "server_cpu_user_s" not in totals or "server_cpu_system_s" not in totals:
+        return None
+    own = _driver_s(record.tally or {}) or 0.0 if embedded(observation) else 0.0
+    return totals["server_cpu_user_s"] + totals["server_cpu_system_s"] + own
+
+
+def _of_cycles(name: str) -> Reader:
+    return lambda _, observation: _ratio(observation.totals.get(name), observation.totals.get("cycles"))
+
+
+def _per_operation(name: str) -> Reader:
+    return lambda record, _: metrics.find(name).read(record)
+
+
+def _gigahertz(record: Record, observation: Observation) -> float | None:
+    per_s = _ratio(observation.totals.get("cycles"), _cpu_s(record, observation))
+    return None if per_s is None else per_s / 1e9
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole is not None and whole > 0 else None
+
+
+HARDWARE: dict[str, Reader] = {
+    "instructions_per_cycle": _of_cycles("instructions"),
+    "stalled_frontend_share": _of_cycles("stalled_cycles_frontend"),
+    "stalled_backend_share": _of_cycles("stalled_cycles_backend"),
+    "cycles_per_op": _per_operation("cycles_per_op"),
+    "instructions_per_op": _per_operation("instructions_per_op"),
+    "cache_misses_per_op": _per_operation("cache_misses_per_op"),
+    "dtlb_load_misses_per_op": _per_operation("dtlb_load_misses_per_op"),
+    "gigahertz": _gigahertz,
+}
+"""What the CPU's counters tell beside the split. Shares are of all cycles; how many cycles an operation would
+have taken without stalls no counter tells."""
+
+
+def _estimates(
+    records: Sequence[Record], readers: Mapping[str, Reader], confidence: float
+) -> tuple[Estimate, ...]:
+    values = {
+        name: [
+            value
+            for record in records
+            if record.observation is not None and (value := read(record, record.observation)) is not None
+        ]
+        for name, read in readers.items()
+    }
+    return tuple(estimate(name, found, confidence) for name, found in values.items() if found)
+
+
+def _engine(records: Sequence[Record], confidence: float) -> tuple[Estimate, ...]:
+    """The engine's own view per operation. Its counters were read around the whole load, warm-up included,
+    so they are divided by all operations of it."""
+    views = [
+        {title: change / operations for title, change in record.observation.engine_view.items()}
+        for record in records
+        if record.observation is not None and (operations := _operations_of_the_load(record)) > 0
+    ]
+    # A counter that stood still in one trial is absent there, and was zero.
+    return tuple(
+        estimate(title, [view.get(title, 0.0) for view in views], confidence)
+        for title in dict.fromkeys(title for view in views for title in view)
+    )
+
+
+def _operations_of_the_load(record: Record) -> float:
+    return sum(float(point["operations"]) for point in (record.tally or {}).get("series") or ())

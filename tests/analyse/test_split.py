@@ -1,0 +1,133 @@
+"""The split of an operation's time: parts and remainder make the whole, and what cannot be is said."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.model import TimeSplit
+from dbdyno.analyse.split import microseconds, time_split
+from dbdyno.record import Outcome, Record
+from dbdyno.report import split as split_report
+from tests.analyse.factory import a_run, a_study, broken, records_of
+
+STUDY = a_study()
+
+
+def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = None, **tally: Any) -> Record:
+    """One trial of 1000 operations in 10 s by 4 clients: 40 ms per client and operation."""
+    record = records_of(STUDY)[0]
+    assert record.observation is not None and record.tally is not None
+    observation = record.observation.model_copy(
+        update={"totals": totals, "series": series or {}, "duration_s": 10.0}
+    )
+    counted = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
+               "driver_cpu_s": {"user": 1.0, "system": 2.0}, "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
+    return record.model_copy(
+        update={"observation": observation, "tally": {**record.tally, **counted, **tally}}
+    )
+
+
+SERVER = {"server_cpu_user_s": 10.0, "server_cpu_system_s": 5.0, "run_queue_wait_s": 2.0}
+
+
+def the_split(*records: Record) -> TimeSplit:
+    split = time_split("baseline", records, 0.95)
+    assert split is not None
+    return split
+
+
+def means(split: TimeSplit) -> dict[str, float]:
+    return {part.name: part.mean for part in split.parts}
+
+
+def test_each_part_is_its_seconds_over_the_operations() -> None:
+    split = the_split(a_trial(SERVER))
+    assert split.whole.mean == pytest.approx(40_000.0)
+    assert means(split) == pytest.approx(
+        {"server_user": 10_000.0, "server_system": 5_000.0, "server_wait": 2_000.0, "driver": 3_000.0,
+         "driver_wait": 1_000.0, "remainder": 19_000.0}
+    )  # fmt: skip
+    assert split.parts[0].low is None, "one trial has no spread"
+
+
+def test_in_open_loop_the_whole_is_the_mean_latency() -> None:
+    loop = {"offered_per_s": 100.0, "achieved_per_s": 100.0, "kept": True}
+    whole = microseconds(a_trial(SERVER, open_loop=loop, latency_us={"mean": 25_000.0}))
+    assert whole is not None and whole["whole"] == 25_000.0
+
+
+def test_an_embedded_engines_wait_is_not_counted_twice() -> None:
+    split = the_split(a_trial(SERVER, {"process_cpu_s": [1.0]}))
+    assert "driver_wait" not in means(split) and split.missing == ("driver_wait",)
+    assert means(split)["remainder"] == pytest.approx(20_000.0)
+
+
+def test_parts_beyond_the_whole_are_said_and_leave_no_rest() -> None:
+    split = the_split(a_trial({**SERVER, "server_cpu_user_s": 40.0}))
+    assert split.beyond_us == pytest.approx(11_000.0)
+    assert "remainder" not in means(split)
+    assert "more than the whole, so several threads" in split_report.note([split])
+
+
+def test_a_part_that_one_trial_lacks_belongs_to_the_rest_of_all() -> None:
+    lacking = {name: value for name, value in SERVER.items() if name != "run_queue_wait_s"}
+    split = the_split(a_trial(SERVER), a_trial(lacking))
+    assert "server_wait" in split.missing
+    assert means(split)["remainder"] == pytest.approx(21_000.0)
+    assert "Not measured here" in split_report.note([split])
+
+
+def test_without_the_servers_cpu_there_is_no_split() -> None:
+    assert time_split("baseline", [a_trial({"run_queue_wait_s": 1.0})], 0.95) is None
+
+
+def test_counters_give_rates_and_shares() -> None:
+    counted = {**SERVER, "cycles": 45e9, "instructions": 30e9, "stalled_cycles_frontend": 9e9,
+               "cache_misses": 5e6}  # fmt: skip
+    facts = {fact.name: fact.mean for fact in the_split(a_trial(counted)).hardware}
+    assert facts == pytest.approx(
+        {"instructions_per_cycle": 2 / 3, "stalled_frontend_share": 0.2, "cycles_per_op": 45e6,
+         "instructions_per_op": 30e6, "cache_misses_per_op": 5e3, "gigahertz": 3.0}
+    )  # fmt: skip
+    in_process = the_split(a_trial(counted, {"process_cpu_s": [1.0]}))
+    assert {f.name: f.mean for f in in_process.hardware}["gigahertz"] == pytest.approx(45 / 18)
+
+
+def test_the_engines_view_is_over_the_whole_load() -> None:
+    record = a_trial(SERVER)
+    assert record.observation is not None
+    viewed = record.observation.model_copy(update={"engine_view": {"syncs": 4000.0}})
+    loads = [
+        record.model_copy(
+            update={
+                "observation": observation,
+                "tally": {**(record.tally or {}), "series": [{"operations": 500}, {"operations": 1500}]},
+            }
+        )
+        for observation in (viewed, record.observation)
+    ]
+    (fact,) = the_split(*loads).engine
+    assert (fact.name, fact.mean, fact.trials) == ("syncs", 1.0, 2)
+
+
+def test_only_measured_trials_count() -> None:
+    records = records_of(STUDY, changes={"config.page_cache=64k": broken("12, 13")})
+    splits = analyse(STUDY, a_run(STUDY), records).splits
+    assert [split.variant for split in splits] == ["baseline"]
+    assert all(record.outcome is Outcome.MEASURED for record in records if record.variant == "baseline")
+    assert splits[0].trials == STUDY.blocks
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 20)] * 3), min_size=1, max_size=8))
+def test_the_parts_add_up_to_the_whole(cpu: list[tuple[float, float, float]]) -> None:
+    names = ("server_cpu_user_s", "server_cpu_system_s", "run_queue_wait_s")
+    split = the_split(*(a_trial(dict(zip(names, values, strict=True))) for values in cpu))
+    total = math.fsum(part.mean for part in split.parts)
+    assert total == pytest.approx(split.whole.mean + split.beyond_us, rel=1e-9)
+    assert ("remainder" in means(split)) == (split.beyond_us == 0.0)
