@@ -4,6 +4,7 @@ use dyno_driver::io::{self, Backend};
 use dyno_driver::session::{Collect, Owned, Session, Target};
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// One check on one engine over one back end.
@@ -84,14 +85,53 @@ pub fn firebird(check: &str) -> Vec<Place> {
 }
 
 fn firebird_library() -> Option<PathBuf> {
+    static LAID_OUT: OnceLock<Option<PathBuf>> = OnceLock::new();
     if let Some(path) = std::env::var_os("DYNO_TEST_FIREBIRD_LIBRARY") {
         return Some(path.into());
     }
     let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let pythons = std::fs::read_dir(environment).ok()?.flatten();
-    pythons
-        .map(|python| python.path().join("site-packages/firebird/embedded/runtime/libfbclient.so.2"))
-        .find(|path| path.is_file())
+    let wheel = pythons
+        .map(|python| python.path().join("site-packages/firebird/embedded/runtime"))
+        .find(|runtime| runtime.join("libfbclient.so.2").is_file())?;
+    LAID_OUT.get_or_init(|| laid_out(&wheel.canonicalize().ok()?).ok()).clone()
+}
+
+/// The wheel as an installation: the libraries look for each other in `../lib` and for plug-ins in `../plugins`, seen
+/// from where they really are, so that symbolic links will not do.
+fn laid_out(wheel: &Path) -> std::io::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firebird");
+    place_files(wheel, &root, |name| !name.contains(".so") && name != "firebird.log")?;
+    place_files(wheel, &root.join("lib"), |name| name.contains(".so"))?;
+    for folder in ["plugins", "intl", "tzdata"] {
+        place_files(&wheel.join(folder), &root.join(folder), |_| true)?;
+    }
+    if let Some(folder) = fetched_libtommath() {
+        place_files(&folder, &root.join("lib"), |name| name == "libtommath.so.1")?;
+    }
+    Ok(root.join("lib/libfbclient.so.2"))
+}
+
+/// Copies the wanted files of a folder, unless an earlier test run has.
+fn place_files(from: &Path, to: &Path, is_wanted: impl Fn(&str) -> bool) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)?.flatten() {
+        let place = to.join(entry.file_name());
+        if entry.path().is_file() && is_wanted(&entry.file_name().to_string_lossy()) && !place.exists() {
+            std::fs::copy(entry.path(), place)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of libtommath, which Firebird's library needs: a host without it may have the copy that `dyno engines fetch firebird` keeps.
+fn fetched_libtommath() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let engines = std::fs::read_dir(cache.join("dyno/engines")).ok()?.flatten();
+    engines
+        .map(|engine| engine.path().join("usr/lib/x86_64-linux-gnu"))
+        .find(|folder| folder.join("libtommath.so.1").is_file())
 }
 
 pub fn mysql(check: &str) -> Vec<Place> {
