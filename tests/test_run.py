@@ -89,6 +89,17 @@ def test_pristine_data_are_made_once_per_creation_settings(homes: Path) -> None:
     assert stored()[0].outcome is Outcome.MEASURED
 
 
+@pytest.mark.parametrize(("run_options", "made"), [(frozenset[str](), 2), (frozenset({"effort"}), 1)])
+def test_options_of_the_run_alone_share_pristine_data(
+    homes: Path, run_options: frozenset[str], made: int
+) -> None:
+    engine, study = FakeEngine(), make_study(1, 5, factor="workload.effort", blocks=1)
+    options = {"rows": 3, "effort": 1}
+    workload = study.workload.model_copy(update={"options": options, "run_options": run_options})
+    carry_out(study.model_copy(update={"workload": workload}), engine=engine)
+    assert len(engine.initialised) == made
+
+
 def test_a_capped_setting_is_blocked_with_both_values(homes: Path) -> None:
     records = carry_out(make_study(1, 200, blocks=1))
     [blocked] = [record for record in records if record.outcome is Outcome.BLOCKED]

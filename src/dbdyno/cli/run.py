@@ -33,6 +33,7 @@ from dbdyno.record import Run
 from dbdyno.run import run_study
 from dbdyno.store import Store, store_url
 from dbdyno.study import Study
+from dbdyno.vectors import with_vector_set
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant will not settle."""
@@ -129,6 +130,9 @@ def _begin(
     study = study_at(path, blocks, seed, budget_s)
     make_plan(study)
     installation = registry.engine(study.engine.engine).locate(study.engine)
+    # Vectors that cannot be had end the run before it begins, not every trial of it.
+    load = {"workload": study.workload.name, "options": study.workload.options}
+    with_vector_set(load, lambda line: click.echo(line, err=True))
     run = Run(
         run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
         study_path=str(path),
