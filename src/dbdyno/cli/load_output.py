@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -48,6 +48,8 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
         f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})",
         f"errors      {_errors(tally)}",
+        *_by_transaction(tally),
+        *_phases(tally),
     ]
     if tally["open_loop"]:
         lines.append(_open_loop(tally["open_loop"]))
@@ -60,6 +62,26 @@ def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
     """One line per invariant."""
     for check in checks:
         click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
+
+
+def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
+    """Where there are several kinds: how many of each, how long they took, and what rolled back."""
+    kinds = tally["by_transaction"]
+    if len(kinds) < 2:
+        return
+    for name, kind in kinds.items():
+        times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
+        yield f"{name:<15} {kind['operations']:>10,}  ms: {times}"
+    if "new_order" in kinds:
+        per_minute = kinds["new_order"]["operations"] * 60 / tally["duration_s"]
+        yield f"new orders  {number_text(per_minute)} per minute, {tally['rollbacks']:,} of them rolled back"
+
+
+def _phases(tally: Mapping[str, Any]) -> Iterator[str]:
+    for phase in tally.get("phases", ()):
+        rate = phase["operations_per_s"]
+        speed = "not finished" if rate is None else f"{number_text(rate)} operations per s"
+        yield f"phase {phase['name']:<13} {phase['operations']:>12,} operations  {speed}"
 
 
 def _errors(tally: Mapping[str, Any]) -> str:
