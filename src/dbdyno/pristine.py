@@ -26,6 +26,9 @@ from dbdyno.record import Level
 SEED = 1
 """The rows are the same in every study, so that the data are made once."""
 
+INDEXING_S = 3600.0
+"""A server that makes an index is silent until it is done."""
+
 HEADROOM = 1.5
 SPARE_BYTES = 256 << 20
 """A trial needs room for its copy, for what it writes, and for the server's own logs."""
@@ -125,7 +128,7 @@ def _load_rows(
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:
-            job = {**setup.job, "url": server.url, "seed": SEED}
+            job = {**setup.job, "url": server.url, "seed": SEED, "answer_timeout_s": INDEXING_S}
             prepared = load.prepare(job)
             checks = load.check(job, None)
         except BaseException:

@@ -13,6 +13,7 @@ import click
 from dbdyno import _driver
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.errors import DriverFailed, UserError
+from dbdyno.pristine import INDEXING_S
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.vectors import WORKLOAD as VECTOR_SEARCH
 from dbdyno.vectors import with_vector_set
@@ -110,7 +111,8 @@ def _translating(carry: Carry, job: dict[str, Any], given: dict[str, Any]) -> No
 
 
 def _prepare(job: dict[str, Any], given: dict[str, Any]) -> None:
-    reply = json.loads(_driver.prepare(json.dumps({**job, "clients": given["clients"]})))
+    job |= {"clients": given["clients"], "answer_timeout_s": INDEXING_S}
+    reply = json.loads(_driver.prepare(json.dumps(job)))
     if given["as_json"]:
         click.echo(json.dumps(reply, indent=2))
     else:

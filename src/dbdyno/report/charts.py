@@ -518,7 +518,11 @@ def frontier(found: Frontier) -> Spec:
     tip = _tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
                    trials="trials")  # fmt: skip
     base = alt.Chart(_data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
-        x=alt.X("recall:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title="recall", format=".2~f")),
+        x=alt.X(
+            "recall:Q",
+            scale=alt.Scale(zero=False, nice=False, padding=24),
+            axis=alt.Axis(title="recall", format=".2~f", tickCount=8),
+        ),
         color=alt.Color("curve:N", scale=colours, legend=legend),
         tooltip=tip,
     )

@@ -55,7 +55,7 @@ impl Workload for VectorSearch {
         description: "The k nearest vectors by an approximate index; the recall of the measured answers is part of the result",
         options: &[
             OptionSpec::text("dataset", "", "a file of vectors (.hdf5, .npy, .fvecs, .fbin) or a folder made by `dyno data`; without it, vectors are generated"),
-            OptionSpec::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for"),
+            OptionSpec::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for").for_the_run(),
             OptionSpec::int("ef", 0, 0, 10_000, "candidates that a search keeps (mhnsw_ef_search, hnsw.ef_search); 0: the engine's default").for_the_run(),
             OptionSpec::int("m", 0, 0, 200, "links per node of the index's graph; 0: the engine's default"),
             OptionSpec::int("ef_construction", 0, 0, 1_000, "candidates while the index is built (pgvector); 0: the engine's default"),
