@@ -84,9 +84,12 @@ def test_pristine_data_are_made_once_per_creation_settings(homes: Path) -> None:
     engine = FakeEngine()
     carry_out(make_study(1, 2, blocks=2), engine=engine)
     assert engine.initialised == [{}]
-    other = FakeEngine()
-    carry_out(make_study(4096, 8192, factor="config.page", blocks=2, digest="e" * 64), engine=other)
-    assert stored()[0].outcome is Outcome.MEASURED
+
+
+def test_pristine_data_differ_by_what_is_fixed_at_creation(homes: Path) -> None:
+    engine = FakeEngine()
+    carry_out(make_study(4096, 8192, factor="config.page", blocks=2), engine=engine)
+    assert sorted(engine.initialised, key=str) == [{"page": 4096}, {"page": 8192}]
 
 
 @pytest.mark.parametrize(("run_options", "made"), [(frozenset[str](), 2), (frozenset({"effort"}), 1)])
