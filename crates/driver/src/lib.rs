@@ -62,7 +62,9 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            let mut tally = run::run::<S, W>(self.0, &workload, self.1)?.to_json()?;
+            let warmup_s = if W::WARMS_UP { self.0.warmup_s } else { 0.0 };
+            let job = Job { warmup_s, ..self.0.clone() };
+            let mut tally = run::run::<S, W>(&job, &workload, self.1)?.to_json()?;
             if let (Some(fields), Some(Value::Object(more))) = (tally.as_object_mut(), workload.report()) {
                 fields.extend(more);
             }

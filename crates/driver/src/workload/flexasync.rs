@@ -65,17 +65,26 @@ impl Workload for FlexAsync {
 
     const OFFERS: &'static [About] = &[About {
         name: "flexasync",
-        description: "Key operations in phases (insert, read, update, read, delete), many in flight per client; run it \
-                      without warm-up, for as long as it takes",
+        description:
+            "Key operations in phases (insert, read, update, read, delete), many in flight per client; no \
+                      warm-up, and over when the phases are",
         options: &[
             OptionSpec::int("parallel", 32, 1, 1024, "operations in flight per client"),
-            OptionSpec::int("rounds", 100, 1, 1_000_000, "rounds of each phase: a client has rounds x parallel keys"),
+            OptionSpec::int(
+                "rounds",
+                100,
+                1,
+                1_000_000,
+                "rounds of each phase: a client has rounds x parallel keys",
+            ),
             OptionSpec::int("loops", 1, 1, 1_000_000, "how often the five phases are gone through"),
             OptionSpec::int("attributes", 25, 1, 500, "attributes beside the key, each a 32-bit word"),
         ],
         transactions: &PHASES,
         read_only: false,
     }];
+
+    const WARMS_UP: bool = false;
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         Ok(FlexAsync {

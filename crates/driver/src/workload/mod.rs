@@ -86,6 +86,9 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// The names under which this workload is offered (a family may have several).
     const OFFERS: &'static [About];
 
+    /// False where every transaction counts from the first one on: a job's warm-up is then left out.
+    const WARMS_UP: bool = true;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
 
