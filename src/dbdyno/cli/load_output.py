@@ -36,17 +36,13 @@ class SecondsOnTerminal:
 
 def print_tally(tally: Mapping[str, Any]) -> None:
     """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
-    latency, cpu = tally["latency_us"], tally["driver_cpu_us_per_op"]
     cut = " (cut short)" if tally["interrupted"] else ""
     lines = [
         f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, {tally['clients']} clients, "
         f"{tally['backend']}, {tally['threads']} driver threads",
         f"throughput  {number_text(tally['throughput_per_s'])} per s "
         f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})",
-        f"latency ms  mean {latency['mean'] / 1000:.3f}  "
-        + "  ".join(f"{name.replace('_', '.')} {latency[name] / 1000:.3f}" for name in _PERCENTILES),
-        f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
-        f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})",
+        *(_cost(tally) if tally["operations"] else ()),
         f"errors      {_errors(tally)}",
         *_by_transaction(tally),
         *_phases(tally),
@@ -64,12 +60,26 @@ def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
         click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
 
 
+def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
+    """What a transaction took of time and of the driver: there is none where none succeeded."""
+    latency, cpu = tally["latency_us"], tally["driver_cpu_us_per_op"]
+    percentiles = "  ".join(f"{name.replace('_', '.')} {latency[name] / 1000:.3f}" for name in _PERCENTILES)
+    yield f"latency ms  mean {latency['mean'] / 1000:.3f}  {percentiles}"
+    yield (
+        f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
+        f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})"
+    )
+
+
 def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
     """Where there are several kinds: how many of each, how long they took, and what rolled back."""
     kinds = tally["by_transaction"]
     if len(kinds) < 2:
         return
     for name, kind in kinds.items():
+        if not kind["operations"]:
+            yield f"{name:<15} {0:>10}"
+            continue
         times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
         yield f"{name:<15} {kind['operations']:>10,}  ms: {times}"
     if "new_order" in kinds:
