@@ -6,8 +6,10 @@ import json
 import pytest
 from rich.console import Console
 
+from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Frontier
-from dbdyno.report import charts, frontier
+from dbdyno.report import charts, frontier, markdown
+from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.test_frontier import found
 
 
@@ -29,6 +31,15 @@ def test_the_table_says_what_was_reached_and_what_not(measured: Frontier) -> Non
     assert "most 0.97" in said
     assert "×2.0" in said
     assert all(len(line) <= 110 for line in said.splitlines())
+
+
+def test_markdown_holds_it_as_a_table(measured: Frontier) -> None:
+    study = a_study()
+    analysis = analyse(study, a_run(study), records_of(study)).model_copy(update={"frontier": measured})
+    page = markdown.render(analysis)
+    assert "## Recall against speed" in page
+    assert "| queries per second | recall 0.8 |" in page
+    assert page.count("not reached (most 0.97") == 2
 
 
 def test_the_rows_are_as_wide_as_the_heads(measured: Frontier) -> None:

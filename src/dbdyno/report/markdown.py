@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import split, wording
+from dbdyno.report import frontier, split, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -27,6 +27,7 @@ def render(analysis: Analysis) -> str:
         _notes(analysis),
         *_factorial(analysis),
         *_split(analysis),
+        *_frontier(analysis),
         *_museum(analysis),
         *_warnings(analysis),
         "## Method\n\n" + _bullets(_escaped(line) for line in wording.method_text(analysis)),
@@ -105,6 +106,18 @@ def _split(analysis: Analysis) -> Iterable[str]:
             cells = [[_escaped(cell) for cell in row] for row in rows]
             yield _table([_escaped(head) for head in heads], cells, right=set(range(1, len(heads))))
     yield _escaped(split.note(analysis.splits))
+
+
+def _frontier(analysis: Analysis) -> Iterable[str]:
+    found = analysis.frontier
+    if found is None:
+        return
+    yield "## Recall against speed"
+    yield _escaped(frontier.title(found))
+    cells = [[_escaped(cell.replace("\n", " ")) for cell in row] for row in frontier.rows(found)]
+    heads = frontier.heads(found)
+    yield _table(heads, cells, right=set(range(1, len(heads))))
+    yield _escaped(frontier.note(found))
 
 
 def _museum(analysis: Analysis) -> Iterable[str]:
