@@ -1,7 +1,7 @@
 //! One client's life: connect, then transaction after transaction until the end.
 
 use crate::clock;
-use crate::error::{Error, Fate, Result};
+use crate::error::{Error, Fate, Kind, Result};
 use crate::io;
 use crate::job::Job;
 use crate::pace::Think;
@@ -72,9 +72,19 @@ impl<W: Workload> Client<'_, W> {
         let mut session = connect::<S>(self.target).await?;
         let place = Place { client: self.number, clients: self.job.clients };
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
-        let state = ready
-            .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")))?;
+        let ready = ready
+            .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")));
+        let state = ready.map_err(|error| self.advised(error))?;
         Ok(Connection { session, state, traffic_before: None })
+    }
+
+    /// What a server refuses to prepare is nearly always a table that was never made, or made with other options.
+    fn advised(&self, error: Error) -> Error {
+        if error.kind() == Kind::Server && error.fate() == Fate::Failed && error.hint_text().is_empty() {
+            let name = &self.job.workload;
+            return error.hint(format!("prepare {name} first, with the options that it is run with"));
+        }
+        error
     }
 
     async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {
@@ -156,7 +166,12 @@ impl<W: Workload> Client<'_, W> {
         if self.is_over(now_ns) {
             return None;
         }
-        let Some(intended_ns) = self.lane.take_arrival(now_ns)? else { return Some(now_ns) };
+        let Some(arrival) = self.lane.take_arrival(now_ns) else {
+            // No one else comes: the run lasts to its end all the same.
+            self.pause_until(u64::MAX).await;
+            return None;
+        };
+        let Some(intended_ns) = arrival else { return Some(now_ns) };
         if intended_ns > now_ns {
             io::sleep_until_ns(intended_ns).await;
             if self.course.is_stopped() {

@@ -42,6 +42,8 @@ pub(crate) struct Course {
     version: OnceLock<String>,
     /// Transactions of the measured part that may still be started, where there is a limit.
     tickets: Option<AtomicU64>,
+    /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
+    sold_out: AtomicBool,
 }
 
 impl Course {
@@ -86,7 +88,7 @@ impl Course {
         }
         let taken = tickets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if taken.is_err() {
-            self.stopped.store(true, Ordering::Release);
+            self.sold_out.store(true, Ordering::Release);
         }
         taken.is_ok()
     }
@@ -233,7 +235,8 @@ impl<W: Workload> Thread<'_, W> {
             lane.observe(now_ns, || None);
         }
         let idle = lane.recorder().in_flight == 0;
-        (self.course.is_stopped() && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
+        let no_more = self.course.is_stopped() || self.course.sold_out.load(Ordering::Relaxed);
+        (no_more && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
     }
 
     fn start(&self, lane: &Lane, phases: Phases) {

@@ -60,14 +60,20 @@ pub(super) struct Agreed {
 pub(super) async fn connect(target: &Target) -> Result<Agreed> {
     target.allow(&PARAMETERS)?;
     let encryption = encryption(target)?;
-    match attempt(target, encryption).await {
-        // "Connections using insecure transport are prohibited": then with TLS.
-        Err(error) if encryption == Encryption::Auto && error.label().starts_with("3159 ") => {
-            attempt(target, Encryption::Required).await
+    let first = attempt(target, encryption).await;
+    let outcome = match first {
+        Err(refusal) if encryption == Encryption::Auto && may_want_tls(&refusal, target) => {
+            attempt(target, Encryption::Required).await.map_err(|_| refusal)
         }
         outcome => outcome,
-    }
-    .map_err(Error::while_connecting)
+    };
+    outcome.map_err(Error::while_connecting)
+}
+
+/// MySQL says that it insists on TLS (3159); MariaDB refuses an account that may come by TLS only like any other (1045).
+fn may_want_tls(refusal: &Error, target: &Target) -> bool {
+    let code = refusal.label().split(' ').next();
+    matches!(code, Some("3159" | "1045")) && matches!(address(target), Address::Tcp { .. })
 }
 
 fn encryption(target: &Target) -> Result<Encryption> {

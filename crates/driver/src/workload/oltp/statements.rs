@@ -1,6 +1,6 @@
 //! The family's statements, prepared per connection and table.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::session::{Session, Statement};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,7 @@ impl Statements {
         kinds.iter().enumerate().for_each(|(place, kind)| places[*kind as usize] = place);
         for table in first..=last {
             for kind in kinds {
-                let prepared = session.prepare(&kind.sql(table, list_length)).await;
-                statements.push(prepared.map_err(|error| advised(error, table))?);
+                statements.push(session.prepare(&kind.sql(table, list_length)).await?);
             }
         }
         Ok(Statements { first_table: first, kinds_per_table: kinds.len(), places, statements })
@@ -83,15 +82,6 @@ impl Statements {
     pub fn get(&self, kind: Kind, table: i64) -> Statement {
         let table = (table - self.first_table) as usize;
         self.statements[table * self.kinds_per_table + self.places[kind as usize]]
-    }
-}
-
-/// The commonest mistakes here are tables that were never loaded, or fewer of them.
-fn advised(error: Error, table: i64) -> Error {
-    if error.hint_text().is_empty() {
-        error.hint(format!("sbtest{table} must be there: prepare the workload first, with the same `tables`"))
-    } else {
-        error
     }
 }
 
