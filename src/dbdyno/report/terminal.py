@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import frontier, gap, split, wording
+from dbdyno.report import frontier, gap, grid, split, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -46,6 +46,7 @@ def render(analysis: Analysis, console: Console) -> None:
     console.print()
     console.print(_verdicts(analysis, console.width))
     console.print(_footnote(analysis))
+    grid.render(analysis, console)
     _factorial(analysis, console)
     if analysis.gap is not None:
         console.print()

@@ -74,7 +74,10 @@ def mount(
             " ".join(finished.stderr.split()).partition(f"{point}: ")[2].partition(" dmesg(1)")[0].rstrip(".")
         )
         reason = f"{kind} would not be mounted with {','.join(options) or 'defaults'}: {said}"
-        raise Blocked(factor, reason, f"`man 5 {kind}` lists the options that it takes")
+        hint = f"`man 5 {kind}` lists the options that it takes"
+        if "unknown filesystem type" in said:
+            reason, hint = f"this kernel has no {kind}", f"modprobe {kind}, or a kernel that holds it"
+        raise Blocked(factor, reason, hint)
 
 
 def mounted_at(path: Path) -> Mount:

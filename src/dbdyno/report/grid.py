@@ -1,0 +1,130 @@
+"""A factorial study as one table: the baseline is 100, the factor with most levels runs across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno import metrics
+from dbdyno.analyse.model import Analysis, Role, VariantResult
+from dbdyno.record import Level
+from dbdyno.report import wording
+from dbdyno.study import Design, Factor, level_text
+
+COLUMNS_MOST, ROWS_MOST = 12, 40
+"""A larger table is no longer read."""
+
+Setting = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The table as text. `heads` are the levels of the factor that runs across; each row has the other
+    factors' levels, then per column the ratio x 100 and its interval, or a verdict and nothing.
+    """
+
+    across: str
+    down: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Setting, tuple[tuple[str, str], ...]], ...]
+    note: str
+
+
+def grid(analysis: Analysis) -> Grid | None:
+    """The table of a factorial study with two factors or more; None where there is none, or it is too
+    large."""
+    factors = analysis.study.factors
+    if analysis.study.design is not Design.FACTORIAL or len(factors) < 2:
+        return None
+    across = max(factors, key=lambda factor: len(factor.levels))
+    down = tuple(factor for factor in factors if factor is not across)
+    settings = list(product(*(factor.levels for factor in down)))
+    if len(across.levels) > COLUMNS_MOST or len(settings) > ROWS_MOST:
+        return None
+    found = {
+        _setting(variant.levels, factors): variant
+        for variant in analysis.variants
+        if variant.role is not Role.TWIN
+    }
+
+    def row(setting: tuple[Level, ...]) -> tuple[tuple[str, str], ...]:
+        levels = {factor.name: level for factor, level in zip(down, setting, strict=True)}
+        return tuple(
+            _cell(found.get(_setting({**levels, across.name: level}, factors))) for level in across.levels
+        )
+
+    return Grid(
+        across=across.name,
+        down=tuple(factor.name for factor in down),
+        heads=tuple(wording.clean(level_text(level)) for level in across.levels),
+        rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
+        note=_note(analysis),
+    )
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Prints the table, if the study has one."""
+    found = grid(analysis)
+    if found is None:
+        return
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for name in found.down:
+        # Layer and knob may stand on two lines; within either no word is broken.
+        table.add_column(Text(name.replace(".", ".\n", 1)), no_wrap=False)
+    for head in found.heads:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for setting, cells in found.rows:
+        values = (
+            Text.assemble(value, *([("\n" + spread, "dim")] if spread else [])) for value, spread in cells
+        )
+        table.add_row(*(Text(level) for level in setting), *values)
+    console.print()
+    console.print(Text(f"Baseline = 100, by {found.across}", style="bold"))
+    console.print(table)
+    console.print(Text(found.note, style="dim"))
+
+
+def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Setting:
+    """Levels as text: 1 and true are two levels, and would be one key."""
+    return tuple(level_text(levels[factor.name]) for factor in factors)
+
+
+def _setting_text(setting: tuple[Level, ...]) -> Setting:
+    return tuple(wording.clean(level_text(level)) for level in setting)
+
+
+def _cell(variant: VariantResult | None) -> tuple[str, str]:
+    if variant is None:
+        return wording.DASH, ""
+    if variant.role is Role.BASELINE and variant.verdict is None:
+        return "100", ""
+    effect = variant.effect
+    if effect is None:
+        return (variant.verdict.value if variant.verdict else wording.DASH), ""
+    spread = ""
+    if effect.low is not None and effect.high is not None:
+        spread = f"{_hundredths(effect.low)}{wording.DASH}{_hundredths(effect.high)}"
+    return _hundredths(effect.ratio), spread
+
+
+def _hundredths(ratio: float) -> str:
+    """A ratio with 1 written as 100: 102.8, 49.0, 1,204."""
+    value = ratio * 100
+    if value >= 1e6:
+        return "∞"
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _note(analysis: Analysis) -> str:
+    metric = metrics.find(analysis.method.response)
+    better = "more" if metric.higher_is_better else "less"
+    return (
+        f"{metric.title}: variant / baseline x 100, {better} is better. {wording.intervals_text(analysis)} "
+        "A word stands where there is no speed: the museum says why."
+    )

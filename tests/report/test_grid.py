@@ -1,0 +1,49 @@
+"""The grid: baseline = 100, every setting in its place, words where there is no speed."""
+
+from __future__ import annotations
+
+from dbdyno.analyse import analyse
+from dbdyno.record import Level, Outcome, Record
+from dbdyno.report.grid import grid
+from dbdyno.study import Design
+from tests.analyse.factory import a_run, a_study, records_of
+
+FACTORS: dict[str, list[Level]] = {"config.a": [1, True], "storage.filesystem": ["raw", "ext4", "xfs"]}
+
+
+def blocked(record: Record) -> Record:
+    return record.model_copy(update={"outcome": Outcome.BLOCKED, "tally": None, "cause": "cannot"})
+
+
+def test_every_setting_stands_in_its_place() -> None:
+    study = a_study(FACTORS, Design.FACTORIAL)
+    ratios = {"config.a=true, storage.filesystem=xfs": 0.5}
+    records = records_of(study, ratios, {"config.a=true": blocked})
+    analysis = analyse(study, a_run(study), records)
+    found = grid(analysis)
+    assert found is not None
+    assert (found.across, found.down, found.heads) == (
+        "storage.filesystem",
+        ("config.a",),
+        ("raw", "ext4", "xfs"),
+    )
+    [(first, plain), (second, changed)] = found.rows
+    assert (first, second) == (("1",), ("true",))
+    assert plain[0] == ("100", "")
+    assert changed[0] == ("blocked", "")
+    by_name = {variant.name: variant for variant in analysis.variants}
+    effect = by_name["config.a=true, storage.filesystem=xfs"].effect
+    assert effect is not None and effect.low is not None
+    assert 40 < float(changed[2][0]) < 60
+    assert changed[2][0] == f"{effect.ratio * 100:.1f}"
+    assert changed[2][1].startswith(f"{effect.low * 100:.1f}")
+
+
+def test_one_factor_makes_no_grid() -> None:
+    study = a_study({"config.a": [1, 2]}, Design.FACTORIAL)
+    assert grid(analyse(study, a_run(study), [])) is None
+
+
+def test_other_designs_have_none() -> None:
+    study = a_study(FACTORS)
+    assert grid(analyse(study, a_run(study), [])) is None
