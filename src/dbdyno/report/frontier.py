@@ -112,8 +112,10 @@ def _cell(curve: FrontierCurve, reading: FrontierReading) -> str:
 
 
 def _effect(effect: Ratio) -> str:
-    text = f"×{wording.ratio_text(effect.ratio)}"
-    return text if effect.low is None else f"{text} {wording.interval_text(effect)}"
+    text = f"×{wording.cost_text(effect.ratio)}"
+    if effect.low is None or effect.high is None:
+        return text
+    return f"{text}\n({wording.cost_text(effect.low)}–{wording.cost_text(effect.high)})"
 
 
 def _why(curve: FrontierCurve, reading: FrontierReading) -> str:
