@@ -1,0 +1,7 @@
+//! pgbench scripts and plain SQL: read, compiled, run.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| dyno_fuzz::run_script(data, "sql"));
