@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Protocol
 
 from dbdyno.bench import Bench
@@ -13,6 +13,7 @@ from dbdyno.draft import Draft
 from dbdyno.drive import drive
 from dbdyno.errors import DynoError, ServerFailed
 from dbdyno.interrupts import shielded
+from dbdyno.layers.base import Running
 from dbdyno.observe import Observer
 from dbdyno.plan import Plan, Trial
 from dbdyno.prepare import prepare
@@ -58,7 +59,13 @@ def run_study(
     return [records[trial.index] for trial in plan.trials if trial.index in records]
 
 
-def run_trial(trial: Trial, bench: Bench, store: Store, progress: Progress) -> Record:
+Beside = Callable[[Running], AbstractContextManager[object]]
+"""What else looks on while the load runs."""
+
+
+def run_trial(
+    trial: Trial, bench: Bench, store: Store, progress: Progress, beside: Beside = nullcontext
+) -> Record:
     """One trial, every stage in order. Whatever happens the host is put back, and a failure is a record
     too."""
     draft = Draft(trial, bench, progress.stage_began)
@@ -70,7 +77,11 @@ def run_trial(trial: Trial, bench: Bench, store: Store, progress: Progress) -> R
             with draft.stage("verify"):
                 draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
                 require_in_effect(draft.evidence)
-            with draft.stage("drive"), Observer(running.process_ids, bench.engine.embedded) as observer:
+            with (
+                draft.stage("drive"),
+                beside(running),
+                Observer(running.process_ids, bench.engine.embedded) as observer,
+            ):
                 running = drive(running)
             with draft.stage("check"):
                 observation = draft.driven(running, observer.observation(running))

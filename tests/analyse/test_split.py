@@ -27,7 +27,8 @@ def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = No
         update={"totals": totals, "series": series or {}, "duration_s": 10.0}
     )
     counted = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
-               "driver_cpu_s": {"user": 1.0, "system": 2.0}, "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
+               "driver_cpu_s": {"user": 1.0, "system": 2.0},
+               "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
     return record.model_copy(
         update={"observation": observation, "tally": {**record.tally, **counted, **tally}}
     )
@@ -72,7 +73,7 @@ def test_parts_beyond_the_whole_are_said_and_leave_no_rest() -> None:
     split = the_split(a_trial({**SERVER, "server_cpu_user_s": 40.0}))
     assert split.beyond_us == pytest.approx(11_000.0)
     assert "remainder" not in means(split)
-    assert "more than the whole, so several threads" in split_report.note([split])
+    assert "more than the whole, so parts of it ran" in split_report.note([split])
 
 
 def test_a_part_that_one_trial_lacks_belongs_to_the_rest_of_all() -> None:

@@ -64,7 +64,7 @@ LAST = "last"
     "--allow-device",
     "devices",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="A block device that levels of storage.device may overwrite. It must carry nothing.",
 )
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
@@ -102,7 +102,7 @@ def command(
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         plan = make_plan(read)
         try:
-            with _alone(wait):
+            with alone(wait):
                 opened.add_run(run)
                 _carry_out(plan, read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
@@ -158,13 +158,18 @@ def _go_on(
         )
     run = _unfinished(store, path) if path is not None and name == LAST else store.run(name)
     study = study_of(run)
+    return study, run, measured_installation(study, run)
+
+
+def measured_installation(study: Study, run: Run) -> Installation:
+    """The engine that a run measured. Raises UserError when there is another in its place now."""
     installation = registry.engine(study.engine.engine).locate(study.engine)
     if installation.digest != run.installation.get("digest"):
         raise UserError(
             f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
             "put that engine back, or start a new run",
         )
-    return study, run, installation
+    return installation
 
 
 def _unfinished(store: Store, path: Path) -> Run:
@@ -217,7 +222,7 @@ def _carry_out(
 
 
 @contextmanager
-def _alone(wait: bool) -> Iterator[None]:
+def alone(wait: bool) -> Iterator[None]:
     """Two measurements at once on one machine would measure each other."""
     path = paths.runtime() / "run.lock"
     with path.open("a+") as lock:

@@ -84,7 +84,10 @@ def beyond(splits: Sequence[TimeSplit]) -> list[str]:
 def _why_beyond(share: float) -> str:
     if share < GRAIN:
         return "the grain of the CPU clock."
-    return "so several threads work for one operation, or beside it: there is no rest to speak of."
+    return (
+        "so parts of it ran at the same time (background threads, or driver and server at once): there is no "
+        "rest to speak of."
+    )
 
 
 def heads(splits: Sequence[TimeSplit], short: bool = False) -> list[str]:
@@ -173,4 +176,4 @@ def _half(width: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %" if share < 0.0995 else f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"
