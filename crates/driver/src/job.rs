@@ -181,10 +181,7 @@ impl Job {
         if job.cpus.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::user("cpus is empty").hint("name at least one processor, or leave it out"));
         }
-        if workload::is_file(&job.workload) {
-            job.options = workload::from_file(&job.workload, &job.options, job.seed);
-            job.workload = "script".to_owned();
-        }
+        workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
         Ok(job)
     }
 

@@ -23,6 +23,9 @@ Carry = Callable[[dict[str, Any], dict[str, Any]], None]
 
 _CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
+# A workload's name with one of these endings is a file of the user's own, see docs/own-workloads.md.
+_SCRIPTS = (".toml", ".sql", ".pgbench")
+
 _URL = click.Option(
     ["--url"],
     required=True,
@@ -71,23 +74,27 @@ class _Workloads(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         offers = {offer.name: offer for offer in workload_offers(_driver.workloads())}
-        return _workload_command(offers[name], self._carry, self._options) if name in offers else None
+        offer = offers.get("script" if "/" in name or Path(name).suffix in _SCRIPTS else name)
+        return _workload_command(name, offer, self._carry, self._options) if offer else None
 
 
-def _workload_command(offer: WorkloadOffer, carry: Carry, options: list[click.Option]) -> click.Command:
+def _workload_command(
+    name: str, offer: WorkloadOffer, carry: Carry, options: list[click.Option]
+) -> click.Command:
+    """`name` is the offer's, or that of a script's file."""
     names = [option.name for option in offer.options]
 
     def callback(url: str, **given: Any) -> None:
-        own = {name: given.pop(name) for name in names}
-        set_options = {name: value for name, value in own.items() if value is not None}
-        job = {"url": url, "workload": offer.name, "options": set_options}
+        own = {option: given.pop(option) for option in names}
+        set_options = {option: value for option, value in own.items() if value is not None}
+        job = {"url": url, "workload": name, "options": set_options}
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
             job = with_vector_set({**job, "options": defaults | set_options}, _tell)
         _translating(carry, job, given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
-    return click.Command(offer.name, callback=callback, params=parameters, help=offer.description)
+    return click.Command(name, callback=callback, params=parameters, help=offer.description)
 
 
 def _tell(line: str) -> None:

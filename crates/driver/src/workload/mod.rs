@@ -4,7 +4,7 @@
 mod options;
 
 pub use options::{About, OptionSpec, OptionType, Options};
-pub use script::{from_file, is_file};
+pub use script::resolve_script;
 
 use crate::error::Result;
 use crate::random::Random;

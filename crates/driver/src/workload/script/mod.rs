@@ -36,23 +36,26 @@ use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
 
 const ROWS_PER_PART: i64 = 10_000;
 
-/// True if a job's workload names a file instead of a workload.
-pub fn is_file(workload: &str) -> bool {
-    workload.contains('/') || [".toml", ".sql", ".pgbench"].iter().any(|ending| workload.ends_with(ending))
+type Given = serde_json::Map<String, serde_json::Value>;
+
+/// Where a job's workload names a file, makes it the workload `script` of that file; tells the script the job's seed.
+pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64) {
+    let is_file =
+        workload.contains('/') || [".toml", ".sql", ".pgbench"].iter().any(|end| workload.ends_with(end));
+    if is_file {
+        *options = options_of_file(workload, options);
+        *workload = "script".to_owned();
+    }
+    if workload == "script" {
+        options.entry("random_seed").or_insert_with(|| (seed & i64::MAX as u64).into());
+    }
 }
 
-/// The options of the workload `script` for a job that names the file `workload`: those that the file declares go into
-/// `variables`.
-pub fn from_file(
-    workload: &str,
-    given: &serde_json::Map<String, serde_json::Value>,
-    seed: u64,
-) -> serde_json::Map<String, serde_json::Value> {
-    let declared =
-        std::fs::read_to_string(workload).map(|text| file::option_names(&text)).unwrap_or_default();
+/// Options that the file declares, and those that `script` does not know, go into `variables`.
+fn options_of_file(file: &str, given: &Given) -> Given {
+    let declared = std::fs::read_to_string(file).map(|text| file::option_names(&text)).unwrap_or_default();
     let own = |name: &str| Script::OFFERS[0].options.iter().any(|option| option.name == name);
-    let mut options = serde_json::Map::new();
-    let mut variables = Vec::new();
+    let (mut options, mut variables) = (Given::new(), Vec::new());
     for (name, value) in given {
         if own(name) && !declared.contains(name) {
             options.insert(name.clone(), value.clone());
@@ -64,11 +67,8 @@ pub fn from_file(
     if let Some(text) = options.get("variables").and_then(serde_json::Value::as_str) {
         variables.push(text.to_owned());
     }
-    if !variables.is_empty() {
-        options.insert("variables".to_owned(), variables.join(",").into());
-    }
-    options.insert("file".to_owned(), workload.into());
-    options.entry("seed").or_insert_with(|| (seed & i64::MAX as u64).into());
+    options.insert("variables".to_owned(), variables.join(",").into());
+    options.insert("file".to_owned(), file.into());
     options
 }
 
@@ -106,11 +106,11 @@ impl Workload for Script {
             ),
             OptionSpec::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)"),
             OptionSpec::int(
-                "seed",
+                "random_seed",
                 0,
                 0,
                 i64::MAX,
-                "the variables :random_seed and :default_seed of pgbench scripts",
+                "the variables :random_seed and :default_seed; the job's seed unless told",
             ),
             OptionSpec::text("setup", "", "for pgbench scripts: an SQL file that makes the tables"),
         ],
@@ -144,8 +144,8 @@ impl Workload for Script {
         };
         for (slot, value) in [
             (SCALE, options.int("scale")),
-            (RANDOM_SEED, options.int("seed")),
-            (DEFAULT_SEED, options.int("seed")),
+            (RANDOM_SEED, options.int("random_seed")),
+            (DEFAULT_SEED, options.int("random_seed")),
         ] {
             if !content.constants.iter().any(|(constant, _)| *constant == slot) {
                 content.constants.push((slot, Variable::int(value)));
