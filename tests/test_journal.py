@@ -16,6 +16,7 @@ from dbdyno import journal as journal_module
 from dbdyno import paths
 from dbdyno.errors import DynoError
 from dbdyno.journal import open_journal, replay_abandoned, start_ticks, undoes
+from tests.conftest import DYNO
 
 undone: list[str] = []
 
@@ -160,3 +161,21 @@ def test_a_process_is_ended_by_its_number_and_start() -> None:
     abandon({"kind": "process", "process_id": child.pid, "start_ticks": ticks})
     replay_abandoned()
     assert child.wait(10) == -9
+
+
+def test_a_fresh_dyno_knows_how_to_undo_every_kind(homes: Path) -> None:
+    """As `dyno cleanup` does it: a process that has loaded nothing but the journal."""
+    point = paths.cache() / "trials" / "gone"
+    abandon(
+        {"kind": "tree", "path": str(point)},
+        {"kind": "process", "process_id": 2**22 + 1, "start_ticks": 1},
+        {"kind": "loop", "device": "/dev/loop4095", "backing": str(point)},
+        {"kind": "mount", "point": str(point)},
+        {"kind": "cgroup", "path": "/sys/fs/cgroup/cpu/dyno-gone"},
+        {"kind": "cgroup_delegation", "path": "/sys/gone/cgroup.subtree_control", "controller": "cpu"},
+        {"kind": "kernel_value", "path": "/sys/gone", "before": "1"},
+    )
+    ended = subprocess.run([*DYNO, "cleanup"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert len(ended.stdout.splitlines()) == 7
+    assert journals() == []

@@ -43,17 +43,21 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class HardwareCounters:
-    """Counters over the threads of some processes. `missing` says of each that cannot be read why."""
+    """Counters over the threads of some processes. `missing` says of each that cannot be read why;
+    `with_kernel` whether work in the kernel is counted too."""
 
     process_ids: tuple[int, ...]
     missing: dict[str, str] = field(default_factory=dict)
+    with_kernel: bool = True
     _open: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         threads = [thread for process_id in self.process_ids for thread in _threads(process_id)]
         for name, (kind, configuration) in EVENTS.items():
             try:
-                self._open[name] = [_open(kind, configuration, thread) for thread in threads]
+                opened = [_open(kind, configuration, thread) for thread in threads]
+                self._open[name] = [descriptor for descriptor, _ in opened]
+                self.with_kernel = self.with_kernel and all(with_kernel for _, with_kernel in opened)
             except OSError as error:
                 self.missing[name] = _why(error)
 
@@ -75,7 +79,7 @@ class HardwareCounters:
 @contextmanager
 def counting(name: str) -> Iterator[Callable[[], float]]:
     """Counts one event of the calling thread; gives what tells the total so far. Raises OSError."""
-    descriptor = _open(*EVENTS[name], 0)
+    descriptor, _ = _open(*EVENTS[name], 0)
     try:
         yield lambda: _read(descriptor)[0]
     finally:
@@ -101,8 +105,9 @@ def _threads(process_id: int) -> list[int]:
         return []
 
 
-def _open(kind: int, configuration: int, thread: int) -> int:
-    """A descriptor of one counter on one thread and those it starts; kernel work counts where permitted."""
+def _open(kind: int, configuration: int, thread: int) -> tuple[int, bool]:
+    """A descriptor of one counter on one thread and those it starts, and whether kernel work counts, as it
+    does where permitted."""
     for exclude in (EXCLUDE_HYPERVISOR, EXCLUDE_HYPERVISOR | EXCLUDE_KERNEL):
         attribute = struct.pack(
             "=IIQQQQQ",
@@ -116,7 +121,7 @@ def _open(kind: int, configuration: int, thread: int) -> int:
         ).ljust(_ATTRIBUTE_BYTES, b"\0")
         descriptor = _LIBC.syscall(PERF_EVENT_OPEN, attribute, thread, -1, -1, PERF_FLAG_FD_CLOEXEC)
         if descriptor >= 0:
-            return int(descriptor)
+            return int(descriptor), not exclude & EXCLUDE_KERNEL
         failure = ctypes.get_errno()
         if failure not in (1, 13):
             break

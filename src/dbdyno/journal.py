@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,10 @@ from dbdyno.errors import DynoError
 Undo = Callable[[Mapping[str, Any]], None]
 
 _undo_of_kind: dict[str, Undo] = {}
+
+UNDOING = ("dbdyno.cgroups", "dbdyno.kernel_values", "dbdyno.volumes.loop", "dbdyno.volumes.mounts")
+"""Who registers kinds of its own. By name: these import the journal, and a start that has nothing to undo
+needs none of them."""
 
 
 def undoes(kind: str) -> Callable[[Undo], Undo]:
@@ -159,6 +164,9 @@ def _standing_entries(file: IO[str]) -> list[dict[str, Any]]:
 
 def _undo(entry: Mapping[str, Any]) -> str:
     """Empty when the entry was undone, else why not."""
+    if entry["kind"] not in _undo_of_kind:
+        for module in UNDOING:
+            import_module(module)
     undo = _undo_of_kind.get(entry["kind"])
     if undo is None:
         return f"{_describe(entry)}: this version of Dyno does not know how"

@@ -125,7 +125,8 @@ def test_a_server_that_forbids_itself_huge_pages_says_so() -> None:
 
 def test_a_numa_node() -> None:
     with tried("sqlite", cpu__node=0) as trial:
-        assert trial.value("cpu.node") == Path("/sys/devices/system/node/node0/cpulist").read_text().strip()
+        cpus = Path("/sys/devices/system/node/node0/cpulist").read_text().strip()
+        assert trial.value("cpu.node") == f"bind:0 on CPU {cpus}"
 
 
 def test_an_embedded_engine_shares_its_drivers_cpus() -> None:
@@ -158,6 +159,13 @@ def test_each_file_system_carries_the_data(filesystem: str) -> None:
                 assert float(written.split()[0]) > 0, written
     except Blocked as blocked:
         pytest.skip(f"{filesystem}: {blocked.message}")
+
+
+@needs_root
+def test_an_empty_page_cache_needs_no_volume() -> None:
+    with tried("sqlite", storage__page_cache="drop") as trial:
+        assert trial.value("storage.page_cache") == "drop"
+        assert trial.reset["way"] in ("copy", "reflink")
 
 
 @needs_root

@@ -248,7 +248,7 @@ def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:
     driver = knob == "driver"
     process_ids = (running.load.process_id,) if driver else running.process_ids
     lists = sorted({cpus for process_id in process_ids for cpus in _cpus_of_threads(process_id)})
-    wanted = _wanted(knob, level)
+    wanted = _wanted(knob, level, running.setup)
     # A mask may name CPUs that are offline, on which nothing runs.
     online = parse_cpu_list((CPUS / "online").read_text().strip())
     in_effect = bool(lists) and all(parse_cpu_list(cpus) & online == wanted & online for cpus in lists)
@@ -256,12 +256,35 @@ def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:
     return _evidence(f"cpu.{knob}", level, Reading(value=" and ".join(lists), source=source), in_effect)
 
 
-def _wanted(knob: str, level: str) -> set[int]:
-    if level in ("all", "any"):
-        return os.sched_getaffinity(0)
-    return parse_cpu_list(
-        (NODES / f"node{level}" / "cpulist").read_text().strip() if knob == "node" else level
-    )
+def _wanted(knob: str, level: str, setup: Setup) -> set[int]:
+    """The CPUs that a level means; `all` leaves it to the NUMA node, where one was asked for."""
+    if level != "all":
+        return parse_cpu_list(level)
+    launch = setup.load_launch if knob == "driver" else setup.launch
+    return set(launch.affinity) or os.sched_getaffinity(0)
+
+
+def _prove_node(knob: str, level: str, running: Running) -> Evidence:
+    """Where memory comes from, as the kernel says for each mapping; and that the node's CPUs are used."""
+    policies = {policy for process_id in running.process_ids for policy in _memory_policies(process_id)}
+    bound = {policy for policy in policies if policy.startswith("bind")}
+    value = " and ".join(sorted(bound)) or "any"
+    source = f"/proc/PID/numa_maps of process {', '.join(map(str, running.process_ids))}"
+    if level == "any":
+        return _evidence("cpu.node", level, Reading(value=value, source=source), not bound)
+    cpus = _prove_affinity("server", (NODES / f"node{level}" / "cpulist").read_text().strip(), running)
+    at = cpus.effective.value if cpus.effective else "no CPU"
+    reading = Reading(value=f"{value} on CPU {at}", source=f"{source}; Cpus_allowed_list")
+    return _evidence("cpu.node", level, reading, cpus.in_effect and bound == {f"bind:{level}"})
+
+
+def _memory_policies(process_id: int) -> set[str]:
+    """The policies of all mappings (numa(7)); empty on a kernel that knows no nodes."""
+    try:
+        lines = Path(f"/proc/{process_id}/numa_maps").read_text().splitlines()
+    except FileNotFoundError:
+        return set()
+    return {line.split()[1] for line in lines}
 
 
 def _cpus_of_threads(process_id: int) -> set[str]:
@@ -323,7 +346,7 @@ def _prove_host_value(knob: str, level: str, running: Running) -> Evidence:
 _PROOFS = {
     "server": _prove_affinity,
     "driver": _prove_affinity,
-    "node": _prove_affinity,
+    "node": _prove_node,
     "quota": _prove_group,
     "weight": _prove_group,
     "smt": _prove_host_value,

@@ -12,7 +12,7 @@ that carries the data.
 | `storage.size` | the volume's size (`2G`); three times the data and some if left out |
 | `storage.page_cache` | `keep`, or `drop`: the host's page cache is emptied before the server starts |
 
-Any level but `disk`, `host`, `defaults` and `keep` puts the data on a volume (see `volumes/`).
+Any level of the first seven but `disk`, `host` and `defaults` puts the data on a volume (see `volumes/`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ALLOWED = {
     "size": "a size such as 512M or 2G",
     "page_cache": "keep or drop",
 }
-_NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "", "mount": "defaults", "page_cache": "keep"}
+_NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "", "mount": "defaults"}
 _UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -85,7 +85,7 @@ class StorageLayer:
     def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
         asked = {knob: level_text(level) for knob, level in levels.items()}
         setup.drop_page_cache = asked.get("page_cache") == "drop"
-        if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items()):
+        if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items() if knob != "page_cache"):
             return
         wish = _wish(asked)
         _require_meaning(wish)

@@ -63,6 +63,10 @@ class Observer:
         raw = ("cpu_user_s", "cpu_system_s", self._cpu_name)
         totals = {name: value for name, value in gained.items() if name not in raw}
         totals |= self._split_cpu(gained, tally["driver_cpu_s"])
+        used_s = gained["cpu_user_s"] + gained["cpu_system_s"]
+        if self._hardware.with_kernel and gained.get("cycles") and used_s:
+            # What the clock really was, throttling and boost included, whatever a governor says.
+            totals["frequency_hz"] = gained["cycles"] / used_s
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - _sum(totals, "server_", "driver_", "dyno_"))
         changed = _changed(running.status_before, running.status_after)
