@@ -21,7 +21,7 @@ def printed(case: str, width: int, colour: bool = False) -> str:
     console = Console(
         file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else "auto"
     )
-    terminal.render(CASES[case](), console)
+    terminal.render(CASES[case](), console, details=True)
     return file.getvalue()
 
 

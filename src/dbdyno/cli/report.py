@@ -23,24 +23,25 @@ FORMATS = ("terminal", "html", "markdown", "json")
 @click.command()
 @click.argument("run", default="last")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option("--details", is_flag=True, help="On the terminal, where the time goes as well.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
 @store_option
-def command(run: str, form: str, output: Path | None, store: str | None) -> None:
+def command(run: str, form: str, details: bool, output: Path | None, store: str | None) -> None:
     """Show RUN again: its name, the start of its name, or `last` (the default)."""
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         if output is None:
-            show(opened, found, form)
+            show(opened, found, form, details)
         else:
             _write(output, _text(_analysis(opened, found), form))
             click.echo(str(output))
 
 
-def show(store: Store, run: Run, form: str) -> None:
+def show(store: Store, run: Run, form: str, details: bool = False) -> None:
     """Prints a run's report on standard output."""
     analysis = _analysis(store, run)
     if form == "terminal":
-        terminal.render(analysis, Console(highlight=False))
+        terminal.render(analysis, Console(highlight=False), details)
     else:
         click.echo(_text(analysis, form))
 
@@ -67,7 +68,7 @@ def _text(analysis: Analysis, form: str) -> str:
     if form == "json":
         return as_json.render(analysis)
     console = Console(record=True, highlight=False, width=120, file=io.StringIO())
-    terminal.render(analysis, console)
+    terminal.render(analysis, console, details=True)
     return console.export_text()
 
 

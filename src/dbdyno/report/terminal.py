@@ -36,8 +36,11 @@ COST_HEADS = {
 }
 
 
-def render(analysis: Analysis, console: Console) -> None:
-    """Prints the report; its width is the console's, and colours come only where the console has them."""
+def render(analysis: Analysis, console: Console, details: bool = False) -> None:
+    """Prints the report; its width is the console's, and colours come only where the console has them.
+
+    `details` adds where the time goes, which is more than one wants after every run.
+    """
     console.print(_title(analysis))
     console.print()
     console.print(Text(wording.headline(analysis), style="bold"))
@@ -54,7 +57,7 @@ def render(analysis: Analysis, console: Console) -> None:
     if analysis.frontier is not None:
         console.print()
         frontier.render(analysis.frontier, console)
-    if analysis.splits:
+    if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)
     _museum(analysis, console)
