@@ -15,17 +15,18 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(20);
 
-fn backend<S: Session>() -> Result<Backend> {
+fn backend<S: Session>(wanted: &str) -> Result<Backend> {
     if S::BLOCKING {
         Ok(Backend::Blocking)
     } else {
-        Backend::choose("auto")
+        Backend::choose(wanted)
     }
 }
 
 /// Opens a session, does one thing with it, closes it; gives up when interrupted.
 fn with_one<S: Session, T>(
     target: &Target,
+    backend_wanted: &str,
     watch: &mut Watch<'_>,
     task: impl AsyncFnOnce(&mut S) -> Result<T>,
 ) -> Result<T> {
@@ -35,7 +36,7 @@ fn with_one<S: Session, T>(
         session.close().await;
         outcome
     };
-    finished(block_on(backend::<S>()?, whole, || (watch.interrupted)())?)
+    finished(block_on(backend::<S>(backend_wanted)?, whole, || (watch.interrupted)())?)
 }
 
 fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
@@ -49,7 +50,7 @@ pub(crate) fn prepare<S: Session, W: Workload>(
     watch: &mut Watch<'_>,
 ) -> Result<Value> {
     let (target, from_ns) = (job.target()?, clock::now_ns());
-    with_one(&target, watch, async |session: &mut S| workload.create(session).await)?;
+    with_one(&target, &job.backend, watch, async |session: &mut S| workload.create(session).await)?;
     let loading = Loading { job, target: &target, bytes: AtomicU64::new(0) };
     let sessions = loading.sessions::<S>(workload.load_parts());
     let rows = loading.in_parallel::<S>(workload.load_parts(), watch, async |part, session| {
@@ -87,7 +88,8 @@ impl Loading<'_> {
         watch: &mut Watch<'_>,
         task: impl AsyncFn(u64, &mut S) -> Result<u64> + Sync,
     ) -> Result<u64> {
-        let (next, stop, backend) = (AtomicU64::new(0), AtomicBool::new(false), backend::<S>()?);
+        let (next, stop, backend) =
+            (AtomicU64::new(0), AtomicBool::new(false), backend::<S>(&self.job.backend)?);
         let (next, stop, task) = (&next, &stop, &task);
         std::thread::scope(|scope| {
             let handles: Vec<_> = (0..self.sessions::<S>(parts).min(parts))
@@ -158,18 +160,19 @@ pub(crate) fn check<S: Session, W: Workload>(
     watch: &mut Watch<'_>,
 ) -> Result<Value> {
     let against = CheckAgainst { acknowledged, baseline: job.baseline.as_deref() };
-    let invariants =
-        with_one(&job.target()?, watch, async |session: &mut S| workload.check(session, against).await)?;
+    let invariants = with_one(&job.target()?, &job.backend, watch, async |session: &mut S| {
+        workload.check(session, against).await
+    })?;
     Ok(json!(invariants))
 }
 
 pub(crate) fn cleanup<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<()> {
-    with_one(&job.target()?, watch, async |session: &mut S| workload.cleanup(session).await)
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut S| workload.cleanup(session).await)
 }
 
 pub(crate) fn query<S: Session>(target: &Target, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
     let mut answer = Collect::default();
-    let done = with_one(target, watch, async |session: &mut S| session.text(sql, &mut answer).await)?;
+    let done = with_one(target, "auto", watch, async |session: &mut S| session.text(sql, &mut answer).await)?;
     let rows: Vec<Vec<Value>> = answer.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": answer.names, "rows": rows, "affected": done.affected}))
 }

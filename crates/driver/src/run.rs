@@ -146,17 +146,17 @@ impl Lane {
         let phases = self.phases();
         if self.first.get().is_none() {
             if now_ns >= phases.measured_ns {
-                self.first.set(Some(Reading::now(now_ns, io::turns(), engine_cpu_ns())));
+                self.first.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
             }
         } else if now_ns >= phases.end_ns && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(now_ns, io::turns(), engine_cpu_ns())));
+            self.last.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
         }
     }
 
     /// Takes the last reading of a thread that ends before the run does.
     pub fn observe_last(&self, engine_cpu_ns: Option<u64>) {
         if self.first.get().is_some() && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(clock::now_ns(), io::turns(), engine_cpu_ns)));
+            self.last.set(Some(Reading::now(clock::now_ns(), io::system_calls(), engine_cpu_ns)));
         }
     }
 
@@ -417,6 +417,7 @@ impl About<'_> {
     pub fn merge(self, parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Tally {
         let ended_ns =
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
+        let last_second = self.phases.second(self.phases.end_ns - 1);
         let mut tally = Tally {
             workload: self.job.workload.clone(),
             protocol: self.protocol,
@@ -442,7 +443,8 @@ impl About<'_> {
             bytes_sent: 0,
             threads: Vec::new(),
             open_loop: None,
-            series: series.done,
+            // What was under way at the end is acknowledged, but no second of the measured part.
+            series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
             saturated: None,
             interrupted: false,
         };

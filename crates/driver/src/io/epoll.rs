@@ -12,6 +12,7 @@ pub(super) struct Epoll {
     events: Vec<libc::epoll_event>,
     /// All connections are read into this one buffer; each keeps only what it got.
     scratch: Vec<u8>,
+    pub system_calls: u64,
 }
 
 impl Epoll {
@@ -27,6 +28,7 @@ impl Epoll {
             fd,
             events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS],
             scratch: vec![0; SCRATCH_BYTES],
+            system_calls: 0,
         })
     }
 
@@ -58,6 +60,7 @@ impl Epoll {
             tv_sec: (wait_ns / 1_000_000_000) as i64,
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
+        self.system_calls += 1;
         // SAFETY: `events` and `limit` outlive the call, and the count given is that of `events`.
         let count = unsafe {
             libc::epoll_pwait2(
@@ -114,10 +117,11 @@ impl Epoll {
         }
     }
 
-    fn send(&self, slots: &mut Slots, number: u32) {
+    fn send(&mut self, slots: &mut Slots, number: u32) {
         let Some(slot) = slots.get(number) else { return };
         while slot.sent < slot.sending.len() {
             let rest = &slot.sending[slot.sent..];
+            self.system_calls += 1;
             // SAFETY: the pointer and length are those of a slice that outlives the call.
             let sent = unsafe {
                 libc::send(
@@ -141,6 +145,7 @@ impl Epoll {
 
     fn receive(&mut self, slots: &mut Slots, number: u32) {
         let Some(slot) = slots.get(number) else { return };
+        self.system_calls += 1;
         // SAFETY: the pointer and length are those of `scratch`, which outlives the call.
         let count = unsafe {
             libc::recv(

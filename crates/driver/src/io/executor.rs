@@ -27,8 +27,6 @@ pub(super) struct Loop {
     /// The time at the start of this turn: near enough for a server's patience.
     pub turn_ns: u64,
     silence_checked_ns: u64,
-    /// Turns of an io_uring or epoll loop, each at least one system call.
-    turns: u64,
 }
 
 enum Driver {
@@ -57,7 +55,6 @@ pub(super) fn with_loop_if_any(work: impl FnOnce(&mut Loop)) {
 impl Loop {
     fn turn(&mut self, patience_ns: u64) -> Result<()> {
         self.turn_ns = clock::now_ns();
-        self.turns += 1;
         self.wake_timers();
         let wait_ns = if !self.slots.ready.is_empty() {
             0
@@ -115,7 +112,6 @@ impl<'a> Executor<'a> {
             running: 0,
             turn_ns: now_ns,
             silence_checked_ns: now_ns,
-            turns: 0,
         };
         LOOP.set(Some(this));
         Ok(Executor { tasks: Vec::new(), live: 0, _here: PhantomData })
@@ -169,9 +165,13 @@ impl Drop for Executor<'_> {
     }
 }
 
-/// Turns of this thread's loop so far: the system calls of io_uring, a third or so of epoll's.
-pub(crate) fn turns() -> u64 {
-    with_loop(|this| this.turns)
+/// System calls of this thread's loop so far; 0 for a loop without connections.
+pub(crate) fn system_calls() -> u64 {
+    with_loop(|this| match &this.driver {
+        Driver::Uring(uring) => uring.system_calls,
+        Driver::Epoll(epoll) => epoll.system_calls,
+        Driver::Blocking | Driver::Simulated => 0,
+    })
 }
 
 /// When this thread's loop turned last.

@@ -15,7 +15,7 @@ mod uring;
 mod within;
 
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
-pub(crate) use executor::{turn_ns, turns};
+pub(crate) use executor::{system_calls, turn_ns};
 pub(crate) use gate::Gate;
 pub use stream::{Address, Stream};
 pub use within::within;

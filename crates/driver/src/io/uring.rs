@@ -38,6 +38,7 @@ enum Event {
 pub(super) struct Uring {
     ring: IoUring,
     buffers: Buffers,
+    pub system_calls: u64,
 }
 
 impl Uring {
@@ -62,7 +63,7 @@ impl Uring {
         // SAFETY: the ring's memory lives in `buffers`, which is dropped after `ring` (field order), and holds as many
         // entries as are named.
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring as u64, BUFFERS, GROUP, 0)? };
-        Ok(Uring { ring, buffers })
+        Ok(Uring { ring, buffers, system_calls: 0 })
     }
 
     pub fn turn(&mut self, slots: &mut Slots, wait_ns: u64) -> Result<()> {
@@ -124,6 +125,7 @@ impl Uring {
 
     /// Submits what is queued and, with a time to wait, waits for the first completion.
     fn enter(&mut self, wait_ns: u64) -> Result<()> {
+        self.system_calls += 1;
         let limit = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
         let arguments = SubmitArgs::new().timespec(&limit);
         let entered = match wait_ns {
