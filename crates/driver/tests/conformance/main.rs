@@ -1,6 +1,6 @@
 //! What every session must do, whatever the engine. Embedded engines run in the test's process on files of their own;
 //! Firebird's library is that of `DYNO_TEST_FIREBIRD_LIBRARY`, or else of the wheel in `.venv`. Servers are those of
-//! `DYNO_TEST_MYSQL_URL` and `DYNO_TEST_POSTGRES_URL`, whose databases the tests may make tables in.
+//! `DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRES_URL` and `DYNO_TEST_FIREBIRD_URL`, whose databases the tests may make tables in.
 //! What cannot run says so and passes: `cargo test --test conformance -- --nocapture` shows it.
 
 mod errors;

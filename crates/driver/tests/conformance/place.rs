@@ -65,6 +65,14 @@ pub fn sqlite(check: &str) -> Vec<Place> {
 }
 
 pub fn firebird(check: &str) -> Vec<Place> {
+    let mut places = embedded_firebird(check);
+    if let Ok(url) = std::env::var("DYNO_TEST_FIREBIRD_URL") {
+        places.push(Place::new(&url, check, Backend::Blocking, None));
+    }
+    places
+}
+
+fn embedded_firebird(check: &str) -> Vec<Place> {
     let Some(library) = firebird_library() else {
         println!("skipped: no Firebird library; set DYNO_TEST_FIREBIRD_LIBRARY to a libfbclient.so.2");
         return Vec::new();

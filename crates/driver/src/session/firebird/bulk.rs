@@ -22,7 +22,7 @@ pub(super) fn insert(
     let marks = vec!["?"; columns.len()].join(", ");
     let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
     let mut compiled = Compiled::new(connection, &sql)?;
-    if compiled.input.has_blobs() {
+    if compiled.input.has_blobs() || !connection.has_batches {
         return insert_one_by_one(connection, sql, next);
     }
     let transaction = connection.start(Purpose::Load)?;
@@ -33,7 +33,7 @@ pub(super) fn insert(
     connection.finish(transaction, rows.is_ok()).and(rows)
 }
 
-/// A batch's rows cannot refer to blobs that are made on the way.
+/// For an older server, and for blobs, to which a batch's rows cannot refer while they are made.
 fn insert_one_by_one(
     connection: &mut Connection,
     sql: String,

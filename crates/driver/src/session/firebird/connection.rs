@@ -24,16 +24,18 @@ const BLOB_SEGMENT_BYTES: usize = 32_768;
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Statements of a workload. Read committed with read consistency: a statement sees what was committed when it
-    /// started, waits for a row that another transaction holds, and is run again by the engine on what that one
-    /// left. So TPC-B's clients queue for their branch as under PostgreSQL's and Oracle's default, where a snapshot
-    /// transaction would fail with an update conflict nearly every time.
+    /// Statements of a workload, and a change that commits by itself. Read committed with read consistency: a statement
+    /// sees what was committed when it started, waits for a row that another transaction holds, and is run again by the
+    /// engine on what that one left. So TPC-B's clients queue for their branch as under PostgreSQL's and Oracle's
+    /// default, where a snapshot transaction would fail with an update conflict nearly every time. Committing a lone
+    /// change with `commit_retaining` would save a third of its 12 us of CPU, but leave a transaction open while the
+    /// session is idle, which holds garbage back.
     Write,
     /// As `Write`, without the log by which a whole transaction can be undone without garbage collection.
     Load,
     /// Reads outside of transactions. The engine keeps no state for it on disk, and it holds no garbage back, so one
     /// serves the whole session: each statement sees what was committed when it started, which is what committing
-    /// each by itself would give, without two more calls per statement.
+    /// each by itself would give, at half the CPU (6.3 us for a point select, not 13.8).
     Read,
 }
 
@@ -42,22 +44,27 @@ pub(super) struct Connection {
     reader: Option<Handle<Transaction>>,
     attachment: ManuallyDrop<Handle<Attachment>>,
     pub status: Status,
+    /// The server takes many rows in one message: Firebird 4 and later.
+    pub has_batches: bool,
     parameters: [Vec<u8>; 3],
 }
 
 impl Connection {
     pub fn new(status: Status, attachment: Handle<Attachment>) -> Self {
         let (attachment, parameters) = (ManuallyDrop::new(attachment), Default::default());
-        let mut connection = Connection { explicit: None, reader: None, attachment, status, parameters };
-        connection.shape_transactions(false);
+        let mut connection =
+            Connection { explicit: None, reader: None, attachment, status, has_batches: false, parameters };
+        connection.suit(0);
         connection
     }
 
-    /// Firebird 4 and later know read consistency; older ones get the record version, their nearest. The wait for a row
+    /// Takes what a server of this major version offers. Firebird 4 and later know read consistency; older ones get the
+    /// record version, their nearest. The wait for a row
     /// has no time limit of its own: with one, Firebird does not look for deadlocks, and a long queue would look like
     /// a conflict.
-    pub fn shape_transactions(&mut self, read_consistency: bool) {
-        let isolation = if read_consistency { TPB_READ_CONSISTENCY } else { TPB_RECORD_VERSION };
+    pub fn suit(&mut self, major: u32) {
+        self.has_batches = major >= 4;
+        let isolation = if major >= 4 { TPB_READ_CONSISTENCY } else { TPB_RECORD_VERSION };
         let common = [TPB_VERSION, TPB_READ_COMMITTED, isolation, TPB_WAIT];
         let with = |options: &[u8]| [&common[..], options].concat();
         self.parameters = [with(&[TPB_WRITE]), with(&[TPB_WRITE, TPB_NO_AUTO_UNDO]), with(&[TPB_READ])];
