@@ -46,6 +46,7 @@ bench-driver: setup
 	@command -v sysbench >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y sysbench >/dev/null; } \
 		|| { echo 'sysbench is not installed: apt-get install sysbench' >&2; exit 1; }
 	@$(BIN)/python benches/driver.py
+	@$(BIN)/python benches/tpcc.py
 
 # Latencies under a server that stands still, against what arithmetic says.
 bench-stall: setup

@@ -222,12 +222,12 @@ def ours(job: dict[str, Any], clients: int, seconds: float) -> Outcome:
 
 
 def sysbench(server: Server, script: str, clients: int, seconds: float) -> Outcome:
-    user, database, socket = _target(server)
+    user, database, socket = target(server)
     command = [
         "sysbench", script, f"--mysql-socket={socket}", f"--mysql-user={user}", f"--mysql-db={database}",
         f"--table-size={ROWS}", "--rand-type=uniform", f"--threads={clients}", f"--time={seconds:g}", "run",
     ]  # fmt: skip
-    said, spent_s = _timed(command)
+    said, spent_s = timed(command)
     operations = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per", said)
     if operations is None:
         raise DynoError(f"sysbench failed: {said[-400:]}")
@@ -235,13 +235,13 @@ def sysbench(server: Server, script: str, clients: int, seconds: float) -> Outco
 
 
 def bare(loop: Path, way: str, server: Server, clients: int, seconds: float) -> Outcome:
-    _, database, socket = _target(server)
-    said, _ = _timed([str(loop), way, str(clients), f"{seconds:g}", socket, database, str(ROWS)])
+    _, database, socket = target(server)
+    said, _ = timed([str(loop), way, str(clients), f"{seconds:g}", socket, database, str(ROWS)])
     operations, lasted_s, user_s, system_s = map(float, said.split())
     return Outcome(operations / lasted_s, (user_s + system_s) / operations * 1e6)
 
 
-def _timed(command: list[str]) -> tuple[str, float]:
+def timed(command: list[str]) -> tuple[str, float]:
     """What a command printed, and the CPU seconds of its process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -251,7 +251,7 @@ def _timed(command: list[str]) -> tuple[str, float]:
     return finished.stdout, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def _target(server: Server) -> tuple[str, str, str]:
+def target(server: Server) -> tuple[str, str, str]:
     url = urlsplit(server.url)
     return url.username or "", url.path.lstrip("/"), parse_qs(url.query)["socket"][0]
 
