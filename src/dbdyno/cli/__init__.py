@@ -23,6 +23,7 @@ VERBS = {
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
     "report": "Show a run again, from the store alone.",
     "explain": "Explain the gap between two setups of a run as a product of factors.",
+    "compare": "Compare two runs of one study, on different hosts or days.",
     "profile": "Run one setup again under perf: a flame graph, and what two setups differ in.",
     "runs": "List the runs in the store.",
     "export": "Write a run's trials as CSV or Parquet.",

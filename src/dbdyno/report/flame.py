@@ -120,7 +120,7 @@ def _colour(name: str, node: Node, opposite: Node | None, full: float) -> tuple[
     """What the box is painted with, and how strongly: the difference, else who the function belongs to."""
     if full:
         more = node.us - (opposite.us if opposite else 0.0)
-        return ("more" if more > 0.0 else "less"), min(1.0, abs(more) / full)
+        return ("more" if more > 0.0 else "less"), 0.7 * min(1.0, abs(more) / full)
     shade = zlib.crc32(name.encode()) % 40 / 100.0
     kind = "kernel" if name.endswith(KERNEL_MARK) else "unknown" if name.startswith("[") else "user"
     return kind, 0.45 + shade

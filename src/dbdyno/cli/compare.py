@@ -1,0 +1,77 @@
+"""`dyno compare`: two runs of one study, on different hosts or days."""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.compare import compare
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.study_file import study_of
+from dbdyno.errors import UserError
+from dbdyno.record import Run
+from dbdyno.report import compare as compare_report
+from dbdyno.store import Store, store_url
+
+
+@click.command()
+@click.argument("left")
+@click.argument("right")
+@click.option(
+    "--from", "left_variant", metavar="VARIANT", help="The setup of the LEFT run; else all, each with itself."
+)
+@click.option("--to", "right_variant", metavar="VARIANT", help="The setup of the RIGHT run.")
+@click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
+@json_option
+@store_option
+def command(
+    left: str,
+    right: str,
+    left_variant: str | None,
+    right_variant: str | None,
+    right_store: str | None,
+    as_json: bool,
+    store: str | None,
+) -> None:
+    """Compare two runs of one study: what differs between the hosts, and what the gap is made of.
+
+    Ratios are RIGHT / LEFT.
+    """
+    sides = _analysis(left, store_url(store)), _analysis(right, right_store or store_url(store))
+    _require_one_study(sides[0].run, sides[1].run)
+    found = compare(*sides, ends=_ends(sides, left_variant, right_variant))
+    if not found.gaps:
+        raise UserError("no setup was measured in both runs", "see: dyno report RUN")
+    if as_json:
+        click.echo(found.model_dump_json(indent=2, exclude={"left": {"study_text"}, "right": {"study_text"}}))
+    else:
+        compare_report.render(found, Console(highlight=False))
+
+
+def _analysis(name: str, url: str) -> Analysis:
+    with Store(url) as opened:
+        run = opened.run(name)
+        return analyse(study_of(run), run, opened.records(run.run))
+
+
+def _require_one_study(left: Run, right: Run) -> None:
+    if left.run == right.run:
+        raise UserError("a run cannot be compared with itself", "name two runs; see: dyno runs")
+    if left.study_digest != right.study_digest:
+        raise UserError(
+            f"these are runs of different studies: {left.run} of {left.study_path}, "
+            f"{right.run} of {right.study_path}",
+            "only runs of one study, the same file to the letter, can be compared",
+        )
+
+
+def _ends(sides: tuple[Analysis, Analysis], left: str | None, right: str | None) -> tuple[str, str] | None:
+    if left is None and right is None:
+        return None
+    ends = left or right or "", right or left or ""
+    for analysis, name in zip(sides, ends, strict=True):
+        names = [variant.name for variant in analysis.variants]
+        if name not in names:
+            raise UserError(f"run {analysis.run.run} has no variant {name!r}", f"it has: {', '.join(names)}")
+    return ends

@@ -1,0 +1,145 @@
+"""Two runs beside each other: what differs, the gap and its parts, and what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno import metrics
+from dbdyno.analyse.compare import Comparison, Conclusion, Difference, Hardware, VariantGap
+from dbdyno.analyse.model import Ratio
+from dbdyno.metrics import number_text
+from dbdyno.report import wording
+
+
+def render(found: Comparison, console: Console) -> None:
+    """Prints the sentences, the gaps with their parts, and what differs."""
+    for gap in found.gaps:
+        console.print(Text(sentence(gap, found), style="bold"))
+    console.print()
+    console.print(_table(HEADS, [row(gap, found) for gap in found.gaps]))
+    console.print(Text(note(found), style="dim"))
+    console.print()
+    if not found.differences:
+        console.print("Apples to apples: nothing that Dyno reads differs between the two runs.")
+        return
+    console.print(Text("Apples to apples? What differs", style="bold"))
+    lines = [
+        (wording.clean(one.name), wording.clean(one.left), wording.clean(one.right), matters(one))
+        for one in found.differences
+    ]
+    console.print(
+        _table(("what", f"left, {found.left.run}", f"right, {found.right.run}", "does it matter"), lines)
+    )
+
+
+HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "residual", "says")
+
+
+def row(gap: VariantGap, found: Comparison) -> tuple[str, ...]:
+    """One variant's gap and its parts; their product is the gap."""
+    metric = metrics.find(found.metric)
+    return (
+        _names(gap),
+        metric.format(gap.left_mean),
+        metric.format(gap.right_mean),
+        _told(gap.total),
+        _told(gap.factors) if gap.factors else ("1" if gap.left == gap.right else wording.DASH),
+        wording.DASH if gap.hardware is None else wording.ratio_text(gap.hardware),
+        _told(gap.residual) if gap.residual else wording.DASH,
+        gap.conclusion.value,
+    )
+
+
+def sentence(gap: VariantGap, found: Comparison) -> str:
+    """What may be said of one gap, and no more."""
+    head = f"{_names(gap)}: right / left is {_told(gap.total)}."
+    margin = wording.share_text(found.margin)
+    if gap.conclusion is Conclusion.NO_GAP:
+        assert gap.residual is not None
+        rest = f"leaves {_told(gap.residual)}, within the margin of {margin}."
+        return f"There is no gap. {head} {_explained(gap)}{rest}"
+    if gap.conclusion is Conclusion.GAP:
+        assert gap.residual is not None
+        return f"{head} {_explained(gap)}leaves {_told(gap.residual)}, which nothing measured here explains."
+    return f"{head} Whether there is a gap, the data do not carry: {gap.why_open}."
+
+
+def _explained(gap: VariantGap) -> str:
+    parts = []
+    if gap.factors is not None:
+        parts.append(f"the setups ({_told(gap.factors)})")
+    if gap.hardware is not None:
+        cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
+        parts.append(
+            f"cores x GHz ({wording.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
+            f"{cores[0]} x {clocks[0]})"
+        )
+    return f"Taking out {' and '.join(parts)} " if parts else "That "
+
+
+def note(found: Comparison) -> str:
+    """How the figures were made, and what they assume."""
+    lines = [
+        f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
+        "means over trials. The runs share no block: intervals are Welch's on logs of trials, together with "
+        f"{found.confidence:.0%}. Factors: the two setups as the left run measured them. Hardware takes it "
+        "that the response goes with cores (no more than clients) and frequency; it is a normalisation, not "
+        "a measurement."
+    ]
+    if any(not side.measured for gap in found.gaps for side in gap.hardware_sides):
+        lines.append(
+            "*: no cycles were counted; the frequency is the one that the host names, at the run's start."
+        )
+    if any(found.doubtful):
+        lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")
+    if found.sequential:
+        lines.append("A run that stopped by what it saw has narrower intervals here than it should.")
+    if found.not_in_both:
+        lines.append(f"Not measured in both: {', '.join(map(wording.clean, found.not_in_both))}.")
+    return " ".join(lines)
+
+
+def matters(difference: Difference) -> str:
+    """What the study knows of how much such a difference matters."""
+    if not difference.known:
+        return "not measured by this study"
+    return "; ".join(
+        f"{one.factor}={wording.clean(one.level)} {_told(one.effect)} ({one.side})"
+        for one in difference.known
+    )
+
+
+def _names(gap: VariantGap) -> str:
+    names = dict.fromkeys((gap.left, gap.right))
+    return " to ".join(wording.clean(name) for name in names)
+
+
+def _told(ratio: Ratio) -> str:
+    text = f"×{wording.ratio_text(ratio.ratio)}"
+    return text if ratio.low is None else f"{text} ({wording.interval_text(ratio)})"
+
+
+def _cores(side: Hardware) -> str:
+    return str(side.cores) if side.cores else wording.DASH
+
+
+def _clock(side: Hardware) -> str:
+    return (
+        wording.DASH
+        if side.gigahertz is None
+        else number_text(side.gigahertz) + ("" if side.measured else "*")
+    )
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(Text(wording.clean(head)), overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table

@@ -1,0 +1,159 @@
+"""Two runs compared: parts multiply out, hardware put in is found, and what cannot be said is not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.compare import Comparison, Conclusion, VariantGap, compare, welch
+from dbdyno.record import Record
+from dbdyno.report import compare as compare_report
+from tests.analyse.factory import a_run, a_study, records_of
+
+STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
+GAIN = {"config.page_cache=64k": 5.0, "memory.thp=always": 1.3}
+
+
+def a_host(cores: int = 4, mhz: float = 3000.0, thp: str = "always") -> dict[str, Any]:
+    return {
+        "name": f"host-{cores}-{mhz}",
+        "cpu": {"usable_cores": cores, "frequency_mhz": mhz},
+        "memory": {"transparent_huge_pages": thp},
+    }
+
+
+def analysed(
+    host: dict[str, Any], speed: float = 1.0, seed: int = 1, gigahertz: float | None = None, blocks: int = 8
+) -> Analysis:
+    """A run on a host, every trial `speed` times as fast as the others' are."""
+    study = STUDY.model_copy(update={"blocks": blocks})
+    ratios = {variant: GAIN.get(variant, 1.0) * speed for variant in ("baseline", *GAIN)}
+    records = records_of(study, ratios, seed=seed, block_sd=0.01, trial_sd=0.005)
+    if gigahertz is not None:
+        records = [counted(record, gigahertz) for record in records]
+    run = a_run(study).model_copy(update={"run": f"run-{seed}", "host": host})
+    return analyse(study, run, records)
+
+
+def counted(record: Record, gigahertz: float) -> Record:
+    assert record.observation is not None
+    totals = dict(record.observation.totals)
+    cpu_s = totals["server_cpu_user_s"] + totals["server_cpu_system_s"]
+    totals["cycles"] = gigahertz * 1e9 * cpu_s
+    return record.model_copy(update={"observation": record.observation.model_copy(update={"totals": totals})})
+
+
+def of(found: Comparison, name: str) -> VariantGap:
+    return next(gap for gap in found.gaps if gap.left == name)
+
+
+def product(gap: VariantGap) -> float:
+    assert gap.hardware is not None and gap.residual is not None
+    return (gap.factors.ratio if gap.factors else 1.0) * gap.hardware * gap.residual.ratio
+
+
+def test_a_gap_that_is_hardware_is_none() -> None:
+    found = compare(analysed(a_host(4)), analysed(a_host(8, 3300.0), speed=2.2, seed=2))
+    gap = of(found, "baseline")
+    assert gap.hardware == pytest.approx(2.2)
+    assert gap.total.ratio == pytest.approx(2.2, rel=0.05)
+    assert gap.residual is not None and gap.residual.ratio == pytest.approx(1.0, rel=0.03)
+    assert product(gap) == pytest.approx(gap.total.ratio)
+
+
+def test_the_sentence_is_said_when_the_residual_lies_within_the_margin() -> None:
+    sides = [
+        side.model_copy(update={"method": side.method.model_copy(update={"margin": 0.1})})
+        for side in (analysed(a_host(4)), analysed(a_host(8), speed=2.0, seed=2))
+    ]
+    found = compare(sides[0], sides[1])
+    assert {gap.conclusion for gap in found.gaps} == {Conclusion.NO_GAP}
+    assert compare_report.sentence(found.gaps[0], found).startswith("There is no gap.")
+
+
+def test_what_hardware_does_not_explain_is_a_gap() -> None:
+    found = compare(analysed(a_host(4)), analysed(a_host(8), speed=1.2, seed=2))
+    gap = of(found, "baseline")
+    assert gap.conclusion is Conclusion.GAP
+    assert gap.residual is not None and gap.residual.ratio == pytest.approx(0.6, rel=0.05)
+    assert "nothing measured here explains" in compare_report.sentence(gap, found)
+
+
+def test_with_one_trial_a_side_nothing_is_said() -> None:
+    found = compare(analysed(a_host(), blocks=1), analysed(a_host(), seed=2, blocks=1))
+    assert {gap.conclusion for gap in found.gaps} == {Conclusion.OPEN}
+    text = compare_report.sentence(found.gaps[0], found)
+    assert "the data do not carry" in text and "two measured trials" in text
+
+
+def test_without_a_frequency_nothing_is_said() -> None:
+    found = compare(analysed({"name": "x"}), analysed(a_host(), seed=2))
+    assert found.gaps[0].hardware is None and found.gaps[0].conclusion is Conclusion.OPEN
+
+
+def test_cores_beyond_the_clients_count_for_nothing() -> None:
+    clients = STUDY.workload.clients
+    found = compare(analysed(a_host(clients)), analysed(a_host(clients * 8), seed=2))
+    assert of(found, "baseline").hardware == pytest.approx(1.0)
+
+
+def test_a_counted_frequency_is_used_before_a_named_one() -> None:
+    sides = analysed(a_host(mhz=1000.0), gigahertz=2.0), analysed(a_host(mhz=1000.0), 1.5, 2, gigahertz=3.0)
+    gap = of(compare(*sides), "baseline")
+    assert all(side.measured for side in gap.hardware_sides)
+    assert gap.hardware == pytest.approx(1.5) and product(gap) == pytest.approx(gap.total.ratio)
+
+
+def test_from_a_slow_setup_to_a_fast_one_on_another_host() -> None:
+    sides = analysed(a_host(4)), analysed(a_host(8), speed=2.0, seed=2)
+    (gap,) = compare(*sides, ends=("baseline", "config.page_cache=64k")).gaps
+    assert gap.factors is not None and gap.factors.ratio == pytest.approx(5.0, rel=0.03)
+    assert gap.total.ratio == pytest.approx(10.0, rel=0.05)
+    assert product(gap) == pytest.approx(gap.total.ratio)
+
+
+def test_a_difference_is_told_with_what_the_study_knows_of_it() -> None:
+    found = compare(analysed(a_host(thp="always")), analysed(a_host(thp="never"), seed=2))
+    (difference,) = found.differences
+    assert difference.name == "memory.transparent_huge_pages"
+    assert {(one.side, one.level) for one in difference.known} == {("left", "always"), ("right", "always")}
+    assert difference.known[0].effect.ratio == pytest.approx(1.3, rel=0.03)
+    console = Console(width=160)
+    with console.capture() as shown:
+        compare_report.render(found, console)
+    assert "memory.thp=always ×1.3" in shown.get()
+
+
+logs = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
+
+
+@given(logs, logs, st.floats(-5, 5))
+def test_welch_moves_with_the_data_and_turns_over(
+    over: list[float], under: list[float], shift: float
+) -> None:
+    ratio, moved = (
+        welch("throughput", over, under, 0.95),
+        welch("throughput", [v + shift for v in over], under, 0.95),
+    )
+    turned = welch("throughput", under, over, 0.95)
+    assert math.log(moved.ratio) == pytest.approx(math.log(ratio.ratio) + shift, abs=1e-9)
+    assert ratio.low is not None and turned.high is not None
+    assert math.log(ratio.low) == pytest.approx(-math.log(turned.high), abs=1e-9)
+
+
+def test_welch_covers_what_it_promises() -> None:
+    """2000 pairs of runs with unequal spreads: the interval holds the truth in about 95 of 100."""
+    random = np.random.default_rng(7)
+    held = 0
+    for _ in range(2000):
+        ratio = welch("throughput", list(random.normal(0.3, 0.2, 4)), list(random.normal(0, 0.05, 8)), 0.95)
+        assert ratio.low is not None and ratio.high is not None
+        held += ratio.low <= math.exp(0.3) <= ratio.high
+    assert 0.93 <= held / 2000 <= 0.97
