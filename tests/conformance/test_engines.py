@@ -116,7 +116,8 @@ def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(bench: Bench) -> N
 def test_the_status_counts(bench: Bench) -> None:
     bench.initialise()
     counters = bench.engine.status(bench.ask(bench.start()))
-    assert counters
+    # An embedded engine's counters may end with its last attachment, and are then left out.
+    assert counters or bench.engine.embedded
     assert all(isinstance(value, float) for value in counters.values())
 
 

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from dbdyno.engines import firebird_file
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
 from dbdyno.engines.server import how_it_ended, require_space, tail
-from dbdyno.engines.values import FALSE, TRUE, View, as_text, same_value, viewed
+from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.process import die_with_parent
@@ -54,16 +54,6 @@ ATTRIBUTES = {
 }
 """Attributes that stand in the database file itself, and where the running engine shows them."""
 
-COUNTERS = {
-    "page_buffers": ("MON$PAGE_READS", "MON$PAGE_FETCHES"),
-    "DefaultDbCachePages": ("MON$PAGE_READS", "MON$PAGE_FETCHES"),
-    "forced_writes": ("MON$PAGE_WRITES",),
-    "page_size": ("MON$PAGE_FETCHES", "MON$PAGE_WRITES"),
-    "FileSystemCacheThreshold": ("MON$PAGE_READS", "MON$PAGE_WRITES"),
-    "UseFileSystemCache": ("MON$PAGE_READS", "MON$PAGE_WRITES"),
-    "MaxUnflushedWrites": ("MON$PAGE_WRITES",),
-    "MaxUnflushedWriteTime": ("MON$PAGE_WRITES",),
-}
 ALARMING = re.compile(
     r"error|corrupt|bugcheck|wrong|invalid|unable|cannot|shutdown|crash|missing", re.IGNORECASE
 )
@@ -96,19 +86,6 @@ class Embedded:
 
     def kill(self) -> None:
         self.running = False
-
-
-VIEW: View = {
-    "page fetches": (1.0, ("MON$PAGE_FETCHES",)),
-    "page reads": (1.0, ("MON$PAGE_READS",)),
-    "page writes": (1.0, ("MON$PAGE_WRITES",)),
-    "page marks": (1.0, ("MON$PAGE_MARKS",)),
-    "records read by index": (1.0, ("MON$RECORD_IDX_READS",)),
-    "records read in sequence": (1.0, ("MON$RECORD_SEQ_READS",)),
-    "record waits": (1.0, ("MON$RECORD_WAITS",)),
-    "record conflicts": (1.0, ("MON$RECORD_CONFLICTS",)),
-}
-"""What it says of its own time, from the monitoring tables."""
 
 
 class Firebird:
@@ -238,37 +215,19 @@ class Firebird:
     def same(self, name: str, requested: Level, effective: str) -> bool:
         return same_value(requested, effective)
 
-    def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
-        counters = [one for one in COUNTERS.get(name, ()) if one in before and one in after]
-        if not counters:
-            return None
-        changes = [f"{one} {after[one] - before[one]:+.0f}" for one in counters]
-        return Reading(value=", ".join(changes), source="MON$IO_STATS of the database, after less before")
+    def exercised(
+        self, _name: str, _before: Mapping[str, float], _after: Mapping[str, float]
+    ) -> Reading | None:
+        """Nothing tells: see `status`."""
+        return None
 
-    def status(self, ask: Ask) -> dict[str, float]:
-        io = ("MON$PAGE_READS", "MON$PAGE_WRITES", "MON$PAGE_FETCHES", "MON$PAGE_MARKS")
-        records = (
-            "MON$RECORD_SEQ_READS",
-            "MON$RECORD_IDX_READS",
-            "MON$RECORD_INSERTS",
-            "MON$RECORD_UPDATES",
-            "MON$RECORD_DELETES",
-            "MON$RECORD_BACKOUTS",
-            "MON$RECORD_PURGES",
-            "MON$RECORD_WAITS",
-            "MON$RECORD_CONFLICTS",
-        )
-        values: dict[str, float] = {}
-        for table, columns in (("MON$IO_STATS", io), ("MON$RECORD_STATS", records)):
-            rows = ask(
-                f"SELECT {', '.join('S.' + column for column in columns)} FROM MON$DATABASE D "
-                f"JOIN {table} S ON S.MON$STAT_ID = D.MON$STAT_ID"
-            )
-            values |= {name: float(value or 0) for name, value in zip(columns, rows[0], strict=True)}
-        return values
+    def status(self, _ask: Ask) -> dict[str, float]:
+        """None. The counters of an embedded database begin anew when its last attachment ends, which is
+        before anyone could read them after a load."""
+        return {}
 
-    def view(self, gained: Mapping[str, float]) -> dict[str, float]:
-        return viewed(VIEW, gained)
+    def view(self, _gained: Mapping[str, float]) -> dict[str, float]:
+        return {}
 
 
 def _whole(value: str | float | None) -> str:
