@@ -35,7 +35,7 @@ def judge(
 ) -> Findings:
     """The judgement alone: no server, no clock."""
     checks = [Check(name="operations", holds=tally["operations"] > 0, detail=_operations(tally))]
-    checks += [Check(**invariant) for invariant in invariants]
+    checks += [Check(name=one["name"], holds=one["holds"], detail=one["detail"]) for one in invariants]
     warnings = {
         Warning.ERRORS_IN_LOAD: _errors(tally),
         Warning.DRIVER_SATURATED: tally.get("saturated") or "",
