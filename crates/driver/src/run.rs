@@ -16,6 +16,7 @@ use crate::usage::{bind, Reading};
 use crate::workload::Workload;
 use crate::Watch;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Mutex, OnceLock};
@@ -194,6 +195,22 @@ pub(crate) struct ThreadTally {
 }
 
 impl<W: Workload> Thread<'_, W> {
+    /// The same as `drive`, but a failure, a panic even, ends the whole run: the other threads would wait for this one.
+    fn drive_or_fail<S: Session>(self) -> Result<ThreadTally> {
+        let course = self.course;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.drive::<S>())).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text =
+                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("for an unknown reason");
+            Err(Error::internal(format!("a thread of the driver panicked: {text}"))
+                .hint("this is a defect: please report it"))
+        });
+        if let Err(error) = &outcome {
+            course.fail(error.clone());
+        }
+        outcome
+    }
+
     pub fn drive<S: Session>(self) -> Result<ThreadTally> {
         if let Some(cpus) = &self.job.cpus {
             let cpu = cpus[self.number as usize % cpus.len()];
@@ -315,12 +332,17 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
                     course: &course,
                     seconds: sender.clone(),
                 };
-                scope.spawn(move || thread.drive::<S>())
+                scope.spawn(move || thread.drive_or_fail::<S>())
             })
             .collect();
         let (started, interrupted) =
             oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
-        let outcomes: Vec<_> = handles.into_iter().map(joined).collect();
+        let outcomes: Vec<Result<ThreadTally>> = handles
+            .into_iter()
+            .map(|handle| {
+                handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver died")))
+            })
+            .collect();
         (outcomes, started, interrupted)
     });
     receiver
@@ -341,15 +363,6 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     tally.started_unix_s = started_unix_s;
     tally.interrupted = interrupted;
     Ok(tally)
-}
-
-fn joined<T>(handle: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    handle.join().unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<String>().cloned();
-        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Error::internal(format!("a thread of the driver panicked: {}", what.unwrap_or_default()))
-            .hint("this is a defect: please report it"))
-    })
 }
 
 /// Fewer threads cost less per operation, and one drives well over 100,000 operations a second: a second one comes

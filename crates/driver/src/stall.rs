@@ -241,6 +241,18 @@ fn think_time_sets_the_rate_of_a_closed_loop() {
     assert!((0.93..1.07).contains(&ratio), "{} of {expected}", tally.operations());
 }
 
+/// Two threads, of which one cannot begin: a processor that no machine has.
+#[test]
+fn a_thread_that_cannot_begin_ends_the_run_for_all() {
+    let job = Job::parse(
+        r#"{"url": "mysql://h/x", "workload": "none", "clients": 2, "threads": 2, "duration_s": 60,
+            "backend": "epoll", "cpus": [0, 5000]}"#,
+    );
+    let mut watch = crate::Watch { interrupted: &mut || false, on_second: None };
+    let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement, &mut watch).unwrap_err();
+    assert!(error.message().contains("processor 5000"), "{error}");
+}
+
 #[test]
 fn a_limit_of_operations_ends_the_run() {
     let tally = simulated(r#""clients": 3, "duration_s": 100, "operations": 1000"#);

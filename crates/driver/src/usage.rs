@@ -53,7 +53,11 @@ fn run_wait_s() -> f64 {
 
 /// Binds the calling thread to one processor.
 pub(crate) fn bind(cpu: u32) -> Result<(), std::io::Error> {
-    // SAFETY: cpu_set_t is plain bits, for which zeros are valid; CPU_SET checks its bound; the set outlives the call.
+    if cpu >= libc::CPU_SETSIZE as u32 {
+        return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: cpu_set_t is plain bits, for which zeros are valid; the number is below its size; the set outlives the
+    // call.
     let failed = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu as usize, &mut set);
