@@ -88,7 +88,19 @@ def changed(study: Path, old: str, new: str) -> str:
 def test_help_names_every_verb(homes: Path) -> None:
     result = dyno("--help")
     assert result.returncode == 0
-    for verb in ("run", "plan", "report", "compare", "profile", "runs", "export", "engines", "load", "schema", "cleanup"):
+    for verb in (
+        "run",
+        "plan",
+        "report",
+        "compare",
+        "profile",
+        "runs",
+        "export",
+        "engines",
+        "load",
+        "schema",
+        "cleanup",
+    ):
         assert f"\n  {verb} " in result.stdout
         assert dyno(verb, "--help").returncode == 0
 
