@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from dbdyno import paths
@@ -27,7 +28,9 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     setup = _setup(trial, bench)
     # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
-    reset = place(setup, pristine_data(setup, bench), bench)
+    pristine = pristine_data(setup, bench)
+    setup.job["baseline"] = next((check["value"] for check in pristine.checks if check.get("value")), None)
+    reset = place(setup, pristine, bench)
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
@@ -40,6 +43,9 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = bench.open_load(server.driver_environment, launch)
     undo.push(_stop_or_kill(load.close, load.kill))
+    if dataset := setup.job["options"].get("dataset"):
+        # A set's folder is named by its content: the record tells what was searched.
+        reset = {**reset, "dataset": Path(str(dataset)).name}
     return Running(setup, server, load), reset
 
 

@@ -42,6 +42,7 @@ COSTS = (
     "p99_ms",
     "server_cpu_us_per_op",
     "driver_cpu_us_per_op",
+    "recall",
     "p50_ms",
     "context_switches_per_op",
     "run_queue_wait_us_per_op",

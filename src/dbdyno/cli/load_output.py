@@ -44,6 +44,7 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})",
         *(_cost(tally) if tally["operations"] else ()),
         f"errors      {_errors(tally)}",
+        *_recall(tally.get("recall")),
         *_by_transaction(tally),
         *_phases(tally),
     ]
@@ -69,6 +70,15 @@ def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
         f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
         f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})"
     )
+
+
+def _recall(recall: Mapping[str, Any] | None) -> Iterator[str]:
+    """How good approximate answers were, where they were scored."""
+    if recall is not None:
+        yield (
+            f"recall      mean {recall['mean']:.4f}  p5 {recall['p5']:.3f}  p1 {recall['p1']:.3f}  "
+            f"min {recall['min']:.3f} ({recall['count']:,} answers scored)"
+        )
 
 
 def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
