@@ -178,24 +178,32 @@ def _prove_thp(level: str, running: Running) -> Evidence:
 
 def _thp_in_effect(process_id: int) -> str:
     status = Path(f"/proc/{process_id}/status").read_text()
-    if kernel_values.read(THP_MODE) == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
+    host = kernel_values.read(THP_MODE)
+    if host == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
         return "never"
-    return "always" if _eligible_without_advice(process_id) else "madvise"
+    # A limit to advised pages does not show in the status: under `always` the mappings themselves are asked.
+    eligible = _unadvised_eligible(process_id) if host == "always" else []
+    return "madvise" if host == "madvise" or (eligible and not any(eligible)) else "always"
 
 
-def _eligible_without_advice(process_id: int) -> bool:
-    """Whether some anonymous mapping may stand on huge pages although the process did not ask for them
-    there."""
-    anonymous = eligible = False
+def _unadvised_eligible(process_id: int) -> list[bool]:
+    """Of each anonymous mapping that is large enough and was not advised, whether it may stand on huge pages.
+
+    One of 4 MiB holds a whole page of 2 MiB wherever it begins.
+    """
+    found: list[bool] = []
+    large = eligible = False
     for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
         fields = line.split()
         if "-" in fields[0] and not fields[0].endswith(":"):
-            anonymous, eligible = fields[4] == "0", False
+            first, last = (int(end, 16) for end in fields[0].split("-"))
+            # Not the stack: it grows, and the kernel never puts a growing mapping on huge pages.
+            large = fields[4] == "0" and last - first >= 4 << 20 and fields[-1] != "[stack]"
         elif fields[0] == "THPeligible:":
-            eligible = anonymous and fields[1] != "0"
-        elif fields[0] == "VmFlags:" and eligible and "hg" not in fields:
-            return True
-    return False
+            eligible = fields[1] != "0"
+        elif fields[0] == "VmFlags:" and large and not {"hg", "nh"} & set(fields):
+            found.append(eligible)
+    return found
 
 
 def _put_huge_pages(level: str, setup: Setup) -> None:
