@@ -148,8 +148,9 @@ impl Workload for VectorSearch {
         if let Some(statement) = self.graph.session(engine) {
             session.text(&statement, &mut ()).await?;
         }
+        // Each client asks, so that none meets a missing table first and fails with the server's words for it.
+        self.require_loaded(session, engine).await?;
         if place.client == 0 {
-            self.require_loaded(session, engine).await?;
             self.require_index(session, engine).await?;
         }
         let (mut writes, mut own) = (None, 0..0);
