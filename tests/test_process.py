@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from dbdyno import process
 
@@ -35,6 +36,15 @@ def test_a_killed_family_leaves_nobody(tmp_path: Path) -> None:
     process.kill_family(child)
     assert process.family(child.pid) == ()
     assert not any(psutil.pid_exists(member) for member in members)
+
+
+def test_a_worker_that_ends_meanwhile_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", FOREVER])
+    listed = psutil.Process(worker.pid)
+    worker.kill()
+    worker.wait()
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [listed])
+    assert process.family(os.getpid()) == (os.getpid(),)
 
 
 def test_a_child_dies_when_dyno_is_killed(tmp_path: Path) -> None:

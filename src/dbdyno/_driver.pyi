@@ -1,4 +1,4 @@
-"""The load driver. Jobs, tallies and answers are JSON texts; their form is that of docs and of `crates/driver`."""
+"""The load driver. Jobs, tallies and answers are JSON texts; `crates/driver` says their form."""
 
 from collections.abc import Callable
 

@@ -137,9 +137,17 @@ def family(process_id: int) -> tuple[int, ...]:
     try:
         process = psutil.Process(process_id)
         members = [process, *process.children(recursive=True)]
-        return tuple(member.pid for member in members if member.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return ()
+    return tuple(member.pid for member in members if _lives(member))
+
+
+def _lives(process: psutil.Process) -> bool:
+    """A worker may end between its being listed and being looked at; that must not hide its relatives."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def kill_family(child: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
