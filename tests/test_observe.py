@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from dbdyno.layers.base import Running, Setup
-from dbdyno.observe import Observer
-from dbdyno.observe.processes import ProcessCounters, host_counters
+from dbdyno.observe import Observer, processes
+from dbdyno.observe.processes import KernelThreads, ProcessCounters, host_counters
 from dbdyno.observe.window import Sample, differences, gauge, per_second
 from tests.fakes import make_tally
 
@@ -65,6 +67,25 @@ thread.join()
 print("burnt", flush=True)
 sys.stdin.readline()
 """
+
+
+def test_kernel_threads_are_told_apart_from_processes() -> None:
+    threads = KernelThreads()
+    first, second = threads.read()["kernel_cpu_s"], threads.read()["kernel_cpu_s"]
+    assert 0 <= first <= second <= host_counters()["host_busy_s"]
+
+
+def test_what_a_kernel_thread_used_stays_when_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    listed = tmp_path / "children"
+    listed.write_text(f"{os.getpid()} ")
+    monkeypatch.setattr(processes, "KERNEL_THREADS", str(listed))
+    threads = KernelThreads()
+    used_s = threads.read()["kernel_cpu_s"]
+    assert used_s > 0
+    listed.write_text("")
+    assert threads.read()["kernel_cpu_s"] == used_s
 
 
 def test_a_thread_that_is_gone_still_counts() -> None:

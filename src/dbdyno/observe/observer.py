@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dbdyno.hardware import HardwareCounters
 from dbdyno.layers.base import Running
 from dbdyno.observe import window
-from dbdyno.observe.processes import Counters, ProcessCounters, host_counters
+from dbdyno.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters
 from dbdyno.observe.window import Sample
 from dbdyno.record import Observation
 
@@ -32,6 +32,7 @@ class Observer:
     ) -> None:
         self._processes = ProcessCounters(process_ids)
         self._hardware = HardwareCounters(process_ids)
+        self._kernel = KernelThreads()
         self._embedded = embedded
         # An embedded engine shares its process with the driver, and second by second the two cannot be told
         # apart.
@@ -68,7 +69,8 @@ class Observer:
             # What the clock really was, throttling and boost included, whatever a governor says.
             totals["frequency_hz"] = gained["cycles"] / used_s
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
-        totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - _sum(totals, "server_", "driver_", "dyno_"))
+        known_s = _sum(totals, "server_", "driver_", "dyno_", "kernel_")
+        totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         changed = _changed(running.status_before, running.status_after)
         return Observation(
             duration_s=end_s - start_s,
@@ -97,7 +99,7 @@ class Observer:
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()
-        counters |= host_counters() | self._hardware.read()
+        counters |= host_counters() | self._kernel.read() | self._hardware.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing

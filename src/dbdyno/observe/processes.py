@@ -68,6 +68,34 @@ class ProcessCounters:
         }
 
 
+KERNEL_THREADS = "/proc/2/task/2/children"
+
+
+@dataclass
+class KernelThreads:
+    """CPU seconds of the kernel's own threads: write-back, a file system's journal, io_uring's workers.
+
+    They work for whoever asked, here mostly for the server, and are nobody's process. Each is followed by
+    itself, as in ProcessCounters.
+    """
+
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def read(self) -> Counters:
+        """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
+        try:
+            threads = _text(KERNEL_THREADS).split()
+        except FileNotFoundError:
+            threads = []
+        for thread in threads:
+            try:
+                fields = _text(f"/proc/{thread}/stat").rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            self._last[f"{thread}:{fields[19]}"] = int(fields[11]) + int(fields[12])
+        return {"kernel_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+
+
 def _text(path: str) -> str:
     # Plain system calls: /proc is read several times a second beside a measurement.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
