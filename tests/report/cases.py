@@ -53,6 +53,29 @@ def two_factors() -> Analysis:
 
 
 @cache
+def file_systems() -> Analysis:
+    """File system x mount options x scheduler, with one scheduler that the device lacks."""
+    study = a_study(
+        {
+            "storage.filesystem": ["raw", "ext4", "xfs", "btrfs"],
+            "storage.mount": ["defaults", "sync,noatime"],
+            "storage.scheduler": ["none", "bfq"],
+        },
+        design=Design.FACTORIAL,
+        title="Which file system?",
+    )
+    of_file_system = {"raw": 1.0, "ext4": 0.93, "xfs": 0.97, "btrfs": 0.41}
+    ratios, changes = {}, {}
+    for variant in analysed(study, []).variants:
+        levels = variant.levels
+        synced = 0.6 if levels["storage.mount"] != "defaults" and levels["storage.filesystem"] != "raw" else 1
+        ratios[variant.name] = of_file_system[str(levels["storage.filesystem"])] * synced
+        if levels["storage.scheduler"] == "bfq":
+            changes[variant.name] = ended(Outcome.BLOCKED, "loop0 offers no bfq", "it offers: none")
+    return analysed(study, records_of(study, ratios, changes))
+
+
+@cache
 def nothing_run() -> Analysis:
     return analysed(a_study(aa=True), [])
 
@@ -105,6 +128,7 @@ CASES = {
     "all_verdicts": all_verdicts,
     "many": many,
     "two_factors": two_factors,
+    "file_systems": file_systems,
     "nothing_run": nothing_run,
     "one_block": one_block,
     "baseline_broken": baseline_broken,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dbdyno.analyse import analyse
+from dbdyno.analyse.model import Verdict
 from dbdyno.record import Level, Outcome, Record
-from dbdyno.report.grid import grid
+from dbdyno.report.grid import Cell, grid
 from dbdyno.study import Design
-from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.factory import a_run, a_study, broken, records_of
 
 FACTORS: dict[str, list[Level]] = {"config.a": [1, True], "storage.filesystem": ["raw", "ext4", "xfs"]}
 
@@ -29,14 +30,23 @@ def test_every_setting_stands_in_its_place() -> None:
     )
     [(first, plain), (second, changed)] = found.rows
     assert (first, second) == (("1",), ("true",))
-    assert plain[0] == ("100", "")
-    assert changed[0] == ("blocked", "")
+    assert plain[0] == Cell("100")
+    assert changed[0] == Cell("blocked", verdict=Verdict.BLOCKED)
     by_name = {variant.name: variant for variant in analysis.variants}
     effect = by_name["config.a=true, storage.filesystem=xfs"].effect
     assert effect is not None and effect.low is not None
-    assert 40 < float(changed[2][0]) < 60
-    assert changed[2][0] == f"{effect.ratio * 100:.1f}"
-    assert changed[2][1].startswith(f"{effect.low * 100:.1f}")
+    assert 40 < float(changed[2].value) < 60
+    assert changed[2].value == f"{effect.ratio * 100:.1f}"
+    assert changed[2].spread.startswith(f"{effect.low * 100:.1f}")
+
+
+def test_a_broken_setup_has_a_word_and_no_speed() -> None:
+    study = a_study(FACTORS, Design.FACTORIAL)
+    failing = broken("account 118, history 117")
+    changes = {"config.a=true": lambda record: failing(record) if record.block == 2 else record}
+    found = grid(analyse(study, a_run(study), records_of(study, changes=changes)))
+    assert found is not None
+    assert found.rows[1][1][0] == Cell("broken", verdict=Verdict.BROKEN)
 
 
 def test_one_factor_makes_no_grid() -> None:

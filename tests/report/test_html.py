@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.report import html
+from dbdyno.report import grid, html
 from tests.report.cases import CASES
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -76,6 +76,15 @@ def test_every_variant_is_named_in_a_table(case: str) -> None:
     shown = Outline(html.render(CASES[case]())).shown
     for variant in CASES[case]().variants:
         assert variant.name.split("=")[0] in shown
+
+
+def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
+    shown = Outline(html.render(CASES["file_systems"]())).shown
+    table = grid.grid(CASES["file_systems"]())
+    assert table is not None and table.title in shown
+    cells = [cell for _, row in table.rows for cell in row]
+    assert len(cells) == 16 and sum(cell.value == "blocked" for cell in cells) == 8
+    assert all(cell.spread in shown and cell.value in shown for cell in cells)
 
 
 def browse(path: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import metrics
-from dbdyno.analyse.model import Analysis, Role, VariantResult
+from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.record import Level
 from dbdyno.report import wording
 from dbdyno.study import Design, Factor, level_text
@@ -24,16 +24,29 @@ Setting = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Cell:
+    """One setup: its ratio x 100 and the interval, or the word for why there is none."""
+
+    value: str
+    spread: str = ""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
 class Grid:
     """The table as text. `heads` are the levels of the factor that runs across; each row has the other
-    factors' levels, then per column the ratio x 100 and its interval, or a verdict and nothing.
+    factors' levels, then a cell per column.
     """
 
     across: str
     down: tuple[str, ...]
     heads: tuple[str, ...]
-    rows: tuple[tuple[Setting, tuple[tuple[str, str], ...]], ...]
+    rows: tuple[tuple[Setting, tuple[Cell, ...]], ...]
     note: str
+
+    @property
+    def title(self) -> str:
+        return f"Baseline = 100, by {self.across}"
 
 
 def grid(analysis: Analysis) -> Grid | None:
@@ -53,7 +66,7 @@ def grid(analysis: Analysis) -> Grid | None:
         if variant.role is not Role.TWIN
     }
 
-    def row(setting: tuple[Level, ...]) -> tuple[tuple[str, str], ...]:
+    def row(setting: tuple[Level, ...]) -> tuple[Cell, ...]:
         levels = {factor.name: level for factor, level in zip(down, setting, strict=True)}
         return tuple(
             _cell(found.get(_setting({**levels, across.name: level}, factors))) for level in across.levels
@@ -81,11 +94,12 @@ def render(analysis: Analysis, console: Console) -> None:
         table.add_column(Text(head), justify="right", no_wrap=True)
     for setting, cells in found.rows:
         values = (
-            Text.assemble(value, *([("\n" + spread, "dim")] if spread else [])) for value, spread in cells
+            Text.assemble(cell.value, *([("\n" + cell.spread, "dim")] if cell.spread else []))
+            for cell in cells
         )
         table.add_row(*(Text(level) for level in setting), *values)
     console.print()
-    console.print(Text(f"Baseline = 100, by {found.across}", style="bold"))
+    console.print(Text(found.title, style="bold"))
     console.print(table)
     console.print(Text(found.note, style="dim"))
 
@@ -99,18 +113,18 @@ def _setting_text(setting: tuple[Level, ...]) -> Setting:
     return tuple(wording.clean(level_text(level)) for level in setting)
 
 
-def _cell(variant: VariantResult | None) -> tuple[str, str]:
+def _cell(variant: VariantResult | None) -> Cell:
     if variant is None:
-        return wording.DASH, ""
+        return Cell(wording.DASH)
     if variant.role is Role.BASELINE and variant.verdict is None:
-        return "100", ""
+        return Cell("100")
     effect = variant.effect
-    if effect is None:
-        return (variant.verdict.value if variant.verdict else wording.DASH), ""
+    if effect is None or variant.verdict is Verdict.BROKEN:
+        return Cell(variant.verdict.value if variant.verdict else wording.DASH, verdict=variant.verdict)
     spread = ""
     if effect.low is not None and effect.high is not None:
         spread = f"{_hundredths(effect.low)}{wording.DASH}{_hundredths(effect.high)}"
-    return _hundredths(effect.ratio), spread
+    return Cell(_hundredths(effect.ratio), spread, variant.verdict)
 
 
 def _hundredths(ratio: float) -> str:
@@ -125,6 +139,6 @@ def _note(analysis: Analysis) -> str:
     metric = metrics.find(analysis.method.response)
     better = "more" if metric.higher_is_better else "less"
     return (
-        f"{metric.title}: variant / baseline x 100, {better} is better. {wording.intervals_text(analysis)} "
-        "A word stands where there is no speed: the museum says why."
+        f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline x 100, {better} is better. "
+        f"{wording.intervals_text(analysis)} A word stands where there is no speed: the museum says why."
     )

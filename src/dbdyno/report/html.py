@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, frontier, gap, split, wording
+from dbdyno.report import charts, frontier, gap, grid, split, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -46,6 +46,7 @@ def render(analysis: Analysis) -> str:
         vega=Markup(_vega()),
         word=wording,
         gap=gap,
+        grid=grid.grid(analysis),
         frontier=frontier,
         split=split,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import frontier, split, wording
+from dbdyno.report import frontier, grid, split, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -25,6 +25,7 @@ def render(analysis: Analysis) -> str:
         _facts(analysis),
         _verdicts(analysis),
         _notes(analysis),
+        *_grid(analysis),
         *_factorial(analysis),
         *_split(analysis),
         *_frontier(analysis),
@@ -73,6 +74,23 @@ def _notes(analysis: Analysis) -> str:
         wording.aa_text(analysis),
     ]
     return _bullets(_escaped(note) for note in notes if note)
+
+
+def _grid(analysis: Analysis) -> Iterable[str]:
+    found = grid.grid(analysis)
+    if found is None:
+        return
+    yield f"## {_text(found.title)}"
+    rows = [
+        [
+            *map(_text, setting),
+            *(f"{cell.value} ({cell.spread})" if cell.spread else cell.value for cell in cells),
+        ]
+        for setting, cells in found.rows
+    ]
+    heads = [_text(head) for head in (*found.down, *found.heads)]
+    yield _table(heads, rows, right=set(range(len(found.down), len(heads))))
+    yield _escaped(found.note)
 
 
 def _factorial(analysis: Analysis) -> Iterable[str]:
