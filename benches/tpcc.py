@@ -70,7 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of one run (default 5)")
+    parser.add_argument("--seconds", type=int, default=5, help="length of one run (default 5)")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contender (default 5)")
     parser.add_argument("--clients", type=int, default=8, help="connections (default 8)")
     return parser.parse_args()

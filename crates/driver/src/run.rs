@@ -190,6 +190,7 @@ pub(crate) struct ThreadTally {
     recorder: Option<Recorder>,
     traffic: Traffic,
     used: ThreadUse,
+    gather_us_max: u32,
     ended_ns: u64,
     open_loop: Option<OpenLoop>,
 }
@@ -220,8 +221,12 @@ impl<W: Workload> Thread<'_, W> {
             })?;
         }
         let lane = Lane::new();
+        let gather_us_max;
         {
             let mut executor = Executor::new(self.backend)?;
+            if self.job.gather && self.rate.is_none() && self.think.is_none() {
+                executor = executor.gathering();
+            }
             for number in (self.number..self.job.clients).step_by(self.threads as usize) {
                 let Thread { job, target, workload, think, course, .. } = self;
                 executor
@@ -231,8 +236,9 @@ impl<W: Workload> Thread<'_, W> {
             if lane.phases.get().is_some() {
                 lane.observe_last(None);
             }
+            gather_us_max = io::gather_us_max();
         }
-        Ok(self.result(lane))
+        Ok(self.result(lane, gather_us_max))
     }
 
     /// Asked once per turn of the loop: whether to give up what is still under way.
@@ -269,7 +275,7 @@ impl<W: Workload> Thread<'_, W> {
         lane.started.open();
     }
 
-    fn result(self, lane: Lane) -> ThreadTally {
+    fn result(self, lane: Lane, gather_us_max: u32) -> ThreadTally {
         let ended_ns = clock::now_ns();
         let used = match (lane.first.get(), lane.last.get()) {
             (Some(first), Some(last)) => last.since(&first),
@@ -291,7 +297,7 @@ impl<W: Workload> Thread<'_, W> {
             recorder.rows_read = lane.traffic.get().rows_received;
             recorder
         });
-        ThreadTally { recorder, traffic: lane.traffic.get(), used, ended_ns, open_loop }
+        ThreadTally { recorder, traffic: lane.traffic.get(), used, gather_us_max, ended_ns, open_loop }
     }
 }
 
@@ -455,6 +461,7 @@ impl About<'_> {
             bytes_received: 0,
             bytes_sent: 0,
             threads: Vec::new(),
+            gather_us_max: 0,
             open_loop: None,
             // What was under way at the end is acknowledged, but no second of the measured part.
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
@@ -471,6 +478,7 @@ impl About<'_> {
 
 fn add(tally: &mut Tally, part: ThreadTally) {
     tally.threads.push(part.used);
+    tally.gather_us_max = tally.gather_us_max.max(part.gather_us_max);
     tally.bytes_received += part.traffic.bytes_received;
     tally.bytes_sent += part.traffic.bytes_sent;
     if let Some(open) = part.open_loop {

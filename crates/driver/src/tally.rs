@@ -111,6 +111,8 @@ pub struct Tally {
     pub bytes_received: u64,
     pub bytes_sent: u64,
     pub threads: Vec<ThreadUse>,
+    /// The longest that a thread let an answer lie in order to gather more; 0 when none did.
+    pub gather_us_max: u32,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
     pub saturated: Option<String>,
@@ -146,6 +148,7 @@ impl Tally {
             "protocol": self.protocol,
             "server_version": self.server_version,
             "backend": self.backend,
+            "gather_us_max": self.gather_us_max,
             "threads": self.threads.len(),
             "clients": self.clients,
             "seed": self.seed,

@@ -8,6 +8,7 @@ mod connect;
 mod epoll;
 mod executor;
 mod gate;
+mod gather;
 mod slots;
 mod stream;
 mod tls;
@@ -15,7 +16,7 @@ mod uring;
 mod within;
 
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
-pub(crate) use executor::{system_calls, turn_ns};
+pub(crate) use executor::{gather_us_max, system_calls, turn_ns};
 pub(crate) use gate::Gate;
 pub use stream::{Address, Stream};
 pub use within::within;

@@ -102,6 +102,11 @@ impl Slots {
         slot
     }
 
+    /// How many tasks wait for a connection.
+    pub fn waiting(&self) -> usize {
+        self.slots.iter().flatten().filter(|slot| slot.waiting.is_some()).count()
+    }
+
     /// Wakes whoever waits for this connection.
     pub fn wake(&mut self, number: u32) {
         let waiting = self.get(number).and_then(|slot| slot.waiting.take());

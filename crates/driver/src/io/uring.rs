@@ -5,6 +5,7 @@
 //! `IOSQE_CQE_SKIP_SUCCESS`): it is done when the call that submits it returns, or there is an event that says how far
 //! it got. So a request costs one submission and its answer one completion.
 
+use super::gather::{Gather, Patience};
 use super::slots::{Ending, Slots};
 use crate::error::{Error, Result};
 use io_uring::squeue::Flags;
@@ -39,6 +40,8 @@ pub(super) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     pub system_calls: u64,
+    /// Only where answers may be gathered.
+    pub gather: Option<Gather>,
 }
 
 impl Uring {
@@ -63,13 +66,19 @@ impl Uring {
         // SAFETY: the ring's memory lives in `buffers`, which is dropped after `ring` (field order), and holds as many
         // entries as are named.
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring as u64, BUFFERS, GROUP, 0)? };
-        Ok(Uring { ring, buffers, system_calls: 0 })
+        Ok(Uring { ring, buffers, system_calls: 0, gather: None })
     }
 
-    pub fn turn(&mut self, slots: &mut Slots, wait_ns: u64) -> Result<()> {
+    /// Lets waits gather answers from now on, where the kernel can (Linux 6.12).
+    pub fn allow_gathering(&mut self) {
+        self.gather = self.ring.params().is_feature_min_timeout().then(Gather::default);
+    }
+
+    pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<()> {
         self.ask(slots)?;
         let wait = wait_ns > 0 && self.ring.completion().is_empty() && slots.ready.is_empty();
-        self.enter(if wait { wait_ns } else { 0 })?;
+        let patience = self.gather.as_mut().and_then(|gather| gather.patience(now_ns, || slots.waiting()));
+        self.enter(if wait { wait_ns } else { 0 }, patience)?;
         for number in std::mem::take(&mut slots.to_close) {
             close(slots, number);
         }
@@ -119,15 +128,19 @@ impl Uring {
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return Ok(());
             }
-            self.enter(0)?;
+            self.enter(0, None)?;
         }
     }
 
-    /// Submits what is queued and, with a time to wait, waits for the first completion.
-    fn enter(&mut self, wait_ns: u64) -> Result<()> {
+    /// Submits what is queued and, with a time to wait, waits for the first completion, or with patience for more.
+    fn enter(&mut self, wait_ns: u64, patience: Option<Patience>) -> Result<()> {
         self.system_calls += 1;
         let limit = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
-        let arguments = SubmitArgs::new().timespec(&limit);
+        // A timer that is due sooner must not be late.
+        let Patience { answers, wait_us } = patience
+            .filter(|patience| u64::from(patience.wait_us) * 1000 < wait_ns)
+            .unwrap_or(Patience { answers: 1, wait_us: 0 });
+        let arguments = SubmitArgs::new().timespec(&limit).min_wait_usec(wait_us);
         let entered = match wait_ns {
             0 => {
                 let queued = self.ring.submission().len() as u32;
@@ -135,7 +148,7 @@ impl Uring {
                 // waited for.
                 unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
             }
-            _ => self.ring.submitter().submit_with_args(1, &arguments),
+            _ => self.ring.submitter().submit_with_args(answers, &arguments),
         };
         match entered {
             Ok(_) => Ok(()),
@@ -149,16 +162,23 @@ impl Uring {
 
     fn take_completions(&mut self, slots: &mut Slots) {
         let buffers = &mut self.buffers;
+        let mut answers = 0;
         for completion in self.ring.completion() {
             let (event, number, generation) = untag(completion.user_data());
             match event {
-                Some(Event::Received) => received(slots, buffers, &completion, number, generation),
+                Some(Event::Received) => {
+                    answers += 1;
+                    received(slots, buffers, &completion, number, generation);
+                }
                 Some(Event::Sent) => sent_short(slots, completion.result(), number, generation),
                 Some(Event::Writable) => writable(slots, number, generation),
                 None => {}
             }
         }
         buffers.publish();
+        if let Some(gather) = &mut self.gather {
+            gather.took(answers);
+        }
     }
 }
 
@@ -327,7 +347,7 @@ pub(super) fn probe() -> std::result::Result<(), String> {
         slots.to_send.push(here);
     }
     for _ in 0..3 {
-        uring.turn(&mut slots, 100_000_000).map_err(|error| error.to_string())?;
+        uring.turn(&mut slots, 0, 100_000_000).map_err(|error| error.to_string())?;
         if slots.get(there).is_some_and(|slot| slot.received == b"ping") {
             return Ok(());
         }

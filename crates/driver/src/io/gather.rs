@@ -1,0 +1,119 @@
+//! Waiting for several answers at once: what makes many connections cheap.
+//!
+//! A loop that wakes for every single answer pays a switch of context for it, and takes the processor from the server
+//! to do so. In a closed loop whose clients never rest, an answer may as well lie in the ring for a moment, together
+//! with the next ones: the server has the other clients' requests to work on meanwhile. The moment is bounded by a
+//! share of the mean time that an answer takes (by Little's law: clients under way / answers per second), so that no
+//! latency is off by more. Where requests start at their own times (open loop, think times) nothing is gathered.
+
+/// Fewer clients than this keep no server busy while answers lie here.
+const UNDER_WAY_MIN: usize = 16;
+/// An answer may be looked at later by this part of the mean time of an answer, and never by more than `WAIT_US_MAX`.
+const SHARE_OF_MEAN: u64 = 10;
+const WAIT_US_MAX: u64 = 50;
+/// Part of the answers under way that ends the wait, and their most: the buffers that the kernel fills are limited.
+const SHARE_OF_ANSWERS: usize = 4;
+const ANSWERS_MAX: usize = 128;
+const PERIOD_NS: u64 = 5_000_000;
+
+/// How long the next wait may go on although there is something: until there are `answers`, or for `wait_us`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Patience {
+    pub answers: usize,
+    pub wait_us: u32,
+}
+
+/// Measures how fast answers come and says what to gather. Times are those of `clock::now_ns`.
+#[derive(Debug, Default)]
+pub(super) struct Gather {
+    since_ns: u64,
+    answers: u64,
+    patience: Option<Patience>,
+    /// The longest wait that was allowed so far, 0 when none was.
+    pub wait_us_max: u32,
+}
+
+impl Gather {
+    /// Counts answers that have come.
+    pub fn took(&mut self, answers: u64) {
+        self.answers += answers;
+    }
+
+    /// What the next wait may gather. `under_way` counts the requests that have no answer yet; it is asked for a few
+    /// times a second.
+    pub fn patience(&mut self, now_ns: u64, under_way: impl FnOnce() -> usize) -> Option<Patience> {
+        let elapsed_ns = now_ns.saturating_sub(self.since_ns);
+        if elapsed_ns >= PERIOD_NS {
+            self.patience = patience(under_way(), self.answers, elapsed_ns);
+            self.wait_us_max = self.wait_us_max.max(self.patience.map_or(0, |patience| patience.wait_us));
+            (self.since_ns, self.answers) = (now_ns, 0);
+        }
+        self.patience
+    }
+}
+
+fn patience(under_way: usize, answers: u64, elapsed_ns: u64) -> Option<Patience> {
+    if under_way < UNDER_WAY_MIN || answers == 0 {
+        return None;
+    }
+    let mean_us = under_way as u64 * elapsed_ns / answers / 1000;
+    let wait_us = (mean_us / SHARE_OF_MEAN).min(WAIT_US_MAX) as u32;
+    let answers = (under_way / SHARE_OF_ANSWERS).min(ANSWERS_MAX);
+    (wait_us > 0).then_some(Patience { answers, wait_us })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// After a period with these answers.
+    fn after(under_way: usize, answers: u64, elapsed_ns: u64) -> Option<Patience> {
+        let mut gather = Gather::default();
+        gather.took(answers);
+        gather.patience(elapsed_ns, || under_way)
+    }
+
+    #[test]
+    fn thirty_two_clients_that_wait_200_us_gather_eight_answers_for_20_us() {
+        assert_eq!(after(32, 1600, 10_000_000), Some(Patience { answers: 8, wait_us: 20 }));
+    }
+
+    #[test]
+    fn few_clients_are_answered_at_once() {
+        assert_eq!(after(15, 1600, 10_000_000), None);
+        assert_eq!(after(1, 1600, 10_000_000), None);
+    }
+
+    #[test]
+    fn nothing_is_gathered_before_it_is_known_how_long_an_answer_takes() {
+        let mut gather = Gather { since_ns: 7_000_000, ..Gather::default() };
+        gather.took(1_000_000);
+        assert_eq!(gather.patience(7_000_000 + PERIOD_NS - 1, || 1000), None);
+        assert_eq!(after(1000, 0, 10_000_000), None);
+    }
+
+    #[test]
+    fn what_was_allowed_at_most_is_kept() {
+        let mut gather = Gather::default();
+        gather.took(1600);
+        gather.patience(10_000_000, || 32);
+        gather.took(1);
+        assert_eq!(gather.patience(20_000_000, || 1), None);
+        assert_eq!(gather.wait_us_max, 20);
+    }
+
+    proptest! {
+        #[test]
+        fn no_latency_is_off_by_more_than_a_tenth_of_the_mean(
+            under_way in 0usize..100_000, answers in 0u64..1_000_000, elapsed_ns in PERIOD_NS..1_000_000_000,
+        ) {
+            if let Some(patience) = after(under_way, answers, elapsed_ns) {
+                let mean_us = under_way as f64 * elapsed_ns as f64 / answers as f64 / 1e3;
+                prop_assert!(f64::from(patience.wait_us) <= mean_us / 10.0);
+                prop_assert!(u64::from(patience.wait_us) <= WAIT_US_MAX);
+                prop_assert!((1..=ANSWERS_MAX).contains(&patience.answers) && patience.answers < under_way);
+            }
+        }
+    }
+}
