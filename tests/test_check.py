@@ -63,6 +63,16 @@ def test_a_noisy_host_warns_with_the_share_of_all_its_cpus() -> None:
     }
 
 
+def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
+    asked = {"throttled_s": 9.0, "outer_throttled_s": 0.05, "throttled_periods": 90.0, "quota_periods": 100.0}
+    own = Observation(duration_s=10.0, totals=asked)
+    assert judge(make_tally(), HOLDS, [], own, cores=2)[1] == {}
+    outer = Observation(duration_s=10.0, totals={**asked, "outer_throttled_s": 4.25})
+    assert judge(make_tally(), HOLDS, [], outer, cores=2)[1] == {
+        Warning.THROTTLED: "a CPU quota from outside the study held threads back for 4.25 s, summed over CPUs"
+    }
+
+
 def test_a_long_log_is_cut_and_says_so() -> None:
     warnings = judge(make_tally(), HOLDS, [f"[ERROR] {n}" for n in range(8)], CALM, 2)[1]
     assert warnings[Warning.SERVER_LOG].endswith("[ERROR] 4 | and 3 more")

@@ -28,7 +28,12 @@ TOTALS = {
     "dtlb_load_misses": 20_000.0,
     "stalled_cycles_frontend": 200_000.0,
     "stalled_cycles_backend": 400_000.0,
-    "steal_s": 0.0,
+    "frequency_hz": 2.5e9,
+    "steal_s": 0.5,
+    "other_cpu_s": 0.25,
+    "quota_periods": 80.0,
+    "throttled_periods": 20.0,
+    "throttled_s": 1.5,
     "resident_bytes_end": 100.0,
     "resident_bytes_max": 2.0**30,
 }
@@ -55,6 +60,11 @@ EXPECTED = {
     "p99_ms": 4.0,
     "p99_9_ms": 9.0,
     "max_ms": 12.345,
+    "frequency_ghz": 2.5,
+    "steal_s": 0.5,
+    "other_cpu_s": 0.25,
+    "throttled_s": 1.5,
+    "throttled_share": 0.25,
     "server_cpu_us_per_op": 200.0,
     "server_cpu_user_us_per_op": 150.0,
     "server_cpu_system_us_per_op": 50.0,
@@ -137,6 +147,7 @@ def test_every_metric_says_what_it_is() -> None:
         "queries_per_s",
         "qps_at_recall",
         "recall",
+        "frequency_ghz",
     ]
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)
 

@@ -19,6 +19,7 @@ from typing import Any
 from dbdyno.errors import Blocked
 from dbdyno.journal import Journal, undoes
 
+PROC = Path("/proc")
 PREFIX = "dyno-"
 """Every group that Dyno makes bears it; no other group is ever removed."""
 
@@ -32,19 +33,50 @@ class Hierarchy:
     parent: Path
 
 
+@dataclass(frozen=True)
+class Throttling:
+    """What a quota has done to a group so far: periods in which it ran, those in which its quota was used up,
+    and how long its threads were held back for that, summed over CPUs."""
+
+    periods: int = 0
+    throttled_periods: int = 0
+    throttled_s: float = 0.0
+
+
 def hierarchy(controller: str) -> Hierarchy | None:
     """The mounted hierarchy that holds a controller, at the group of this process; None when there is
     none."""
-    memberships = Path("/proc/self/cgroup").read_text().splitlines()
-    for mount in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, after = mount.partition(" - ")
-        point, kind, options = Path(fields.split()[4]), after.split()[0], after.split()[2].split(",")
-        if kind == "cgroup" and controller in options:
-            return Hierarchy(controller, 1, _own(point, memberships, controller))
-        if kind == "cgroup2" and controller in (point / "cgroup.controllers").read_text().split():
-            own = _own(point, memberships, "")
-            return Hierarchy(controller, 2, own if own == point else own.parent)
-    return None
+    found = _mounted(controller)
+    if found is None:
+        return None
+    version, point = found
+    own = _group_of("self", found, controller)
+    return Hierarchy(controller, version, own if version == 1 or own == point else own.parent)
+
+
+def groups_of(process_id: int, controller: str) -> tuple[Path, ...]:
+    """The groups whose limits hold for a process, its own first, as far up as can be seen from here; empty
+    when it is gone, or nothing offers the controller."""
+    found = _mounted(controller)
+    if found is None:
+        return ()
+    try:
+        own = _group_of(str(process_id), found, controller)
+    except (FileNotFoundError, ProcessLookupError):
+        return ()
+    above = [group for group in own.parents if group.is_relative_to(found[1])]
+    return (own, *above)
+
+
+def throttling(group: Path) -> Throttling:
+    """Reads a group's cpu.stat, in the form of either version; zeros where it has none, as a root may."""
+    try:
+        counts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    except FileNotFoundError:
+        return Throttling()
+    # Version 1 counts nanoseconds, version 2 microseconds.
+    throttled_s = int(counts.get("throttled_time", 0)) / 1e9 + int(counts.get("throttled_usec", 0)) / 1e6
+    return Throttling(int(counts.get("nr_periods", 0)), int(counts.get("nr_throttled", 0)), throttled_s)
 
 
 def make(journal: Journal, controller: str, name: str, values: Mapping[str, str], factor: str) -> Path:
@@ -82,12 +114,25 @@ def change(group: Path, values: Mapping[str, str], factor: str) -> None:
             raise Blocked(factor, reason, "a level within what the group above it has") from None
 
 
-def _own(point: Path, memberships: list[str], controller: str) -> Path:
-    """This process's own group in a hierarchy; its root when the group cannot be seen from here (a
-    container)."""
-    for line in memberships:
+def _mounted(controller: str) -> tuple[int, Path] | None:
+    """Version and mount point of the hierarchy that holds a controller."""
+    for mount in (PROC / "self" / "mountinfo").read_text().splitlines():
+        fields, _, after = mount.partition(" - ")
+        point, kind, options = Path(fields.split()[4]), after.split()[0], after.split()[2].split(",")
+        if kind == "cgroup" and controller in options:
+            return 1, point
+        if kind == "cgroup2" and controller in (point / "cgroup.controllers").read_text().split():
+            return 2, point
+    return None
+
+
+def _group_of(process: str, found: tuple[int, Path], controller: str) -> Path:
+    """A process's group in a hierarchy; its root when the group cannot be seen from here (a container)."""
+    version, point = found
+    for line in (PROC / process / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(",") and (point / path.lstrip("/")).is_dir():
+        belongs = controllers == "" if version == 2 else controller in controllers.split(",")
+        if belongs and (point / path.lstrip("/")).is_dir():
             return point / path.lstrip("/")
     return point
 

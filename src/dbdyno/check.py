@@ -13,6 +13,8 @@ ERRORS_SHARE_MAX = 0.001
 STEAL_SHARE_MAX = 0.01
 OTHERS_SHARE_MAX = 0.05
 """Shares of the host's CPU time that the hypervisor, or strangers' processes, may take unmentioned."""
+THROTTLED_SHARE_MAX = 0.01
+"""Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
 LOG_LINES_MAX = 5
 
 
@@ -45,6 +47,7 @@ def judge(
         Warning.HOST_BUSY: _host_share(
             observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"
         ),
+        Warning.THROTTLED: _throttled(observation),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
@@ -87,3 +90,10 @@ def _host_share(observation: Observation, name: str, share_max: float, cores: in
     if capacity_s <= 0 or taken_s <= share_max * capacity_s:
         return ""
     return f"{who} took {taken_s / capacity_s:.1%} of the host's CPU time"
+
+
+def _throttled(observation: Observation) -> str:
+    held_s = observation.totals.get("outer_throttled_s", 0.0)
+    if held_s <= THROTTLED_SHARE_MAX * observation.duration_s:
+        return ""
+    return f"a CPU quota from outside the study held threads back for {held_s:.2f} s, summed over CPUs"

@@ -115,8 +115,17 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
     return read
 
 
-def _total(name: str) -> Callable[[Record], float | None]:
-    return lambda record: record.observation.totals.get(name) if record.observation else None
+def _total(name: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        value = record.observation.totals.get(name) if record.observation else None
+        return None if value is None else value * times
+
+    return read
+
+
+def _throttled_share(record: Record) -> float | None:
+    seen = record.observation.totals if record.observation else {}
+    return _share(seen.get("throttled_periods"), seen.get("quota_periods"))
 
 
 def _driver_cpu(*parts: str) -> Callable[[Record], float | None]:
@@ -229,6 +238,25 @@ _RESOURCES = (
            "Time from the start of the server's process until it answered.", lambda record: record.ready_s),
 )  # fmt: skip
 
+_HOST = (
+    Metric("frequency_ghz", "CPU frequency", "GHz", _HIGHER,
+           "Cycles over CPU time, user and kernel, of all the server's processes in the measured part: the "
+           "clock as it really was, boost and throttling included; none where cycles are not counted.",
+           _total("frequency_hz", times=1e-9)),
+    Metric("steal_s", "steal", "s", _LOWER,
+           "CPU time that the hypervisor took in the measured part, over all the host's CPUs.",
+           _total("steal_s")),
+    Metric("other_cpu_s", "CPU time of other processes", "s", _LOWER,
+           "CPU time in the measured part, over all the host's CPUs, of what is neither server nor driver "
+           "nor Dyno nor the kernel's own threads.", _total("other_cpu_s")),
+    Metric("throttled_s", "time held back", "s", _LOWER,
+           "Time for which the kernel held threads back in the measured part because a CPU quota was used "
+           "up, asked for by the study or not, summed over CPUs.", _total("throttled_s")),
+    Metric("throttled_share", "periods held back", "", _LOWER,
+           "Periods of a CPU quota (of 100 ms, as a rule) in which it was used up, over those in which the "
+           "group ran, in the measured part; none without a quota.", _throttled_share),
+)  # fmt: skip
+
 _OUTCOMES = (
     Metric("throughput", "throughput", "per s", _HIGHER,
            "Successful transactions in the measured part, over its duration.", _throughput),
@@ -254,6 +282,6 @@ _OUTCOMES = (
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
-    for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:])
+    for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:], *_HOST)
 }
 """All metrics by name, in the order in which help lists them."""

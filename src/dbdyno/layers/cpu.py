@@ -89,10 +89,9 @@ class CpuLayer:
         group = _group(running.setup)
         if evidence.factor != "cpu.quota" or group is None:
             return evidence
-        counts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
-        throttled_s = int(counts.get("throttled_usec", 0)) / 1e6 or int(counts.get("throttled_time", 0)) / 1e9
+        held = cgroups.throttling(group)
         told = (
-            f"held back in {counts['nr_throttled']} of {counts['nr_periods']} periods, {throttled_s:.2f} s,"
+            f"held back in {held.throttled_periods} of {held.periods} periods, {held.throttled_s:.2f} s,"
             " since the server's start"
         )
         shown = Reading(value=told, source=str(group / "cpu.stat"))

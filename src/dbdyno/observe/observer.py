@@ -10,6 +10,7 @@ from dbdyno.hardware import HardwareCounters
 from dbdyno.layers.base import Running
 from dbdyno.observe import window
 from dbdyno.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters
+from dbdyno.observe.quotas import QuotaCounters
 from dbdyno.observe.window import Sample
 from dbdyno.record import Observation
 
@@ -33,13 +34,14 @@ class Observer:
         self._processes = ProcessCounters(process_ids)
         self._hardware = HardwareCounters(process_ids)
         self._kernel = KernelThreads()
+        self._quotas = QuotaCounters(process_ids)
         self._embedded = embedded
         # An embedded engine shares its process with the driver, and second by second the two cannot be told
         # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
         self._clock = clock
         self._samples: list[Sample] = []
-        self._missing = dict(self._hardware.missing)
+        self._missing = self._hardware.missing | self._quotas.missing
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_over, name="observer", daemon=True)
 
@@ -68,6 +70,8 @@ class Observer:
         if self._hardware.with_kernel and gained.get("cycles") and used_s:
             # What the clock really was, throttling and boost included, whatever a governor says.
             totals["frequency_hz"] = gained["cycles"] / used_s
+        else:
+            self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
         known_s = _sum(totals, "server_", "driver_", "dyno_", "kernel_")
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
@@ -99,7 +103,7 @@ class Observer:
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()
-        counters |= host_counters() | self._kernel.read() | self._hardware.read()
+        counters |= host_counters() | self._kernel.read() | self._hardware.read() | self._quotas.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing

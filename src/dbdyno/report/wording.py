@@ -77,8 +77,8 @@ WARNINGS: dict[Warning, Advice] = {
         "choose a workload or a data size that reaches the knob",
     ),
     Warning.THROTTLED: Advice(
-        "the CPU ran below its frequency or its quota was used up",
-        "fix the frequency (cpu.governor), raise the quota, or let the machine cool between trials",
+        "a CPU quota that the study did not ask for held server or driver back",
+        "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
     ),
     Warning.MIXED_RESETS: Advice(
         "the pristine data came back in different ways in trials that are compared",
