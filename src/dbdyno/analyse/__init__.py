@@ -3,7 +3,7 @@
 `analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
 `gap` shares a gap out among factors, `frontier` sets recall against speed, `split` tells where an operation's
-time went, `museum` collects the answer.
+time went, `overhead` where a trial's, `museum` collects the answer.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.museum import answer, museum
+from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
@@ -79,6 +80,8 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         gap=_gap(study, trials),
         frontier=frontier(study, trials),
         splits=_splits(study, trials),
+        overhead=overhead([trial.record for trial in shown]),
+        conditions=conditions([trial.record for trial in shown]),
         trials_planned=len(shown) if run.sequential else len(plan.trials),
     )
 

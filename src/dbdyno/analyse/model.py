@@ -391,6 +391,37 @@ class TimeSplit(Frozen):
         return part.mean / self.whole.mean
 
 
+class StageTime(Frozen):
+    """Seconds that one stage took over the measured trials, and its share of their wall time. `load` is the
+    warm-up and the measured part, which the stage `drive` then does not hold."""
+
+    name: str
+    median_s: float
+    longest_s: float
+    share: float
+
+
+class Overhead(Frozen):
+    """What the measured trials' wall time went into. `overhead_s` is the median of what a trial took beside
+    its load, `overhead_share` that part of all trials' wall time."""
+
+    trials: int
+    stages: tuple[StageTime, ...]
+    trial_s: float
+    overhead_s: float
+    overhead_share: float
+
+
+class Condition(Frozen):
+    """What one metric of the host was in the measured parts of the trials."""
+
+    metric: str
+    trials: int
+    median: float
+    lowest: float
+    highest: float
+
+
 class Stack(Frozen):
     """One stack of calls, root first, and the CPU time per operation at its leaf, in microseconds."""
 
@@ -481,6 +512,8 @@ class Analysis(Frozen):
     gap: Gap | None = None
     frontier: Frontier | None = None
     splits: tuple[TimeSplit, ...] = ()
+    overhead: Overhead | None = None
+    conditions: tuple[Condition, ...] = ()
     trials_planned: int
 
     @property

@@ -23,7 +23,11 @@ FORMATS = ("terminal", "html", "markdown", "json")
 @click.command()
 @click.argument("run", default="last")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
-@click.option("--details", is_flag=True, help="On the terminal, where the time goes as well.")
+@click.option(
+    "--details",
+    is_flag=True,
+    help="On the terminal, where the time of operations and of trials goes as well.",
+)
 @click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
 @store_option
 def command(run: str, form: str, details: bool, output: Path | None, store: str | None) -> None:

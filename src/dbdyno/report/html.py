@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, frontier, gap, grid, split, wording
+from dbdyno.report import charts, frontier, gap, grid, overhead, split, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -49,6 +49,7 @@ def render(analysis: Analysis) -> str:
         grid=grid.grid(analysis),
         frontier=frontier,
         split=split,
+        overhead=overhead,
     )  # fmt: skip
 
 

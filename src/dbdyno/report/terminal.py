@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import frontier, gap, grid, split, wording
+from dbdyno.report import frontier, gap, grid, overhead, split, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -39,7 +39,8 @@ COST_HEADS = {
 def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     """Prints the report; its width is the console's, and colours come only where the console has them.
 
-    `details` adds where the time goes, which is more than one wants after every run.
+    `details` adds where the time of an operation and of a trial goes, which is more than one wants after
+    every run.
     """
     console.print(_title(analysis))
     console.print()
@@ -60,6 +61,8 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)
+    if details:
+        overhead.render(analysis, console)
     _museum(analysis, console)
     _warnings(analysis, console)
 
