@@ -135,7 +135,8 @@ class Record(Frozen):
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
-    most it takes. `duration_s` is the measured part of each trial where it is not the study's own."""
+    most it takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with
+    a `budget_s` leaves out what its first block found blocked."""
 
     format: int = FORMAT
     run: str
@@ -150,3 +151,4 @@ class Run(Frozen):
     installation: dict[str, str] = Field(default_factory=dict)
     sequential: bool = False
     duration_s: float | None = None
+    budget_s: float | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from itertools import count
 from typing import Protocol
 
 from dbdyno.bench import Bench
@@ -36,8 +37,17 @@ Settled = Callable[[list[Record]], frozenset[str]]
 """Which variants need no further trial, from the records of whole blocks."""
 
 
+Replan = Callable[[list[Record]], Plan]
+"""The plan made anew from the records of the first block; that block stays as it was."""
+
+
 def run_study(
-    plan: Plan, bench: Bench, store: Store, progress: Progress, settled: Settled | None = None
+    plan: Plan,
+    bench: Bench,
+    store: Store,
+    progress: Progress,
+    settled: Settled | None = None,
+    replan: Replan | None = None,
 ) -> list[Record]:
     """Carries out the trials that have no record yet, in the plan's order. Returns all the run's records.
 
@@ -45,8 +55,12 @@ def run_study(
     none is left. What is left out follows from the records alone, so a resumed run leaves out the same.
     """
     records = {record.trial: record for record in store.records(bench.run.run)}
-    for block in range(len(plan.trials) // len(plan.variants)):
-        trials = plan.trials[block * len(plan.variants) : (block + 1) * len(plan.variants)]
+    for block in count():
+        if block == 1 and replan:
+            plan = replan([record for record in records.values() if record.block == 0])
+        trials = [trial for trial in plan.trials if trial.block == block]
+        if not trials:
+            break
         earlier = [record for record in records.values() if record.block < block]
         over = settled(earlier) if settled and block else frozenset[str]()
         if len(over) >= sum(not variant.twin for variant in plan.variants) - 1 and over:

@@ -97,6 +97,12 @@ class Store:
         with self._transaction() as connection:
             connection.execute(self._insert(_runs).values(row).on_conflict_do_nothing())
 
+    def change_run(self, run: Run) -> None:
+        """Keeps what has changed of a run since it was added: the number of its blocks."""
+        changed = sql.update(_runs).where(_runs.c.run == run.run).values(document=run.model_dump_json())
+        with self._transaction() as connection:
+            connection.execute(changed)
+
     def finish_run(self, run: str) -> None:
         """Marks a run whose trials have all ended."""
         with self._transaction() as connection:

@@ -27,7 +27,7 @@ from dbdyno.analyse.model import (
     TrialResult,
     Verdict,
 )
-from dbdyno.analyse.museum import answer, museum
+from dbdyno.analyse.museum import answer, blocked_at_first, museum
 from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.split import time_splits
@@ -82,8 +82,13 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         splits=_splits(study, trials),
         overhead=overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
-        trials_planned=len(shown) if run.sequential else len(plan.trials),
+        trials_planned=len(shown) if run.sequential else _planned(plan, run, records),
     )
+
+
+def _planned(plan: Plan, run: Run, records: Sequence[Record]) -> int:
+    left_out = frozenset[str]() if run.budget_s is None else blocked_at_first(records)
+    return sum(trial.block == 0 or trial.variant.name not in left_out for trial in plan.trials)
 
 
 def _latest(records: Sequence[Record]) -> list[Record]:

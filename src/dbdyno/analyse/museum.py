@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.effects import Trials
 from dbdyno.analyse.model import Answer, Exhibit, Role, VariantResult, Verdict
-from dbdyno.record import Outcome
+from dbdyno.record import Outcome, Record
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 
@@ -67,3 +67,10 @@ def answer(results: Sequence[VariantResult]) -> Answer:
 
 def _strength(result: VariantResult) -> float:
     return abs(math.log(result.effect.ratio)) if result.effect else 0.0
+
+
+def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:
+    """The variants that the first block found blocked: another trial of them would only take time."""
+    return frozenset(
+        record.variant for record in records if record.block == 0 and record.outcome is Outcome.BLOCKED
+    )

@@ -25,8 +25,10 @@ class Quiet:
 
     def trial_ended(self, record: Record) -> None: ...
 
+    def replanned(self, plan: Plan, why: str) -> None: ...
 
-class Lines:
+
+class Lines(Quiet):
     """One line when a trial has ended: what it gave, and about how long the rest will take."""
 
     def __init__(
@@ -44,9 +46,9 @@ class Lines:
         self._clock = clock
         self._began = clock()
 
-    def trial_began(self, trial: Trial) -> None: ...
-
-    def stage_began(self, trial: Trial, stage: str) -> None: ...
+    def replanned(self, plan: Plan, why: str) -> None:
+        self._plan = plan
+        self.say(why)
 
     def trial_ended(self, record: Record) -> None:
         self._done += 1
@@ -92,6 +94,10 @@ class Live(Lines):
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+
+    def replanned(self, plan: Plan, why: str) -> None:
+        super().replanned(plan, why)
+        self._bar.update(self._task, total=len(plan.trials))
 
     def stage_began(self, trial: Trial, stage: str) -> None:
         left = f"about {duration(self.left_s())} left"

@@ -17,10 +17,18 @@ import click
 from dbdyno import __version__, paths
 from dbdyno.analyse import settled
 from dbdyno.bench import Bench
+from dbdyno.budget import replanned
 from dbdyno.cli.options import budget_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
-from dbdyno.cli.study_file import OVERHEAD_S, budget_text, refuse_both, study_at, study_of
+from dbdyno.cli.study_file import (
+    OVERHEAD_S,
+    budget_text,
+    refuse_both,
+    replan_text,
+    study_at,
+    study_of,
+)
 from dbdyno.drive import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.base import Installation
@@ -29,7 +37,7 @@ from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.journal import open_journal
 from dbdyno.layers import LAYERS
 from dbdyno.plan import Plan, expected_duration_s, make_plan
-from dbdyno.record import Run
+from dbdyno.record import Record, Run
 from dbdyno.run import run_study
 from dbdyno.store import Store, store_url
 from dbdyno.study import Study
@@ -107,9 +115,11 @@ def command(
                 _carry_out(plan, read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
-            click.echo(f"interrupted: {kept} of {len(plan.trials)} trials are kept", err=True)
+            planned = len(make_plan(study_of(opened.run(run.run))).trials)
+            click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
             click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
             sys.exit(130)
+        run = opened.run(run.run)
         show(opened, run, "json" if as_json else "terminal")
         click.echo(f"report: {html_beside(opened, run)}", err=as_json)
 
@@ -145,6 +155,7 @@ def _begin(
         host=fingerprint(),
         installation=_identity(installation),
         duration_s=study.workload.duration_s if budget_s is not None else None,
+        budget_s=budget_s,
     )
     return study, run, installation
 
@@ -202,7 +213,7 @@ def _carry_out(
     expected_s = expected_duration_s(plan, study, OVERHEAD_S)
     done = len(store.records(run.run))
     with contextlib.ExitStack() as stack:
-        progress: Quiet | Lines = Quiet()
+        progress = Quiet()
         if not quiet and sys.stderr.isatty():
             progress = stack.enter_context(Live(plan, study, expected_s, done))
         elif not quiet:
@@ -218,7 +229,21 @@ def _carry_out(
             cores=core_count(),
             allowed_devices=devices,
         )
-        run_study(plan, bench, store, progress, partial(settled, study, run) if run.sequential else None)
+        run_study(
+            plan, bench, store, progress,
+            settled=partial(settled, study, run) if run.sequential else None,
+            replan=partial(_replan, study, run, store, progress) if run.budget_s is not None else None,
+        )  # fmt: skip
+
+
+def _replan(study: Study, run: Run, store: Store, progress: Quiet, first: list[Record]) -> Plan:
+    """What the rest of a budget gives, now that trials of its own were seen."""
+    assert run.budget_s is not None
+    settled = replanned(study, run.budget_s, first)
+    store.change_run(run.model_copy(update={"blocks": settled.blocks}))
+    plan = settled.plan(study)
+    progress.replanned(plan, replan_text(study, settled))
+    return plan
 
 
 @contextmanager

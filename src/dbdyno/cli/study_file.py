@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno import _driver, metrics
-from dbdyno.budget import fitted, precision
+from dbdyno.budget import BLOCKS_LEAST, Replan, fitted, precision
 from dbdyno.engines import registry
 from dbdyno.engines.base import Installation, Reference
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.layers import LAYERS
 from dbdyno.layers.base import Layer
 from dbdyno.record import Run
+from dbdyno.report import wording
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
 
 OVERHEAD_S = 3.0
@@ -39,12 +40,29 @@ def refuse_both(budget_s: float | None, **others: object) -> None:
 
 def budget_text(study: Study) -> str:
     """What was made of a budget, and what the intervals can tell apart."""
-    reached = (precision(study, spread) for spread in (0.02, 0.05, 0.10))
-    told = ", ".join(f"±{each.half_width:.1%} where by {each.spread:.0%}" for each in reached)
     return (
-        f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial; "
-        f"intervals, where ratios vary from block to block: {told}"
+        f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial, if a "
+        f"trial takes {OVERHEAD_S:g} s beside its load; {_reached(study)}"
     )
+
+
+def replan_text(study: Study, replan: Replan) -> str:
+    """What the first block showed, and what the rest of the budget gives."""
+    blocked = (
+        f", {wording.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
+    )
+    seen = f"the first block took {replan.overhead_s:.1f} s per trial beside the load{blocked}"
+    if replan.blocks == 1:
+        need = f"{BLOCKS_LEAST} blocks need {replan.enough_s:.0f} s"
+        return f"{seen}: no second block fits, and one gives no interval; {need}"
+    settled = study.model_copy(update={"blocks": replan.blocks})
+    return f"{seen}: the budget gives {replan.blocks} blocks; {_reached(settled, replan.left_out)}"
+
+
+def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
+    reached = (precision(study, spread, left_out) for spread in (0.02, 0.05, 0.10))
+    told = ", ".join(f"±{each.half_width:.1%} where by {each.spread:.0%}" for each in reached)
+    return f"intervals, where ratios vary from block to block: {told}"
 
 
 def study_of(run: Run) -> Study:
