@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from itertools import product
 
+from dbdyno import fraction
 from dbdyno.errors import UserError
 from dbdyno.record import Frozen, Level
 from dbdyno.study import BASELINE, TRIALS_MAX, TWIN, Design, Study, level_text
@@ -101,6 +102,13 @@ def _factorial(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
         yield _named(study, dict(zip(names, levels, strict=True)))
 
 
+def _fractional(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
+    """The setups of a fraction of the two-level factorial, the baseline first."""
+    for signs in fraction.setups(len(study.factors)):
+        levels = zip(study.factors, signs, strict=True)
+        yield _named(study, {factor.name: factor.levels[sign > 0] for factor, sign in levels})
+
+
 def _list(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
     for variant in study.variants:
         yield variant.name, variant.levels
@@ -110,6 +118,7 @@ _DESIGNS: dict[Design, Callable[[Study], Iterator[tuple[str, dict[str, Level]]]]
     Design.ONE_AT_A_TIME: _one_at_a_time,
     Design.LADDER: _ladder,
     Design.FACTORIAL: _factorial,
+    Design.FRACTIONAL: _fractional,
     Design.LIST: _list,
 }
 

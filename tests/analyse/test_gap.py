@@ -15,8 +15,9 @@ from dbdyno.analyse.factorial import Cells
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio
 from dbdyno.plan import make_plan
+from dbdyno.record import Outcome
 from dbdyno.study import Design, Factor
-from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.factory import a_run, a_study, ended, records_of
 
 GAINS = {"config.cache": 5.0, "memory.pages": 2.0, "config.threads": 0.9}
 STUDY = a_study({name: ["slow", "fast"] for name in GAINS}, design=Design.FACTORIAL, blocks=5)
@@ -108,3 +109,15 @@ def test_a_gap_between_two_inner_variants_holds_only_the_factors_that_differ() -
     gap = explain_gap(STUDY, records_of(STUDY, truth()), slow, fast)
     assert [share.factor for share in gap.shares] == ["config.cache"]
     assert gap.interactions is None
+
+
+def test_a_factor_whose_fast_level_is_blocked_is_left_out_with_its_cause() -> None:
+    stopped = ended(Outcome.BLOCKED, "the server forbids it to itself")
+    blocked = [v.name for v in make_plan(STUDY).variants if v.levels["memory.pages"] == "fast"]
+    records = records_of(STUDY, truth(), dict.fromkeys(blocked, stopped), trial_sd=0.002)
+    gap = analyse(STUDY, a_run(STUDY), records).gap
+    assert gap is not None
+    assert [share.factor for share in gap.shares] == ["config.cache", "config.threads"]
+    assert value(gap.total) == pytest.approx(5.0 * 0.9, rel=0.01)
+    assert [(one.factor, one.level) for one in gap.left_out] == [("memory.pages", "fast")]
+    assert gap.left_out[0].cause == "the server forbids it to itself"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.plan import make_plan
 from dbdyno.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
@@ -73,6 +75,26 @@ def file_systems() -> Analysis:
         if levels["storage.scheduler"] == "bfq":
             changes[variant.name] = ended(Outcome.BLOCKED, "loop0 offers no bfq", "it offers: none")
     return analysed(study, records_of(study, ratios, changes))
+
+
+@cache
+def fraction_of_seven() -> Analysis:
+    """A gap from a fraction of the setups between."""
+    names = [f"config.setting_{letter}" for letter in "abcdef"]
+    study = a_study(
+        {**{name: ["off", "on"] for name in names}, "workload.clients": [1, 8]},
+        design=Design.FRACTIONAL,
+        blocks=3,
+        title="Which of seven settings?",
+    )
+    gains = dict.fromkeys(names, 1.02) | {"config.setting_c": 4.0, "workload.clients": 2.0}
+    ratios = {
+        variant.name: math.prod(
+            gains[name] for name, level in variant.levels.items() if level != study.baseline[name]
+        )
+        for variant in make_plan(study).variants
+    }
+    return analysed(study, records_of(study, ratios))
 
 
 @cache

@@ -214,7 +214,7 @@ ONE_MISTAKE = [
     ('"mariadb"', '""', 1, "is empty", ""),
     ("engine", "enginge", 1, "unknown key `enginge`", "did you mean `engine`?"),
     ("[workload]", 'design = "search"\n[workload]', 2, "not built yet",
-     "one-at-a-time, ladder, factorial, list"),
+     "one-at-a-time, ladder, factorial, fractional-factorial, list"),
     ("[workload]", 'design = "ladders"\n[workload]', 2, 'cannot be "ladders"', "did you mean `ladder`?"),
     ("[workload]", "blocks = 0\n[workload]", 2, "`blocks`: cannot be 0", "1 to 10,000"),
     ("[workload]", "blocks = -3\n[workload]", 2, "`blocks`: cannot be -3", "1 to 10,000"),
@@ -446,3 +446,27 @@ def test_a_damaged_study_is_read_or_refused_with_lines_of_its_own(data: st.DataO
         assert all(mistake.message and "\n" not in mistake.message for mistake in error.mistakes)
     else:
         assert study.text == text
+
+
+def fractional(factors: int, levels: str = "[1, 2]") -> str:
+    lines = "".join(f"config.f{index} = {levels if index == 0 else '[1, 2]'}\n" for index in range(factors))
+    head = 'engine = "mariadb"\ndesign = "fractional-factorial"\n[workload]\nname = "tpcb"\n'
+    return f"{head}[factors]\n{lines}"
+
+
+@pytest.mark.parametrize("factors", [5, 12])
+def test_a_fraction_takes_what_its_tables_hold(factors: int) -> None:
+    assert read(fractional(factors)).size.trials == (17 if factors == 5 else 32) * 6
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        (fractional(4), 2, "for 5 to 12 factors, and here are 4", 'design = "factorial"'),
+        (fractional(13), 2, "for 5 to 12 factors, and here are 13", "settle some first"),
+        (fractional(5, "[1, 2, 3]"), 6, "`config.f0` has 3 levels", "the slow one and the fast one"),
+    ],
+)
+def test_what_a_fraction_does_not_take_is_refused(text: str, line: int, message: str, hint: str) -> None:
+    (mistake,) = mistakes(text)
+    assert mistake.line == line and message in mistake.message and hint in mistake.hint

@@ -84,7 +84,9 @@ GOAL = st.fixed_dictionaries(
 )
 OPTIONAL = {
     "title": st.text(max_size=6),
-    "design": st.sampled_from(["one-at-a-time", "ladder", "factorial", "list", "search"]),
+    "design": st.sampled_from(
+        ["one-at-a-time", "ladder", "factorial", "fractional-factorial", "list", "search"]
+    ),
     "blocks": st.sampled_from([1, 6, 0, 10_000, 10_001, 2.0, "6"]),
     "seed": st.sampled_from([0, 2**63 - 1, 2**63, -1]),
     "aa": st.sampled_from([True, False, 1]),

@@ -2,8 +2,9 @@
 
 `analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
-`gap` shares a gap out among factors, `frontier` sets recall against speed, `split` tells where an operation's
-time went, `overhead` where a trial's, `museum` collects the answer.
+`gap` shares a gap out among factors, `fractional` does from a fraction of the setups, `frontier` sets recall
+against speed, `split` tells where an operation's time went, `overhead` where a trial's, `museum` collects the
+answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno import metrics
 from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import POWER, confidence_each, usable
@@ -21,6 +23,7 @@ from dbdyno.analyse.model import (
     Analysis,
     Factorial,
     Gap,
+    LeftOut,
     Method,
     Role,
     TimeSplit,
@@ -189,21 +192,54 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     trials = _by_variant(
         make_plan(study), [_trial(record, study.goal.response) for record in _latest(records)]
     )
-    return _gap_between(study, _cells(study, trials), slow.levels, fast.levels)
+    return _gap_between(study, trials, slow.levels, fast.levels)
 
 
 def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
-    """From the baseline to the setup of every factor's last level, where the study measured all between."""
-    if study.design is not Design.FACTORIAL or not 2 <= len(study.factors) <= FACTORS_MOST:
+    """From the baseline to the setup of every factor's last level, where the study measured all between, or
+    a fraction made for it."""
+    all_between = study.design is Design.FACTORIAL and 2 <= len(study.factors) <= FACTORS_MOST
+    if not all_between and study.design is not Design.FRACTIONAL:
         return None
     fast = {factor.name: factor.levels[-1] for factor in study.factors}
-    found = _gap_between(study, _cells(study, trials), study.baseline, fast)
-    return None if found.missing else found
+    found = _gap_between(study, trials, study.baseline, fast)
+    return found if found.total is not None or found.left_out else None
 
 
-def _gap_between(study: Study, cells: Cells, slow: Mapping[str, Level], fast: Mapping[str, Level]) -> Gap:
-    ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, fast)]
-    return explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+def _gap_between(
+    study: Study, trials: Sequence[Trials], slow: Mapping[str, Level], fast: Mapping[str, Level]
+) -> Gap:
+    """The gap, without the factors whose fast level was blocked or failed wherever it was tried. A fraction
+    needs them all."""
+    left_out = tuple(
+        LeftOut(factor=factor.name, level=fast[factor.name], cause=cause)
+        for factor in study.factors
+        if fast[factor.name] != slow[factor.name]
+        and (cause := _why_never_measured(factor.name, fast[factor.name], trials))
+    )
+    end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
+    ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
+    cells = _cells(study, trials)
+    if study.design is Design.FRACTIONAL:
+        whole = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence)
+        return whole.model_copy(update={"left_out": left_out})
+    found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+    return found.model_copy(update={"left_out": left_out})
+
+
+def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> str:
+    """Why no trial at a level has a speed, in the words of the first of them; empty where one has, or where
+    none was tried.
+    """
+    tried = [
+        trial.record
+        for each in trials
+        if each.variant.levels.get(factor) == level
+        for trial in each.by_block.values()
+    ]
+    if any(record.outcome is Outcome.MEASURED for record in tried):
+        return ""
+    return next((record.cause or record.outcome.value for record in tried), "")
 
 
 def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:

@@ -23,7 +23,7 @@ from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.study import Factor
 
 FACTORS_MOST = 6
-"""Beyond, 2^k setups are too many to measure in blocks."""
+"""Beyond, 2^k setups are too many to measure in blocks: `fractional` is for those."""
 
 Subset = frozenset[int]
 Logs = Mapping[Subset, Mapping[Block, float]]

@@ -277,23 +277,48 @@ class Share(Frozen):
 
     `share` is its Shapley value: all shares multiply to the total. `alone` is its gain on the slow setup,
     `last` its gain when all others have been moved, `step` its gain in the order in which the study names
-    the factors.
+    the factors. A fraction of the setups tells `share` alone, with the interactions of three factors that are
+    in `holds_besides`.
     """
 
     factor: str
     slow: Level
     fast: Level
     share: Ratio | None
-    alone: Ratio | None
-    last: Ratio | None
-    step: Ratio | None
+    alone: Ratio | None = None
+    last: Ratio | None = None
+    step: Ratio | None = None
+    holds_besides: tuple[tuple[str, ...], ...] = ()
+
+
+class Confounded(Frozen):
+    """Interactions of two factors that a fraction cannot tell apart, and what they come to together: each
+    multiplies, or divides where its sign is -1.
+    """
+
+    interactions: tuple[tuple[str, ...], ...]
+    signs: tuple[int, ...]
+    text: str
+    effect: Ratio
+
+
+class LeftOut(Frozen):
+    """A factor whose fast level no trial could measure, so that the gap ends at its slow one; and why."""
+
+    factor: str
+    level: Level
+    cause: str
 
 
 class Gap(Frozen):
     """The gap between two setups (a level per factor, in the order of `factors`) and its shares.
 
     `total` is fast / slow; `interactions` is the total over the product of the gains alone. `missing` holds
-    setups between the two that were not measured: with any, nothing is shared out.
+    setups between the two that were not measured: with any, nothing is shared out. A factor of `left_out`
+    stays at its slow level.
+
+    From a fraction of the setups come `setups`, how many of the 2^k were measured; `residual`, the total over
+    the product of the shares; and `confounded` in place of `interactions`.
     """
 
     metric: str
@@ -306,6 +331,10 @@ class Gap(Frozen):
     interactions: Ratio | None = None
     blocks: int = 0
     missing: tuple[tuple[Level, ...], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    setups: int | None = None
+    residual: Ratio | None = None
+    confounded: tuple[Confounded, ...] = ()
 
 
 class Reach(StrEnum):

@@ -27,7 +27,8 @@ from dbdyno.study import Design, Study
 def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: str | None) -> None:
     """Explain the gap between two setups of RUN (the last one if left out) as a product of factors.
 
-    The run's study must be a factorial one, so that every setup between the two was measured.
+    The run's study must be a factorial one, so that every setup between the two was measured; or, for more
+    factors, a fraction of one, which names what it cannot tell apart.
     """
     with Store(store_url(store)) as opened:
         found = opened.run(run)
@@ -35,7 +36,7 @@ def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: 
     study = study_of(found)
     variants = {variant.name: variant for variant in make_plan(study).variants}
     ends = _slow(variants, slow), _fast(study, variants, fast)
-    _require_factorial(study, *ends)
+    _require_all_between(study, *ends)
     gap = explain_gap(study, records, *ends)
     if as_json:
         click.echo(gap.model_dump_json(indent=2))
@@ -62,13 +63,22 @@ def _named(variants: dict[str, Variant], name: str) -> Variant:
     return variants[name]
 
 
-def _require_factorial(study: Study, slow: Variant, fast: Variant) -> None:
+def _require_all_between(study: Study, slow: Variant, fast: Variant) -> None:
+    """Raises UserError where the design did not measure what the gap between the two is made of."""
+    differing = [name for name in slow.levels if slow.levels[name] != fast.levels[name]]
+    if study.design is Design.FRACTIONAL:
+        if slow.levels != study.baseline or len(differing) < len(study.factors):
+            raise UserError(
+                "a fraction of the setups explains the gap from the baseline to every factor's second level",
+                "leave --from and --to out",
+            )
+        return
     if study.design is not Design.FACTORIAL:
         reason = f"the design {study.design.value!r} does not measure the setups between two variants"
         raise UserError(reason, 'write design = "factorial", with two levels a factor')
-    differing = [name for name in slow.levels if slow.levels[name] != fast.levels[name]]
     if not differing:
         raise UserError("the two variants are the same", "name another with --from or --to")
     if len(differing) > FACTORS_MOST:
         reason = f"they differ in {len(differing)} factors, which is {2 ** len(differing)} setups"
-        raise UserError(reason, f"at most {FACTORS_MOST} can be shared out exactly: settle the others first")
+        hint = f'at most {FACTORS_MOST} are shared out exactly; for more, design = "{Design.FRACTIONAL}"'
+        raise UserError(reason, hint)

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno import fraction
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import OVERHEAD_S, budget_text, refuse_both, study_at
 from dbdyno.cli.wording import duration
 from dbdyno.plan import Plan, expected_duration_s, make_plan
-from dbdyno.study import Study
+from dbdyno.study import Design, Study
 
 
 @click.command()
@@ -58,3 +59,7 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
             str(block), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)
         )
     console.print(order)
+    if study.design is Design.FRACTIONAL:
+        letters = zip(fraction.LETTERS, study.factors, strict=False)
+        named = [f"{letter} = {factor.name}" for letter, factor in letters]
+        console.print(Text("\n".join([*fraction.description(len(study.factors)), *named])))

@@ -303,15 +303,14 @@ def waterfall(gap: Gap) -> Spec | None:
     """
     if gap.total is None:
         return None
+    parts = [(wording.factor_text(share.factor), share.share) for share in gap.shares]
     bars: Rows = []
     at = 1.0
-    for share in gap.shares:
-        assert share.share is not None
-        end, kind = at * share.share.ratio, gap_words.kind(share.share, gap)
-        bars.append(
-            {"step": share.factor, "from": at, "to": end, "kind": kind, "told": gap_words.told(share.share)}
-        )
-        at = end
+    for step, part in [*parts, (gap_words.RESIDUAL, gap.residual)]:
+        if part is not None:
+            end, kind = at * part.ratio, gap_words.kind(part, gap)
+            bars.append({"step": step, "from": at, "to": end, "kind": kind, "told": gap_words.told(part)})
+            at = end
     bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
     return _spec(_waterfall(bars, gap.metric))
 

@@ -20,10 +20,7 @@ HEADLINE_RECALL = 0.9
 
 def name(curve: FrontierCurve) -> str:
     """A curve by what sets it apart: the levels of the other factors."""
-    # The load's own knobs are known by their names alone; a table of curves has little room.
-    parts = [
-        f"{factor.removeprefix('workload.')}={level_text(level)}" for factor, level in curve.levels.items()
-    ]
+    parts = [f"{wording.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
     return wording.clean(", ".join(parts)) or "all trials"
 
 
@@ -58,7 +55,8 @@ def rows(frontier: Frontier) -> list[list[str]]:
 def note(frontier: Frontier) -> str:
     """How the figures were made."""
     text = (
-        f"Interpolated between the measured levels of {frontier.factor} (log queries per second over recall,"
+        f"Interpolated between the measured levels of {wording.factor_text(frontier.factor)} (log queries per"
+        " second over recall,"
         f" made monotone), in each of {wording.plural(frontier.blocks, 'block')}; geometric mean,"
         f" {wording.share_text(frontier.confidence)} interval. Never extrapolated: not reached means in at"
         " least one block."

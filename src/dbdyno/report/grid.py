@@ -73,8 +73,8 @@ def grid(analysis: Analysis) -> Grid | None:
         )
 
     return Grid(
-        across=across.name,
-        down=tuple(factor.name for factor in down),
+        across=wording.factor_text(across.name),
+        down=tuple(wording.factor_text(factor.name) for factor in down),
         heads=tuple(wording.clean(level_text(level)) for level in across.levels),
         rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
         note=_note(analysis),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import frontier, grid, split, wording
+from dbdyno.report import frontier, gap, grid, split, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -27,6 +27,7 @@ def render(analysis: Analysis) -> str:
         _notes(analysis),
         *_grid(analysis),
         *_factorial(analysis),
+        *_gap(analysis),
         *_split(analysis),
         *_frontier(analysis),
         *_museum(analysis),
@@ -109,6 +110,29 @@ def _factorial(analysis: Analysis) -> Iterable[str]:
 
 def _effect(effect: Ratio) -> list[str]:
     return [wording.ratio_text(effect.ratio), wording.interval_text(effect), str(effect.pairs)]
+
+
+def _gap(analysis: Analysis) -> Iterable[str]:
+    found = analysis.gap
+    if found is None:
+        return
+    yield "## The gap explained"
+    yield _escaped(gap.title(found))
+    if found.total is not None:
+        yield _escaped(gap.product(found))
+    yield from map(_escaped, gap.left_out(found))
+    if found.total is None:
+        return
+    yield _words(gap.heads(found), gap.rows(found))
+    if found.confounded:
+        yield _words(gap.CONFOUNDED_HEADS, gap.confounded(found))
+    yield _escaped(gap.note(found))
+
+
+def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is names, all others figures."""
+    cells = [[_escaped(cell) for cell in row] for row in rows]
+    return _table(heads, cells, right=set(range(1, len(heads))))
 
 
 def _split(analysis: Analysis) -> Iterable[str]:

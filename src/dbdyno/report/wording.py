@@ -345,15 +345,20 @@ def _blocks_needed(variants: Sequence[VariantResult]) -> str:
     )
 
 
+def factor_text(name: str) -> str:
+    """A factor as tables and figures call it: the load's own knobs are known by their names alone."""
+    return clean(name.removeprefix("workload."))
+
+
 def main_text(row: FactorEffect) -> str:
     """A main effect: what is divided by what."""
-    return clean(f"{row.factor}: {level_text(row.level)} / {level_text(row.against)}")
+    return clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
 
 
 def pair_text(row: Interaction) -> str:
     """An interaction's two levels."""
     parts = zip(row.factors, row.levels, strict=True)
-    return clean(" × ".join(f"{factor}={level_text(level)}" for factor, level in parts))
+    return clean(" × ".join(f"{factor_text(factor)}={level_text(level)}" for factor, level in parts))
 
 
 def rooms(analysis: Analysis) -> list[list[Exhibit]]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from dbdyno import fraction
 from dbdyno.engines.base import Reference
 from dbdyno.record import Frozen, Level
 
@@ -24,6 +25,7 @@ class Design(StrEnum):
     ONE_AT_A_TIME = "one-at-a-time"
     LADDER = "ladder"
     FACTORIAL = "factorial"
+    FRACTIONAL = "fractional-factorial"
     LIST = "list"
 
 
@@ -142,6 +144,9 @@ def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: in
         counts = [str(len(factor.levels)) for factor in factors]
         product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
         words = f"{product or 1} levels = {_counted(variants)} variants"
+    elif design is Design.FRACTIONAL:
+        variants = len(fraction.setups(len(factors))) if len(factors) in fraction.GENERATORS else 0
+        words = f"a fraction of 2^{len(factors)} setups = {variants} variants"
     else:
         others = sum(len(factor.levels) - 1 for factor in factors)
         variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"

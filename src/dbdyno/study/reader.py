@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Mistake, StudyError
+from dbdyno.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.record import Level
 from dbdyno.study import values
 from dbdyno.study.catalogue import Catalogue
@@ -75,6 +76,7 @@ class _Reader(SectionReader):
         self.open_loop({factor.name for factor in factors})
         settings = self.settings({factor.name for factor in factors})
         goal = self.goal()
+        self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         if self.mistakes or self.engine is None or workload is None:
             return None
@@ -237,6 +239,32 @@ class _Reader(SectionReader):
                 self.note(path, f"the guard {shown(guard.text)} is given twice", "keep one of the two")
             guards.append(guard)
         return tuple(guards)
+
+    def fraction(self, design: Design, factors: tuple[Factor, ...]) -> None:
+        """A fraction is made for two levels a factor, and for as many factors as its tables hold."""
+        if design is not Design.FRACTIONAL or self.mistakes:
+            return
+        for factor in (factor for factor in factors if len(factor.levels) != 2):
+            self.note(
+                self.place_of(factor),
+                f"`{factor.name}` has {len(factor.levels)} levels; the design `{design}` takes two of each",
+                "keep the slow one and the fast one",
+            )
+        if not FACTORS_LEAST <= len(factors) <= FACTORS_MOST:
+            fewer = len(factors) < FACTORS_LEAST
+            self.note(
+                ("design",),
+                f"the design `{design}` is for {FACTORS_LEAST} to {FACTORS_MOST} factors, and here are"
+                f" {len(factors)}",
+                'write design = "factorial": all setups can be measured'
+                if fewer
+                else 'settle some first: design = "one-at-a-time" shows which do nothing',
+            )
+
+    def place_of(self, factor: Factor) -> tuple[Any, ...]:
+        """Where a factor stands: under [factors], or as a list under [workload]."""
+        declared = {name: path for name, _, path in self.flat(("factors",))}
+        return declared.get(factor.name, ("workload", factor.knob))
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
         size = size_of(head["design"], factors, listed, head["blocks"], head["aa"])
