@@ -71,7 +71,6 @@ def _anything(factor: Factor, engine: Reference) -> list[Mistake]:
 
 CATALOGUE = Catalogue(
     engines=frozenset({"mariadb", "firebird", "postgresql"}),
-    url_schemes={"mysql": "mariadb", "postgresql": "postgresql"},
     workloads=workload_offers(json.dumps(WORKLOADS)),
     layers={"config": _config, "workload": _anything, "storage": _anything},
     metrics=frozenset(METRICS),

@@ -130,7 +130,7 @@ SOUND_FACTORS = st.dictionaries(
 )  # fmt: skip
 SOUND = st.fixed_dictionaries(
     {
-        "engine": st.sampled_from(["mariadb", "firebird@5", "mysql:///x?socket=/run/x"]),
+        "engine": st.sampled_from(["mariadb", "firebird@5", "mariadb:/usr/sbin/mariadbd"]),
         "workload": st.fixed_dictionaries(
             {"name": st.just("tpcb")},
             optional={

@@ -77,7 +77,6 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
     installed."""
     return Catalogue(
         engines=frozenset(registry.ENGINES),
-        url_schemes=registry.URL_SCHEMES,
         workloads=workload_offers(_driver.workloads()),
         layers={name: _factor_check(layer, ask_engines) for name, layer in LAYERS.items()},
         metrics=frozenset(metrics.METRICS),

@@ -12,12 +12,11 @@ from dbdyno.record import Level, Reading
 
 @dataclass(frozen=True)
 class Reference:
-    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, a running server's URL."""
+    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`."""
 
     engine: str
     version: str = ""
     path: str = ""
-    url: str = ""
 
 
 def covers(wanted: str, version: str) -> bool:

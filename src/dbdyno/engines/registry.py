@@ -15,9 +15,6 @@ ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL(), SQLite())
 }
 
-URL_SCHEMES = {"mysql": "mariadb", "firebird": "firebird"}
-"""The engine that answers under each scheme of a running server's URL."""
-
 
 def engine(name: str) -> Engine:
     """The engine of that name. Raises UserError with the nearest name."""

@@ -70,12 +70,11 @@ class WorkloadOffer(BaseModel):
 class Catalogue:
     """The names that a study may use.
 
-    `engines` are the engines' names; `url_schemes` maps the scheme of a running server's URL to its engine
-    (`mysql` to `mariadb`); `layers` maps each layer's name to its check; `metrics` are what a goal may name.
+    `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
+    goal may name.
     """
 
     engines: frozenset[str]
-    url_schemes: Mapping[str, str]
     workloads: tuple[WorkloadOffer, ...]
     layers: Mapping[str, FactorCheck]
     metrics: frozenset[str]

@@ -63,12 +63,11 @@ def study_schema(catalogue: Catalogue) -> Schema:
 
 def _engine(catalogue: Catalogue) -> Schema:
     names = "|".join(sorted(catalogue.engines))
-    schemes = "|".join(sorted(catalogue.url_schemes))
     return {
         "type": "string",
-        "pattern": rf"^(({names})(@[0-9A-Za-z].*|:[/~].*)?|({schemes})://.*)$",
+        "pattern": rf"^({names})(@[0-9A-Za-z].*|:[/~].*)?$",
         "examples": sorted(catalogue.engines),
-        "description": "NAME, NAME@VERSION, NAME:/PATH/TO/SERVER, or the URL of a server of this machine.",
+        "description": "NAME, NAME@VERSION or NAME:/PATH/TO/SERVER.",
     }
 
 

@@ -6,14 +6,12 @@ The patterns are shared with the JSON Schema.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import os
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urlsplit
 
 from dbdyno.engines.base import Reference
 from dbdyno.record import Level
@@ -235,11 +233,14 @@ def option_value(value: Any, option: Option) -> Level:
 
 
 def reference(value: Any, catalogue: Catalogue) -> Reference:
-    """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, `mariadb`, or the URL of a server that runs already."""
-    forms = 'write "mariadb@11.8", "mariadb:/usr/sbin/mariadbd" or a URL'
+    """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd` or `mariadb`."""
+    forms = 'write "mariadb@11.8" or "mariadb:/usr/sbin/mariadbd"'
     written = text(value)
     if "://" in written:
-        return _running_server(written, catalogue)
+        raise Fault(
+            "is the URL of a server that runs already; a study starts its own, on the same bytes each time",
+            f"{forms}; `dyno load run WORKLOAD --url URL` puts a load on a server as it is",
+        )
     name, separator, rest = re.fullmatch(r"([^@:]*)([@:]?)(.*)", written).groups()  # type: ignore[union-attr]
     if name not in catalogue.engines:
         raise Fault(f"unknown engine {shown(name)}", nearest(name, catalogue.engines))
@@ -256,32 +257,3 @@ def reference(value: Any, catalogue: Catalogue) -> Reference:
             raise Fault(f"the path {shown(rest)} is not absolute", f"{forms}; a path starts with / or ~/")
         return Reference(engine=name, path=path)
     return Reference(engine=name)
-
-
-def _running_server(url: str, catalogue: Catalogue) -> Reference:
-    scheme = url.split("://", 1)[0]
-    if scheme not in catalogue.url_schemes:
-        raise Fault(
-            f"no engine speaks {shown(scheme + '://')}",
-            nearest(scheme, catalogue.url_schemes, "URLs start with"),
-        )
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port  # reading the port is what checks it
-    except ValueError as error:
-        raise Fault(f"is no URL: {error}", "write scheme://user:password@host:port/database") from None
-    if not _is_this_machine(host):
-        raise Fault(
-            f"the server {shown(host)} is not on this machine",
-            "Dyno loads this machine only: run it where the server runs, and name localhost or a socket",
-        )
-    return Reference(engine=catalogue.url_schemes[scheme], url=url)
-
-
-def _is_this_machine(host: str | None) -> bool:
-    if not host or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
