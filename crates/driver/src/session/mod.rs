@@ -12,6 +12,7 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
+pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
 pub use target::{Protocol, Target};
 pub use value::{Owned, RowBuffer, Value};

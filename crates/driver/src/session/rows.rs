@@ -1,6 +1,8 @@
 //! How a workload looks at the rows of an answer.
 
 use super::value::{Owned, Value};
+use super::Session;
+use crate::error::{Error, Result};
 use std::ops::AddAssign;
 
 /// What a statement did.
@@ -92,6 +94,13 @@ impl<T: Cell> Rows for First<T> {
             self.0 = T::from_value(row.value(0));
         }
     }
+}
+
+/// The whole number that a query answers with: a count, a sum.
+pub async fn whole_number<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
+    let mut first = First::<i64>::default();
+    session.text(sql, &mut first).await?;
+    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
 }
 
 /// Keeps everything: for checks and for questions of a person, not for the measured path.

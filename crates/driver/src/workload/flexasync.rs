@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{Each, First, Row, Session, Statement, Value};
+use crate::session::{Each, Row, Session, Statement, Value, whole_number};
 use serde_json::{json, Value as Json};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -181,9 +181,9 @@ impl Workload for FlexAsync {
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
-        let rows = count(session, &format!("SELECT COUNT(*) FROM {TABLE}")).await?;
+        let rows = whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE}")).await?;
         let last = self.attributes - 1;
-        let torn = count(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE attr0 <> attr{last}")).await?;
+        let torn = whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE attr0 <> attr{last}")).await?;
         let mut invariants = vec![Invariant::new(
             "attributes_agree",
             torn == 0,
@@ -311,12 +311,6 @@ fn rows_balanced(rows: i64, inserted: u64, deleted: u64, unknown: u64) -> Invari
         (rows - expected).unsigned_abs() <= unknown,
         format!("{rows} rows, {inserted} inserted, {deleted} deleted, {unknown} operations unknown"),
     )
-}
-
-async fn count<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
-    let mut first = First::<i64>::default();
-    session.text(sql, &mut first).await?;
-    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{First, Session, Statement, Value};
+use crate::session::{Session, Statement, Value, whole_number};
 
 const TELLERS_PER_BRANCH: i64 = 10;
 const ACCOUNTS_PER_BRANCH: i64 = 100_000;
@@ -195,7 +195,7 @@ impl Workload for TpcB {
                 Script::Full => tellers == accounts && branches == accounts,
                 Script::SimpleUpdate | Script::SelectOnly => tellers == branches,
             };
-        let rows = number(session, "SELECT COUNT(*) FROM pgbench_accounts").await?;
+        let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_accounts").await?;
         let expected = self.scale * ACCOUNTS_PER_BRANCH;
         let mut invariants = vec![
             Invariant::new(
@@ -206,7 +206,7 @@ impl Workload for TpcB {
             Invariant::new("accounts_complete", rows == expected, format!("{rows} accounts, {expected} expected")),
         ];
         if let (Some(told), true) = (against.acknowledged, self.script != Script::SelectOnly) {
-            let rows = number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
+            let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
             invariants.push(history_complete(rows, told));
         }
         Ok(invariants)
@@ -262,13 +262,7 @@ async fn execute_if<S: Session>(session: &mut S, statement: Option<Statement>, p
 }
 
 async fn sum<S: Session>(session: &mut S, column: &str, table: &str) -> Result<i64> {
-    number(session, &format!("SELECT COALESCE(SUM({column}), 0) FROM {table}")).await
-}
-
-async fn number<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
-    let mut first = First::<i64>::default();
-    session.text(sql, &mut first).await?;
-    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
+    whole_number(session, &format!("SELECT COALESCE(SUM({column}), 0) FROM {table}")).await
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod sql;
 use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{Collect, Each, First, Row, Session, Statement, Value, VectorSql};
+use crate::session::{Collect, Each, First, Row, Session, Statement, Value, VectorSql, whole_number};
 use data::{floats, Distance, VectorSet};
 use sql::{Graph, INDEX, TABLE};
 
@@ -217,7 +217,7 @@ impl Workload for VectorSearch {
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
         let (set, engine) = (self.set()?, engine(session)?);
         let loaded =
-            number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id < {}", set.vectors)).await?;
+            whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id < {}", set.vectors)).await?;
         let plan = self.plan(session, engine).await?;
         let mut invariants = vec![
             Invariant::new(
@@ -229,7 +229,7 @@ impl Workload for VectorSearch {
         ];
         if let Some(told) = against.acknowledged {
             let inserted =
-                number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors)).await?;
+                whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors)).await?;
             invariants.push(inserted_complete(inserted, told));
         }
         Ok(invariants)
@@ -369,12 +369,6 @@ fn inserted_complete(rows: i64, told: &Acknowledged) -> Invariant {
         (rows - (inserts - deletes)).abs() <= unknown,
         format!("{rows} inserted vectors there, {inserts} inserts and {deletes} deletes acknowledged, {unknown} unknown"),
     )
-}
-
-async fn number<S: Session>(session: &mut S, sql: &str) -> Result<i64> {
-    let mut first = First::<i64>::default();
-    session.text(sql, &mut first).await?;
-    first.0.ok_or_else(|| Error::protocol(format!("{sql:?} gave no whole number")))
 }
 
 #[cfg(test)]
