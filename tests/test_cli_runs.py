@@ -40,6 +40,16 @@ def test_two_runs_of_one_study_are_compared(runs: Path) -> None:
     assert "right / left is" in said.stdout and "config.page_size=16384" in said.stdout
 
 
+@pytest.mark.parametrize(
+    ("form", "beginning"), [("html", "<!doctype html>"), ("markdown", "# "), ("json", "{")]
+)
+def test_a_comparison_is_written_in_every_form(runs: Path, tmp_path: Path, form: str, beginning: str) -> None:
+    path = tmp_path / "comparison"
+    said = dyno("compare", "first", "second", "--format", form, "--output", str(path))
+    assert said.stdout.strip() == str(path), said.stderr
+    assert path.read_text().lstrip().startswith(beginning)
+
+
 def test_runs_of_different_studies_are_refused(runs: Path) -> None:
     assert "different studies" in complaint("compare", "first", "other")
     assert "with itself" in complaint("compare", "first", "first")

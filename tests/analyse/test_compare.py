@@ -15,6 +15,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import Comparison, Conclusion, VariantGap, compare, welch
 from dbdyno.record import Record
 from dbdyno.report import compare as compare_report
+from dbdyno.report import html, markdown
 from tests.analyse.factory import a_run, a_study, records_of
 
 STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
@@ -76,6 +77,57 @@ def test_the_sentence_is_said_when_the_residual_lies_within_the_margin() -> None
     found = compare(sides[0], sides[1])
     assert {gap.conclusion for gap in found.gaps} == {Conclusion.NO_GAP}
     assert compare_report.sentence(found.gaps[0], found).startswith("There is no gap.")
+
+
+def wide(side: Analysis) -> Analysis:
+    """With a margin that the factory's spread can meet."""
+    return side.model_copy(update={"method": side.method.model_copy(update={"margin": 0.1})})
+
+
+def test_a_gap_of_an_eighth_is_an_eighth_fewer_cores() -> None:
+    found = compare(wide(analysed(a_host(8))), wide(analysed(a_host(7), speed=0.875, seed=2)))
+    text = compare_report.sentence(found.gaps[0], found)
+    assert text.startswith("There is no gap.") and "That is 12.5 % fewer cores." in text
+
+
+def test_the_same_slowness_on_the_same_cores_is_a_gap_and_no_word_is_said_of_cores() -> None:
+    found = compare(wide(analysed(a_host(8))), wide(analysed(a_host(8), speed=0.8, seed=2)))
+    text = compare_report.sentence(found.gaps[0], found)
+    assert found.gaps[0].conclusion is Conclusion.GAP
+    assert "no gap" not in text and "fewer cores" not in text
+
+
+def test_a_lower_clock_is_told_as_such() -> None:
+    sides = wide(analysed(a_host(8), gigahertz=3.0)), wide(analysed(a_host(8), 0.9, 2, gigahertz=2.7))
+    found = compare(*sides)
+    assert "That is 10 % less GHz." in compare_report.sentence(found.gaps[0], found)
+
+
+def test_speed_stands_per_core_and_gigahertz_beside_the_raw_one() -> None:
+    found = compare(analysed(a_host(4)), analysed(a_host(8, 3300.0), speed=2.2, seed=2))
+    gap = of(found, "baseline")
+    left, right = gap.per_unit
+    assert left == pytest.approx(gap.left_mean / (4 * 3.0))
+    assert right == pytest.approx(gap.right_mean / (8 * 3.3))
+    (row, *_) = compare_report.per_unit_rows(found)
+    assert row[2] == "4 x 3.000*" and row[4] == "8 x 3.300*"
+    assert "per core and GHz" in compare_report.per_unit_heads(found)[1]
+
+
+def test_without_a_frequency_nothing_stands_per_core_and_gigahertz() -> None:
+    found = compare(analysed({"name": "x"}), analysed(a_host(), seed=2))
+    assert found.gaps[0].per_unit[0] is None
+    assert compare_report.per_unit_rows(found) == []
+
+
+def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
+    found = compare(analysed(a_host(4)), analysed(a_host(8), speed=1.2, seed=2))
+    page, text = html.comparison(found), markdown.comparison(found)
+    for gap in found.gaps:
+        said = "which nothing measured here explains"
+        assert said in compare_report.sentence(gap, found) and said in page and said in text
+    assert 'data-figure="gap-0"' in page and "per core and GHz" in page and "per core and GHz" in text
+    assert r"memory.transparent\_huge" in text or "usable_cores" in text
 
 
 def test_what_hardware_does_not_explain_is_a_gap() -> None:

@@ -70,9 +70,13 @@ class Difference(Frozen):
 
 
 class Hardware(Frozen):
-    """One side's cores and frequency. `measured` says that the frequency was counted, not read off."""
+    """One side's cores and frequency. `measured` says that the frequency was counted, not read off.
+
+    `cores_used` is how many the load could keep busy: no more than it has clients.
+    """
 
     cores: int | None
+    cores_used: int | None
     gigahertz: float | None
     measured: bool
 
@@ -89,8 +93,8 @@ class VariantGap(Frozen):
     """The gap right / left of the response, and its parts; each part multiplies, and their product is the
     total.
 
-    `per_unit` is the total without hardware: each side's response per core and GHz, as `SCALES` says.
-    `why_open` says why nothing can be concluded.
+    `per_unit` is each side's response with its own hardware taken out, as `SCALES` says: a throughput per
+    core and GHz, a latency times both. `why_open` says why nothing can be concluded.
     """
 
     left: str
@@ -99,6 +103,7 @@ class VariantGap(Frozen):
     right_mean: float
     trials: tuple[int, int]
     hardware_sides: tuple[Hardware, Hardware]
+    per_unit: tuple[float | None, float | None]
     total: Ratio
     factors: Ratio | None
     hardware: float | None
@@ -171,6 +176,7 @@ def _gap(left: Analysis, right: Analysis, ends: tuple[str, str], confidence: flo
         right_mean=math.exp(float(np.mean(logs[1]))),
         trials=(len(logs[0]), len(logs[1])),
         hardware_sides=sides,
+        per_unit=(_mean_per_unit(ours, sides[0], left), _mean_per_unit(theirs, sides[1], right)),
         total=total,
         factors=factors,
         hardware=hardware,
@@ -264,17 +270,28 @@ def _hardware(records: Sequence[Record], analysis: Analysis) -> Hardware:
     cores, named = cpu.get("usable_cores"), cpu.get("frequency_mhz")
     measured = bool(records) and len(counted) == len(records)
     gigahertz = sum(counted) / len(counted) if measured else named / 1000.0 if named else None
-    return Hardware(cores=cores if isinstance(cores, int) else None, gigahertz=gigahertz, measured=measured)
+    known = cores if isinstance(cores, int) else None
+    used = {min(known, clients) for record in records if known and (clients := _clients(record)) is not None}
+    return Hardware(
+        cores=known,
+        cores_used=used.pop() if len(used) == 1 else known,
+        gigahertz=gigahertz,
+        measured=measured,
+    )
 
 
 def _gigahertz(record: Record) -> float | None:
     return HARDWARE["gigahertz"](record, record.observation) if record.observation is not None else None
 
 
+def _clients(record: Record) -> int | None:
+    clients = (record.tally or {}).get("clients")
+    return clients if isinstance(clients, int) else None
+
+
 def _cores(side: Hardware, record: Record) -> int:
     """The cores that the load could use: a client keeps one busy at a time."""
-    clients = (record.tally or {}).get("clients")
-    return min(side.cores or 1, clients) if isinstance(clients, int) else side.cores or 1
+    return min(side.cores or 1, _clients(record) or side.cores or 1)
 
 
 def _hardware_log(record: Record, side: Hardware, response: str) -> float:
@@ -293,6 +310,17 @@ def _per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis) -> 
         for record in records
         if (value := read(record)) is not None and usable(value)
     ]
+
+
+def _mean_per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis) -> float | None:
+    """The geometric mean of a side's responses without its hardware; None where that is not known, or where
+    the response goes with none of it.
+    """
+    unit = metrics.find(analysis.method.response).unit
+    logs = _per_unit(records, side, analysis)
+    if unit not in SCALES or side.cores is None or side.gigahertz is None or not logs:
+        return None
+    return math.exp(math.fsum(logs) / len(logs))
 
 
 def _hardware_ratio(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import click
 from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.compare import compare
+from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.report import FORMATS, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
 from dbdyno.record import Run
 from dbdyno.report import compare as compare_report
+from dbdyno.report import html, markdown
 from dbdyno.store import Store, store_url
 
 
@@ -23,6 +28,8 @@ from dbdyno.store import Store, store_url
 )
 @click.option("--to", "right_variant", metavar="VARIANT", help="The setup of the RIGHT run.")
 @click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
 @json_option
 @store_option
 def command(
@@ -31,6 +38,8 @@ def command(
     left_variant: str | None,
     right_variant: str | None,
     right_store: str | None,
+    form: str,
+    output: Path | None,
     as_json: bool,
     store: str | None,
 ) -> None:
@@ -43,10 +52,26 @@ def command(
     found = compare(*sides, ends=_ends(sides, left_variant, right_variant))
     if not found.gaps:
         raise UserError("no setup was measured in both runs", "see: dyno report RUN")
-    if as_json:
-        click.echo(found.model_dump_json(indent=2, exclude={"left": {"study_text"}, "right": {"study_text"}}))
-    else:
+    form = "json" if as_json else form
+    if output is not None:
+        write(output, _text(found, form))
+        click.echo(str(output))
+    elif form == "terminal":
         compare_report.render(found, Console(highlight=False))
+    else:
+        click.echo(_text(found, form))
+
+
+def _text(found: Comparison, form: str) -> str:
+    if form == "json":
+        return found.model_dump_json(indent=2, exclude={"left": {"study_text"}, "right": {"study_text"}})
+    if form == "html":
+        return html.comparison(found)
+    if form == "markdown":
+        return markdown.comparison(found)
+    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
+    compare_report.render(found, console)
+    return console.export_text()
 
 
 def _analysis(name: str, url: str) -> Analysis:

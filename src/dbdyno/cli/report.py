@@ -37,7 +37,7 @@ def command(run: str, form: str, details: bool, output: Path | None, store: str 
         if output is None:
             show(opened, found, form, details)
         else:
-            _write(output, _text(_analysis(opened, found), form))
+            write(output, _text(_analysis(opened, found), form))
             click.echo(str(output))
 
 
@@ -53,7 +53,7 @@ def show(store: Store, run: Run, form: str, details: bool = False) -> None:
 def html_beside(store: Store, run: Run) -> Path:
     """Writes a run's HTML report among the reports and returns its path."""
     path = paths.data() / "reports" / f"{run.run}.html"
-    _write(path, html.render(_analysis(store, run)))
+    write(path, html.render(_analysis(store, run)))
     return path
 
 
@@ -76,8 +76,8 @@ def _text(analysis: Analysis, form: str) -> str:
     return console.export_text()
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a reader never meets half a report."""
+def write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all: a reader never meets half a report."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(path.name + ".part")

@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt
 
 from dbdyno import metrics
+from dbdyno.analyse.compare import VariantGap
 from dbdyno.analyse.model import (
     Analysis,
     BlockRatio,
@@ -23,6 +24,7 @@ from dbdyno.analyse.model import (
     TrialResult,
     VariantResult,
 )
+from dbdyno.report import compare as compare_words
 from dbdyno.report import frontier as frontier_words
 from dbdyno.report import gap as gap_words
 from dbdyno.report import split as split_words
@@ -312,13 +314,31 @@ def waterfall(gap: Gap) -> Spec | None:
             bars.append({"step": step, "from": at, "to": end, "kind": kind, "told": gap_words.told(part)})
             at = end
     bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
-    return _spec(_waterfall(bars, gap.metric))
+    return _spec(_waterfall(bars, f"{gap.metric}: fast / slow (log scale)"))
 
 
-def _waterfall(bars: Rows, metric: str) -> Layer:
+def comparison(gap: VariantGap, metric: str) -> Spec | None:
+    """The gap between two runs as a waterfall: setups, hardware and what is left; None where hardware is not
+    known.
+    """
+    parts = compare_words.parts(gap)
+    if not parts:
+        return None
+    bars: Rows = []
+    at = 1.0
+    for step, ratio, told in parts:
+        bars.append({"step": step, "from": at, "to": at * ratio, "kind": "undecided", "told": told})
+        at *= ratio
+    bars.append(
+        {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": compare_words.told(gap.total)}
+    )
+    return _spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
+
+
+def _waterfall(bars: Rows, title: str) -> Layer:
     steps = [bar["step"] for bar in bars]
     y = alt.Y("step:N", sort=steps, title=None, axis=alt.Axis(labelLimit=320, domain=False, ticks=False))
-    x_axis = alt.Axis(format="~g", title=f"{metric}: fast / slow (log scale)")
+    x_axis = alt.Axis(format="~g", title=title)
     x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False, padding=12), axis=x_axis)
     colours = alt.Scale(
         domain=["helps", "hurts", "undecided", "total"],
@@ -330,7 +350,7 @@ def _waterfall(bars: Rows, metric: str) -> Layer:
         x2="to:Q",
         y=y,
         color=alt.Color("kind:N", legend=None, scale=colours),
-        tooltip=_tooltip(step="factor", told="fast / slow"),
+        tooltip=_tooltip(step="part", told="ratio"),
     )
     text = base.transform_calculate(end="max(datum.from, datum.to)").mark_text(align="left", dx=6)
     words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))

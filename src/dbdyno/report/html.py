@@ -21,9 +21,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dbdyno import metrics
+from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
 from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, frontier, gap, grid, overhead, split, wording
+from dbdyno.report import charts, compare, frontier, gap, grid, overhead, split, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -50,6 +51,24 @@ def render(analysis: Analysis) -> str:
         frontier=frontier,
         split=split,
         overhead=overhead,
+    )  # fmt: skip
+
+
+def comparison(found: Comparison) -> str:
+    """Two runs beside each other, as a page of its own."""
+    metric = metrics.find(found.metric).title
+    figures = {
+        f"gap-{index}": _embedded(spec)
+        for index, gap in enumerate(found.gaps)
+        if (spec := charts.comparison(gap, metric)) is not None
+    }
+    return _environment().get_template("compare.html").render(
+        found=found,
+        compare=compare,
+        figures=figures,
+        css=Markup(_text("report.css")),
+        script=Markup(_text("report.js")),
+        vega=Markup(_vega()),
     )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dbdyno import metrics
+from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import frontier, gap, grid, split, wording
+from dbdyno.report import compare, frontier, gap, grid, split, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -35,6 +36,22 @@ def render(analysis: Analysis) -> str:
         "## Method\n\n" + _bullets(_escaped(line) for line in wording.method_text(analysis)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def comparison(found: Comparison) -> str:
+    """Two runs beside each other, ending in a newline."""
+    parts = [
+        f"# {_text(compare.title(found))}",
+        _bullets(_escaped(compare.sentence(gap, found)) for gap in found.gaps),
+        _words(compare.HEADS, [compare.row(gap, found) for gap in found.gaps]),
+        *([_words(compare.per_unit_heads(found), lines)] if (lines := compare.per_unit_rows(found)) else []),
+        _escaped(compare.note(found)),
+        "## What differs",
+        _words(compare.difference_heads(found), compare.difference_rows(found))
+        if found.differences
+        else _escaped(compare.NOTHING_DIFFERS),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _facts(analysis: Analysis) -> str:
