@@ -48,7 +48,7 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
     variants = len(make_plan(study.model_copy(update={"blocks": 1})).variants)
-    fixed_s = study.workload.warmup_s + overhead_s
+    fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
     longest_s = study.workload.duration_s
     shortest_s = min(SHORTEST_S, longest_s)
     least_s = variants * BLOCKS_LEAST * (fixed_s + shortest_s)

@@ -73,7 +73,7 @@ class LoadProcess:
 
     def run(self, job: Job) -> Tally:
         """Puts the load on the server and returns the tally."""
-        planned_s = float(job.get("warmup_s") or 0.0) + float(job.get("duration_s") or 0.0)
+        planned_s = sum(float(job.get(key) or 0.0) for key in ("ramp_s", "warmup_s", "duration_s"))
         return dict(self._request(planned_s + GRACE_S, verb="run", job=job))
 
     def check(self, job: Job, tally: Mapping[str, Any] | None) -> list[dict[str, Any]]:

@@ -64,8 +64,9 @@ def make_plan(study: Study) -> Plan:
 
 
 def expected_duration_s(plan: Plan, study: Study, overhead_s: float) -> float:
-    """Seconds the plan takes: each trial's warm-up and measured part, and `overhead_s` for all else of it."""
-    return len(plan.trials) * (study.workload.warmup_s + study.workload.duration_s + overhead_s)
+    """Seconds the plan takes: each trial's ramp, warm-up and measured part, and `overhead_s` for the rest."""
+    workload = study.workload
+    return len(plan.trials) * (workload.ramp_s + workload.warmup_s + workload.duration_s + overhead_s)
 
 
 def _variants(study: Study) -> tuple[Variant, ...]:

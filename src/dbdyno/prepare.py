@@ -15,7 +15,7 @@ from dbdyno.placement import place
 from dbdyno.plan import Trial
 from dbdyno.pristine import pristine_data
 from dbdyno.record import Level
-from dbdyno.study import Workload
+from dbdyno.study import Workload, pacing
 from dbdyno.vectors import with_vector_set
 
 
@@ -84,14 +84,18 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
 
 
 def _job(workload: Workload, trial: Trial, bench: Bench) -> dict[str, Any]:
-    load: dict[str, Any] = {"kind": "closed"}
-    if workload.rate_per_s is not None:
-        load = {"kind": "open", "rate_per_s": workload.rate_per_s, "arrivals": workload.arrivals}
+    load = pacing.load(
+        workload.rate_per_s,
+        workload.arrivals,
+        pacing.schedule(workload.schedule) if workload.schedule else None,
+        pacing.think_time(workload.think_time) if workload.think_time else None,
+    )
     return {
         "workload": workload.name,
         "options": dict(workload.options),
         "clients": workload.clients,
         "threads": workload.threads,
+        "ramp_s": workload.ramp_s,
         "warmup_s": workload.warmup_s,
         "duration_s": workload.duration_s,
         "load": load,

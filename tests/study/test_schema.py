@@ -58,6 +58,11 @@ WORKLOAD = st.fixed_dictionaries(
         "threads": CLIENTS,
         "rate_per_s": st.one_of(st.floats(-1, 1e6), st.lists(st.integers(-1, 9), max_size=3)),
         "arrivals": st.sampled_from(["poisson", "uniform", "often", ["poisson", "uniform"]]),
+        "schedule": st.sampled_from(
+            ["constant", "ramp:9/1s", "steps:1s=2,3s=4", "ramp:9/1", ["sine:1/1s", "points:0s=3"]]
+        ),
+        "think_time": st.sampled_from(["1s", "exponential:5ms", "gamma:1s", 1, ["1s", "2s"]]),
+        "ramp": DURATION,
         "warmup": DURATION,
         "duration": DURATION,
         "scale": CLIENTS,
@@ -136,6 +141,7 @@ SOUND = st.fixed_dictionaries(
             optional={
                 "clients": st.one_of(st.integers(1, 9), st.sampled_from([[1, 8], [4, 2, 1]])),
                 "rate_per_s": st.floats(0.5, 1e6),
+                "ramp": st.sampled_from(["0s", "2 s"]),
                 "warmup": st.sampled_from(["0s", "5 s", "1.5m"]),
                 "variant": st.sampled_from(["N", ["full", "N"]]),
             },

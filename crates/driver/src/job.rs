@@ -73,6 +73,8 @@ pub enum Load {
     },
     /// Transactions start at times that do not depend on the server.
     Open {
+        /// None is needed where the schedule gives them all.
+        #[serde(default)]
         rate_per_s: f64,
         #[serde(default)]
         arrivals: Arrivals,
@@ -129,7 +131,11 @@ pub enum Schedule {
         amplitude_per_s: f64,
         period_s: f64,
     },
-    /// Lines of `second rate` (or `second,rate`): the rate is interpolated between them.
+    /// Rates at these seconds: interpolated between them, constant before the first and after the last.
+    Points {
+        points: Vec<(f64, f64)>,
+    },
+    /// The same from a file of lines of `second rate` (or `second,rate`).
     File {
         path: String,
     },
@@ -224,6 +230,7 @@ mod tests {
             r#"{"kind": "open", "rate_per_s": 1000, "arrivals": "uniform"}"#,
             r#"{"kind": "open", "rate_per_s": 1, "schedule": {"kind": "steps", "steps": [[1, 2.5], [2, 3]]}}"#,
             r#"{"kind": "open", "rate_per_s": 1, "schedule": {"kind": "sine", "amplitude_per_s": 1, "period_s": 9}}"#,
+            r#"{"kind": "open", "schedule": {"kind": "points", "points": [[0, 100], [10, 500]]}}"#,
         ] {
             parse(&format!(r#", "load": {load}"#)).unwrap();
         }

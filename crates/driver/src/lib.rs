@@ -8,6 +8,7 @@ mod client;
 pub mod clock;
 mod dispatch;
 pub mod error;
+mod hdr_log;
 pub mod io;
 pub mod job;
 mod live;

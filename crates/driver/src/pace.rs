@@ -44,6 +44,7 @@ impl Rate {
             None | Some(Schedule::Constant) => vec![(0.0, rate_per_s)],
             Some(Schedule::Steps { steps }) => stairs(rate_per_s, steps),
             Some(Schedule::Ramp { to_per_s, over_s }) => vec![(0.0, rate_per_s), (*over_s, *to_per_s)],
+            Some(Schedule::Points { points }) => points.clone(),
             Some(Schedule::File { path }) => points_of_file(path)?,
             Some(Schedule::Sine { amplitude_per_s, period_s }) => {
                 let (mean, amplitude, period_s) = (rate_per_s, *amplitude_per_s, *period_s);
@@ -67,6 +68,9 @@ impl Rate {
         }
         if points.windows(2).any(|pair| pair[1].0 < pair[0].0) {
             return wrong("the seconds must rise");
+        }
+        if points.is_empty() {
+            return wrong("it has no point");
         }
         if points.iter().all(|(_, rate)| *rate == 0.0) {
             return wrong("it is never above 0");
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_ramp_and_sine_offer_what_they_promise() {
+    fn steps_ramp_points_and_sine_offer_what_they_promise() {
         let steps = Schedule::Steps { steps: vec![(1.0, 300.0), (2.0, 0.0), (3.0, 50.0)] };
         let times_of = |schedule| times(&Rate::new(100.0, Some(&schedule)).unwrap(), Arrivals::Uniform, 4.0);
         let stepped = times_of(steps);
@@ -351,6 +355,11 @@ mod tests {
         let ramped = times_of(Schedule::Ramp { to_per_s: 300.0, over_s: 2.0 });
         assert_eq!((count(&ramped, 0.0, 2.0), count(&ramped, 2.0, 4.0)), (400.0, 600.0));
         let waved = times_of(Schedule::Sine { amplitude_per_s: 100.0, period_s: 4.0 });
+        let pointed = times_of(Schedule::Points { points: vec![(1.0, 100.0), (3.0, 300.0)] });
+        assert_eq!(
+            (count(&pointed, 0.0, 1.0), count(&pointed, 1.0, 3.0), count(&pointed, 3.0, 4.0)),
+            (100.0, 400.0, 300.0)
+        );
         // The integral of the first half period is 200 + 100 * 4 / π = 327.3.
         assert!((count(&waved, 0.0, 2.0) - 327.0).abs() <= 1.0 && (waved.len() as f64 - 400.0).abs() <= 1.0);
     }

@@ -20,9 +20,14 @@ impl Phases {
         (self.measured_ns..self.end_ns).contains(&time_ns)
     }
 
-    /// The number of the second that a time falls in: negative during the warm-up.
+    /// The number of the second that a time falls in: negative during the warm-up. The last one of the measured part
+    /// ends with it, be it shorter than the others.
     pub fn second(&self, time_ns: u64) -> i64 {
-        (time_ns as i64 - self.measured_ns as i64).div_euclid(NS_PER_S as i64)
+        let second = |time_ns: u64| (time_ns as i64 - self.measured_ns as i64).div_euclid(NS_PER_S as i64);
+        match time_ns < self.end_ns {
+            true => second(time_ns),
+            false => second(time_ns).max(second(self.end_ns - 1) + 1),
+        }
     }
 }
 
@@ -31,8 +36,9 @@ impl Phases {
 pub(crate) struct SecondPart {
     pub second: i64,
     pub errors: u64,
-    /// Latencies with how often they were seen: few, so that a thread's second costs little to send.
-    pub latencies: Vec<(u64, u64)>,
+    /// Latencies with how often they were seen, all together or by transaction type: few, so that a thread's second
+    /// costs little to send.
+    pub latencies: Vec<Vec<(u64, u64)>>,
 }
 
 /// What a thread has counted.
@@ -54,12 +60,14 @@ pub(crate) struct Recorder {
     second: i64,
     second_ends_ns: u64,
     second_errors: u64,
-    second_latencies: Latencies,
+    /// One for all transaction types, or one for each.
+    second_latencies: Vec<Latencies>,
     seconds: Sender<SecondPart>,
 }
 
 impl Recorder {
-    pub fn new(kinds: usize, phases: Phases, seconds: Sender<SecondPart>) -> Self {
+    /// Counts `kinds` transaction types; each second is counted by type as well if `by_kind`.
+    pub fn new(kinds: usize, by_kind: bool, phases: Phases, seconds: Sender<SecondPart>) -> Self {
         let second = phases.second(phases.start_ns);
         Recorder {
             phases,
@@ -75,7 +83,7 @@ impl Recorder {
             second,
             second_ends_ns: end_of(second, phases),
             second_errors: 0,
-            second_latencies: latencies(),
+            second_latencies: vec![latencies(); if by_kind { kinds } else { 1 }],
             seconds,
         }
     }
@@ -89,7 +97,8 @@ impl Recorder {
         if self.phases.is_measured(now_ns) {
             self.kinds[kind].saturating_record(latency_ns);
         }
-        self.second_latencies.saturating_record(latency_ns);
+        let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
+        self.second_latencies[slot].saturating_record(latency_ns);
     }
 
     /// Counts how good the answer was that came at `now_ns`.
@@ -125,13 +134,9 @@ impl Recorder {
         let part = SecondPart {
             second: self.second,
             errors: std::mem::take(&mut self.second_errors),
-            latencies: self
-                .second_latencies
-                .iter_recorded()
-                .map(|step| (step.value_iterated_to(), step.count_at_value()))
-                .collect(),
+            latencies: self.second_latencies.iter().map(seen).collect(),
         };
-        self.second_latencies.reset();
+        self.second_latencies.iter_mut().for_each(Latencies::reset);
         // The receiver is gone only when the run is being given up.
         let _ = self.seconds.send(part);
         self.second = self.phases.second(now_ns);
@@ -140,14 +145,22 @@ impl Recorder {
 
     /// Closes the last second, unless nothing happened in it.
     pub fn finish(&mut self) {
-        if !self.second_latencies.is_empty() || self.second_errors > 0 {
+        if self.second_latencies.iter().any(|all| !all.is_empty()) || self.second_errors > 0 {
             self.close_second(self.second_ends_ns);
         }
     }
 }
 
 fn end_of(second: i64, phases: Phases) -> u64 {
-    (phases.measured_ns as i64 + (second + 1) * NS_PER_S as i64) as u64
+    let end_ns = (phases.measured_ns as i64 + (second + 1) * NS_PER_S as i64) as u64;
+    match second <= phases.second(phases.end_ns - 1) {
+        true => end_ns.min(phases.end_ns),
+        false => end_ns,
+    }
+}
+
+fn seen(latencies: &Latencies) -> Vec<(u64, u64)> {
+    latencies.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
 }
 
 #[cfg(test)]
@@ -161,7 +174,7 @@ mod tests {
     #[test]
     fn only_the_measured_part_counts_but_all_is_acknowledged() {
         let (sender, receiver) = channel();
-        let mut recorder = Recorder::new(1, PHASES, sender);
+        let mut recorder = Recorder::new(1, false, PHASES, sender);
         for second in 10..15 {
             let now_ns = second * NS_PER_S + 500;
             recorder.done(0, now_ns - 100, now_ns);
@@ -171,8 +184,31 @@ mod tests {
         assert_eq!((recorder.kinds[0].len(), recorder.acknowledged[0]), (2, 5));
         let parts: Vec<SecondPart> = receiver.try_iter().collect();
         assert_eq!(parts.iter().map(|part| part.second).collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
-        assert!(parts.iter().all(|part| part.latencies == [(100, 1)]));
+        assert!(parts.iter().all(|part| part.latencies == [[(100, 1)]]));
         assert_eq!(parts[4].errors, 1);
+    }
+
+    #[test]
+    fn a_measured_part_of_no_whole_seconds_has_a_last_second_that_is_short() {
+        let phases = Phases { start_ns: 0, measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S + 500 };
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(2, true, phases, sender);
+        for (kind, now_ns) in [(0, NS_PER_S), (1, phases.end_ns - 1), (0, phases.end_ns), (1, 3 * NS_PER_S)] {
+            recorder.done(kind, now_ns - 100, now_ns);
+        }
+        recorder.finish();
+        let parts: Vec<_> = receiver.try_iter().map(|part| (part.second, part.latencies)).collect();
+        let once = || vec![(100, 1)];
+        assert_eq!(
+            parts,
+            [
+                (-1, vec![vec![], vec![]]),
+                (0, vec![once(), vec![]]),
+                (1, vec![vec![], once()]),
+                (2, vec![once(), once()])
+            ]
+        );
+        assert_eq!(recorder.kinds.iter().map(Latencies::len).collect::<Vec<_>>(), [1, 1]);
     }
 
     #[test]

@@ -263,7 +263,7 @@ impl<W: Workload> Thread<'_, W> {
     }
 
     fn start(&self, lane: &Lane, phases: Phases) {
-        let recorder = Recorder::new(self.kinds, phases, self.seconds.clone());
+        let recorder = Recorder::new(self.kinds, self.job.hdr_log.is_some(), phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
             let place = (self.number, self.threads);
             let times = (phases.start_ns, phases.measured_ns, phases.end_ns);
@@ -316,9 +316,9 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
         Load::Open { rate_per_s, schedule, .. } => Some(Rate::new(*rate_per_s, schedule.as_ref())?),
         Load::Closed { .. } => None,
     };
-    let (think, mut live) = (Think::new(&job.load)?, Live::new(job)?);
+    let (think, names) = (Think::new(&job.load)?, workload.transactions());
+    let mut live = Live::new(job, &names)?;
     let course = Course::new(job);
-    let names = workload.transactions();
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);
@@ -355,7 +355,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
         .try_iter()
         .for_each(|part| series.add(part, |second, latencies| live.second(second, latencies, watch)));
     series.finish(|second, latencies| live.second(second, latencies, watch));
-    live.finish()?;
+    live.finish(started_unix_s + job.warmup_s)?;
     if let Some(error) = course.failure.lock().ok().and_then(|mut failure| failure.take()) {
         return Err(error);
     }
@@ -409,9 +409,9 @@ fn oversee<T>(
             }
         }
         if course.phases.get().is_none() && course.arrived.load(Ordering::Acquire) == job.clients {
-            started_unix_s = SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0.0, |since| since.as_secs_f64());
+            let start = SystemTime::now() + Duration::from_nanos(START_DELAY_NS);
+            started_unix_s =
+                start.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
             course.phases.get_or_init(|| phases(job, clock::now_ns() + START_DELAY_NS));
         }
     }

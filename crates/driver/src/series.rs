@@ -8,7 +8,33 @@ use std::collections::BTreeMap;
 struct Parts {
     threads: u32,
     errors: u64,
-    latencies: Vec<(u64, u64)>,
+    latencies: Vec<Vec<(u64, u64)>>,
+}
+
+/// The latencies of one second, of all threads.
+pub(crate) struct SecondLatencies {
+    pub all: Latencies,
+    /// By transaction type, where the threads tell them apart.
+    pub by_kind: Vec<Latencies>,
+}
+
+impl SecondLatencies {
+    /// `seen` is one list for all transaction types, or one for each.
+    fn fill(&mut self, seen: &[Vec<(u64, u64)>]) {
+        if seen.len() > 1 {
+            self.by_kind.resize_with(seen.len(), latencies);
+        }
+        self.all.reset();
+        self.by_kind.iter_mut().for_each(Latencies::reset);
+        for (kind, list) in seen.iter().enumerate() {
+            for &(latency_ns, count) in list {
+                self.all.saturating_record_n(latency_ns, count);
+                if let Some(own) = self.by_kind.get_mut(kind) {
+                    own.saturating_record_n(latency_ns, count);
+                }
+            }
+        }
+    }
 }
 
 /// Collects parts and gives out seconds in order, each once and whole.
@@ -17,20 +43,28 @@ pub(crate) struct Series {
     open: BTreeMap<i64, Parts>,
     pub done: Vec<Second>,
     /// Used for every second anew.
-    scratch: Latencies,
+    scratch: SecondLatencies,
 }
 
 impl Series {
     pub fn new(threads: u32) -> Self {
-        Series { threads, open: BTreeMap::new(), done: Vec::new(), scratch: latencies() }
+        Series {
+            threads,
+            open: BTreeMap::new(),
+            done: Vec::new(),
+            scratch: SecondLatencies { all: latencies(), by_kind: Vec::new() },
+        }
     }
 
     /// Takes a part in; where it makes the oldest seconds whole, `whole` is shown each of them with its latencies.
-    pub fn add(&mut self, part: SecondPart, mut whole: impl FnMut(&Second, &Latencies)) {
+    pub fn add(&mut self, part: SecondPart, mut whole: impl FnMut(&Second, &SecondLatencies)) {
         let parts = self.open.entry(part.second).or_default();
         parts.threads += 1;
         parts.errors += part.errors;
-        parts.latencies.extend(part.latencies);
+        parts.latencies.resize_with(parts.latencies.len().max(part.latencies.len()), Vec::new);
+        for (all, own) in parts.latencies.iter_mut().zip(part.latencies) {
+            all.extend(own);
+        }
         // A thread that was stalled skips seconds; one that reports a later second is through with the earlier ones.
         while self.open.len() > 1
             || self.open.values().next().is_some_and(|parts| parts.threads >= self.threads)
@@ -45,27 +79,25 @@ impl Series {
     }
 
     /// Closes what is still open, at the end of the run.
-    pub fn finish(&mut self, mut whole: impl FnMut(&Second, &Latencies)) {
+    pub fn finish(&mut self, mut whole: impl FnMut(&Second, &SecondLatencies)) {
         while !self.open.is_empty() {
             self.close_first(&mut whole);
         }
     }
 
-    fn close_first(&mut self, whole: &mut impl FnMut(&Second, &Latencies)) {
+    fn close_first(&mut self, whole: &mut impl FnMut(&Second, &SecondLatencies)) {
         let Some((second, parts)) = self.open.pop_first() else { return };
         self.fill_gap(second);
-        self.scratch.reset();
-        for (latency_ns, count) in parts.latencies {
-            self.scratch.saturating_record_n(latency_ns, count);
-        }
+        self.scratch.fill(&parts.latencies);
+        let all = &self.scratch.all;
         let us = |ns: u64| ns as f64 / 1000.0;
         let second = Second {
             second,
-            operations: self.scratch.len(),
+            operations: all.len(),
             errors: parts.errors,
-            p50_us: us(self.scratch.value_at_percentile(50.0)),
-            p99_us: us(self.scratch.value_at_percentile(99.0)),
-            max_us: us(self.scratch.max()),
+            p50_us: us(all.value_at_percentile(50.0)),
+            p99_us: us(all.value_at_percentile(99.0)),
+            max_us: us(all.max()),
         };
         whole(&second, &self.scratch);
         self.done.push(second);
@@ -92,7 +124,26 @@ mod tests {
     use super::*;
 
     fn part(second: i64, count: u64) -> SecondPart {
-        SecondPart { second, errors: 0, latencies: vec![(1000, count)] }
+        SecondPart { second, errors: 0, latencies: vec![vec![(1000, count)]] }
+    }
+
+    #[test]
+    fn transaction_types_are_told_apart_where_threads_do() {
+        let part = |latencies: [Vec<(u64, u64)>; 2]| SecondPart {
+            second: 0,
+            errors: 0,
+            latencies: latencies.to_vec(),
+        };
+        let (mut series, mut seen) = (Series::new(2), Vec::new());
+        for latencies in [[vec![(10, 1)], vec![]], [vec![(10, 2)], vec![(500, 4)]]] {
+            series.add(part(latencies), |_, latencies| {
+                seen.push((
+                    latencies.all.len(),
+                    latencies.by_kind.iter().map(Latencies::len).collect::<Vec<_>>(),
+                ));
+            });
+        }
+        assert_eq!(seen, [(7, vec![3, 4])]);
     }
 
     #[test]
@@ -104,6 +155,7 @@ mod tests {
         assert_eq!(seen, [(0, 4), (1, 6)]);
         series.finish(|second, _| seen.push((second.second, second.operations)));
         assert_eq!(seen, [(0, 4), (1, 6), (4, 1)]);
+        assert!(series.scratch.by_kind.is_empty());
         assert_eq!(series.done.iter().map(|second| second.operations).collect::<Vec<_>>(), [4, 6, 0, 0, 1]);
     }
 }

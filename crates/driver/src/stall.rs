@@ -13,12 +13,18 @@ use crate::series::Series;
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
 use crate::tally::Tally;
 use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
+use std::cell::RefCell;
 use std::sync::mpsc::channel;
 
 const PERIOD_NS: u64 = 2_000_000_000;
 const STOPPED_NS: u64 = 200_000_000;
 const SERVICE_NS: u64 = 100_000;
 const START_NS: u64 = 1_000_000_000_000;
+
+thread_local! {
+    /// When this thread's sessions were opened, after `START_NS`.
+    static CONNECTED_NS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
 struct Stalling;
@@ -27,6 +33,7 @@ impl Session for Stalling {
     const BLOCKING: bool = false;
 
     async fn connect(_target: &Target) -> Result<Self> {
+        CONNECTED_NS.with_borrow_mut(|times| times.push(clock::now_ns() - START_NS));
         Ok(Stalling)
     }
 
@@ -239,6 +246,17 @@ fn think_time_sets_the_rate_of_a_closed_loop() {
     let expected = 10.0 * 100.0 / 0.5101;
     let ratio = tally.operations() as f64 / expected;
     assert!((0.93..1.07).contains(&ratio), "{} of {expected}", tally.operations());
+}
+
+#[test]
+fn a_ramp_opens_the_connections_evenly() {
+    let opened = |ramp: &str| {
+        CONNECTED_NS.take();
+        simulated(&format!(r#""clients": 8, {ramp} "duration_s": 10"#));
+        CONNECTED_NS.take().into_iter().map(|at_ns| at_ns as f64 / 1e9).collect::<Vec<_>>()
+    };
+    assert_eq!(opened(r#""ramp_s": 4,"#), [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
+    assert_eq!(opened(""), [0.0; 8]);
 }
 
 /// Two threads, of which one cannot begin: a processor that no machine has.

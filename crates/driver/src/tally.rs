@@ -251,7 +251,8 @@ pub fn latency_json(latencies: &Latencies) -> Value {
     })
 }
 
-fn encoded(latencies: &Latencies) -> Result<String> {
+/// A histogram as text: V2, deflated, in base64.
+pub(crate) fn encoded(latencies: &Latencies) -> Result<String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(latencies, &mut bytes)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from dbdyno import _driver
+from dbdyno.cli.load_options import RUN_OPTIONS, run_job
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.pristine import INDEXING_S
@@ -29,31 +30,12 @@ _SCRIPTS = (".toml", ".sql", ".pgbench")
 _URL = click.Option(
     ["--url"],
     required=True,
-    help="mysql://user:password@host:port/database?socket=PATH, or firebird:///PATH.",
+    help="mysql:// or postgresql://user:password@host:port/database?socket=PATH, firebird:///PATH, sqlite:///PATH.",
 )
 _CLIENTS = click.Option(
     ["--clients"], type=click.IntRange(1), default=1, show_default=True, help="Connections."
 )
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print the driver's own JSON.")
-_RUN_OPTIONS = [
-    click.Option(
-        ["--threads"], type=click.IntRange(0), help="Driver threads; 0 lets it choose (the default)."
-    ),
-    click.Option(["--time", "duration_s"], type=float, help="Seconds of the measured part (default 20)."),
-    click.Option(["--warmup", "warmup_s"], type=float, help="Seconds before it (default 5)."),
-    click.Option(["--operations"], type=click.IntRange(1), help="Stop after this many transactions."),
-    click.Option(
-        ["--rate"], type=float, help="Open loop: transactions per second offered, whatever comes back."
-    ),
-    click.Option(
-        ["--arrivals"], type=click.Choice(["poisson", "uniform"]), default="poisson", show_default=True
-    ),
-    click.Option(["--seed"], type=int, help="Where the random numbers begin (default 42)."),
-    click.Option(
-        ["--backend"], type=click.Choice(["auto", "io_uring", "epoll"]), help="How the driver waits."
-    ),
-    click.Option(["--reconnect/--no-reconnect"], default=None, help="Connect again after a lost connection."),
-]
 _TALLY = click.Option(
     ["--tally"],
     type=click.Path(path_type=Path),
@@ -127,14 +109,14 @@ def _prepare(job: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
-    as_json, rate, arrivals = given.pop("as_json"), given.pop("rate"), given.pop("arrivals")
-    job |= {name: value for name, value in given.items() if value is not None}
-    if rate is not None:
-        job["load"] = {"kind": "open", "rate_per_s": rate, "arrivals": arrivals}
+    as_json = given.pop("as_json")
+    job |= run_job(given)
     live = SecondsOnTerminal() if sys.stderr.isatty() and not as_json else None
-    tally = json.loads(_driver.run(json.dumps(job), live.show if live else None))
-    if live:
-        live.clear()
+    try:
+        tally = json.loads(_driver.run(json.dumps(job), live.show if live else None))
+    finally:
+        if live:
+            live.clear()
     if as_json:
         click.echo(json.dumps(tally, indent=2))
     else:
@@ -176,7 +158,7 @@ command = click.Group(
     "  dyno load run tpcb --url mysql://root@localhost/test --scale 10 --clients 8 --time 30\n",
     commands=[
         _Workloads("prepare", "Make a workload's tables and rows.", _prepare, [_CLIENTS, _JSON]),
-        _Workloads("run", "Put the load on and count.", _run, [_CLIENTS, *_RUN_OPTIONS, _JSON]),
+        _Workloads("run", "Put the load on and count.", _run, [_CLIENTS, *RUN_OPTIONS, _JSON]),
         _Workloads(
             "check", "Check the workload's invariants; exit code 1 when one is hurt.", _check, [_TALLY, _JSON]
         ),

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dbdyno.metrics import number_text
+from dbdyno.report.wording import plural
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
@@ -20,8 +21,10 @@ class SecondsOnTerminal:
     def show(self, second: str) -> None:
         """Takes one point of the driver's series, as JSON."""
         point = json.loads(second)
+        phase = "warm-up" if point["phase"] == "warmup" else "measured"
+        # Seconds are numbered by their beginning, and shown when they are over.
         line = (
-            f"{point['phase']:>8} {point['second']:>5} s  {point['operations']:>9,} op/s"
+            f"{phase:>8} {point['second'] + 1:>5} s  {point['operations']:>9,} per s"
             f"  p99 {point['p99_us'] / 1000:>9.3f} ms  errors {point['errors']}"
         )
         click.echo(f"\r{line[: self._width()]:<{self._width()}}", err=True, nl=False)
@@ -38,18 +41,18 @@ def print_tally(tally: Mapping[str, Any]) -> None:
     """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
     cut = " (cut short)" if tally["interrupted"] else ""
     lines = [
-        f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, {tally['clients']} clients, "
-        f"{tally['backend']}, {tally['threads']} driver threads",
+        f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, "
+        f"{plural(tally['clients'], 'client')}, {tally['backend']}, "
+        f"{plural(tally['threads'], 'driver thread')}",
         f"throughput  {number_text(tally['throughput_per_s'])} per s "
         f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})",
+        *([_open_loop(tally["open_loop"])] if tally["open_loop"] else ()),
         *(_cost(tally) if tally["operations"] else ()),
         f"errors      {_errors(tally)}",
         *_recall(tally.get("recall")),
         *_by_transaction(tally),
         *_phases(tally),
     ]
-    if tally["open_loop"]:
-        lines.append(_open_loop(tally["open_loop"]))
     if tally["saturated"]:
         lines.append(f"warning: the driver was the limit: {tally['saturated']}")
     click.echo("\n".join(lines))
@@ -106,7 +109,7 @@ def _phases(tally: Mapping[str, Any]) -> Iterator[str]:
 
 def _errors(tally: Mapping[str, Any]) -> str:
     kinds = ", ".join(f"{kind}: {count}" for kind, count in tally["errors"].items())
-    return f"{kinds} ({tally['retries']} retries)" if kinds else "none"
+    return f"{kinds} ({tally['retries']} tried again)" if kinds else "none"
 
 
 def _open_loop(loop: Mapping[str, Any]) -> str:

@@ -3,16 +3,32 @@ drove."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Mistake
 from dbdyno.layers.base import Running, Setup
 from dbdyno.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text
+from dbdyno.study import Factor, level_text, pacing
 
 _JOB_KNOBS = ("clients", "threads")
-"""Knobs that stand in the job itself; all others but the rate are options of the workload."""
+"""Knobs that stand in the job itself."""
+
+
+def _as_it_is(level: Level) -> Level:
+    return level
+
+
+_LOAD_KNOBS: Mapping[str, tuple[str, Callable[[Level], Any]]] = {
+    "rate_per_s": ("open", _as_it_is),
+    "arrivals": ("open", _as_it_is),
+    "schedule": ("open", pacing.schedule),
+    "think_time": ("closed", pacing.think_time),
+}
+"""Knobs of when transactions start: the kind of load they make, and their form in the job. All others are
+options of the workload."""
 
 
 class WorkloadLayer:
@@ -29,8 +45,9 @@ class WorkloadLayer:
         for knob, level in levels.items():
             if knob in _JOB_KNOBS:
                 setup.job[knob] = level
-            elif knob in ("rate_per_s", "arrivals"):
-                setup.job["load"] = {**setup.job["load"], "kind": "open", knob: level}
+            elif knob in _LOAD_KNOBS:
+                kind, read = _LOAD_KNOBS[knob]
+                setup.job["load"] = {**setup.job["load"], "kind": kind, knob: read(level)}
             else:
                 setup.job["options"] = {**setup.job["options"], knob: level}
 
@@ -54,12 +71,15 @@ class WorkloadLayer:
 
     def _from_job(self, knob: str, level: Level, running: Running) -> Evidence:
         job = running.setup.job
-        where = job if knob in _JOB_KNOBS else job["load"] if knob in job["load"] else job["options"]
-        reading = Reading(value=level_text(where[knob]), source="the driver's job")
+        where = job if knob in _JOB_KNOBS else job["load"] if knob in _LOAD_KNOBS else job["options"]
+        wanted = _LOAD_KNOBS[knob][1](level) if knob in _LOAD_KNOBS else level
+        found = where[knob]
+        shown = json.dumps(found) if isinstance(found, dict) else level_text(found)
+        reading = Reading(value=shown, source="the driver's job")
         return Evidence(
             factor=f"workload.{knob}",
             requested=level_text(level),
             accepted=reading,
             effective=reading,
-            in_effect=where[knob] == level,
+            in_effect=found == wanted,
         )

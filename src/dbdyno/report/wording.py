@@ -164,7 +164,9 @@ def workload_text(analysis: Analysis) -> str:
     """The workload and how it is driven."""
     workload = analysis.study.workload
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
-    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}")
+    schedule = f", schedule {workload.schedule}" if workload.schedule else ""
+    think_time = f", think time {workload.think_time}" if workload.think_time else ""
+    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}{schedule}{think_time}")
 
 
 def headline(analysis: Analysis) -> str:

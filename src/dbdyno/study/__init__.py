@@ -3,6 +3,7 @@
 Only this package knows the file format. Every mistake in a file is found at once, with its line.
 """
 
+from dbdyno.study import pacing
 from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
 from dbdyno.study.nouns import (
     BASELINE,
@@ -39,6 +40,7 @@ __all__ = [
     "Workload",
     "WorkloadOffer",
     "level_text",
+    "pacing",
     "parse_study",
     "read_study",
     "study_schema",

@@ -52,8 +52,9 @@ class Workload(Frozen):
     """The load of every trial. `options` are the workload's own, as the driver lists them, with defaults.
 
     `run_options` are the names of those that only the run looks at, so that they do not shape the data.
-    Where `clients`, `threads`, `rate_per_s`, `arrivals` or an option is a factor, this is its baseline.
-    `threads` 0 lets the driver choose; without `rate_per_s` the loop is closed.
+    Where `clients`, `threads`, `rate_per_s`, `arrivals`, `schedule`, `think_time` or an option is a factor,
+    this is its baseline. `threads` 0 lets the driver choose; without `rate_per_s` and `schedule` the loop is
+    closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them.
     """
 
     name: str
@@ -61,8 +62,11 @@ class Workload(Frozen):
     threads: int = 0
     warmup_s: float = 5.0
     duration_s: float = 20.0
+    ramp_s: float = 0.0
     rate_per_s: float | None = None
     arrivals: str = "poisson"
+    schedule: str = ""
+    think_time: str = ""
     options: dict[str, Level] = Field(default_factory=dict)
     run_options: frozenset[str] = frozenset()
 

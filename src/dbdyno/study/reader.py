@@ -9,7 +9,7 @@ from typing import Any
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.record import Level
-from dbdyno.study import values
+from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Unreadable, parse_document, read_bytes
 from dbdyno.study.nouns import (
@@ -73,7 +73,8 @@ class _Reader(SectionReader):
         head = self.head(Path(path).stem)
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
-        self.open_loop({factor.name for factor in factors})
+        if workload is not None:
+            self.pace(workload, factors)
         settings = self.settings({factor.name for factor in factors})
         goal = self.goal()
         self.fraction(head["design"], factors)
@@ -127,6 +128,7 @@ class _Reader(SectionReader):
             elif (level := self.take(path, partial(self.knob, key), None)) is not None:
                 (knobs if key in KNOBS else options)[key] = level
         warmup_s = self.take(("workload", "warmup"), partial(values.duration_s, least_s=0.0), 5.0)
+        ramp_s = self.take(("workload", "ramp"), partial(values.duration_s, least_s=0.0), 0.0)
         duration_s = self.take(("workload", "duration"), partial(values.duration_s, least_s=0.1), 20.0)
         given = {key: level for key, level in options.items() if level is not None}
         offered_options = self.offer.options if self.offer else ()
@@ -135,6 +137,7 @@ class _Reader(SectionReader):
             name=name or "",
             warmup_s=warmup_s,
             duration_s=duration_s,
+            ramp_s=ramp_s,
             options=given,
             run_options=of_the_run,
             **knobs,
@@ -148,16 +151,24 @@ class _Reader(SectionReader):
             )
         return name
 
-    def open_loop(self, varied: set[str]) -> None:
-        """Only a load with a rate has arrivals to spread."""
-        written = self.at(("workload", "arrivals")) is not None
-        path = ("workload", "arrivals") if written else ("factors", "workload.arrivals")
-        arrivals = written or "workload.arrivals" in varied
-        rate = self.at(("workload", "rate_per_s")) is not None or "workload.rate_per_s" in varied
-        if arrivals and not rate:
-            self.note(
-                path, "`arrivals` needs `rate_per_s`", "without a rate each client sends when it is answered"
-            )
+    def pace(self, workload: Workload, factors: tuple[Factor, ...]) -> None:
+        """Whether what says when transactions start goes together, in every variant."""
+        varied = {factor.knob: factor.levels for factor in factors if factor.layer == "workload"}
+        fixed = {key: (getattr(workload, key),) for key in ("rate_per_s", "schedule", "think_time")}
+        given = {key: varied.get(key, tuple(filter(None, levels))) for key, levels in fixed.items()}
+        arrivals = self.at(("workload", "arrivals")) is not None or "arrivals" in varied
+        found = pacing.clash(
+            [pacing.schedule(text) for text in given["schedule"]],
+            [float(rate) for rate in given["rate_per_s"]],
+            arrivals=arrivals,
+            think_time=bool(given["think_time"]),
+            rate_key="`rate_per_s`",
+        )
+        if found:
+            key, fault = found
+            in_workload = self.at(("workload", key)) is not None
+            path = ("workload", key) if in_workload else ("factors", f"workload.{key}")
+            self.note(path, f"`{key}` {fault.message}", fault.hint)
 
     def compared(self, design: Design, lifted: list[Factor], aa: bool) -> Compared:
         """The factors in the order written and, for a `list` design, its variants."""

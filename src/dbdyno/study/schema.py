@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.study import values
+from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, Design, Goal
 from dbdyno.study.reader import BLOCKS_MAX
@@ -89,6 +89,11 @@ def _workload(catalogue: Catalogue) -> Schema:
             {"type": "number", "exclusiveMinimum": 0, "description": "Open loop: starts per second in all."}
         ),
         "arrivals": _or_list({"enum": sorted(ARRIVALS), "description": "Open loop: how starts are spread."}),
+        "schedule": _or_list(
+            _pattern(pacing.SCHEDULE, f"Open loop: how the rate changes: {pacing.SCHEDULE_FORMS}.")
+        ),
+        "think_time": _or_list(_pattern(pacing.THINK_TIME, f"Closed loop: {pacing.THINK_TIME_FORMS}.")),
+        "ramp": _duration("0s", "Over how long connections are opened."),
         "warmup": _duration("5s", "Load before the measured part."),
         "duration": _duration("20s", "The measured part of each trial."),
     }
@@ -139,6 +144,10 @@ def _option(option: Option) -> Schema:
 
 def _duration(default: str, description: str) -> Schema:
     return {"type": "string", "pattern": values.DURATION, "default": default, "description": description}
+
+
+def _pattern(pattern: str, description: str) -> Schema:
+    return {"type": "string", "pattern": pattern, "description": description}
 
 
 def _by_factor(value: Schema, catalogue: Catalogue) -> Schema:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
 from dbdyno.record import Level
-from dbdyno.study import values
+from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Key
 from dbdyno.study.nouns import Factor
@@ -45,8 +45,10 @@ KNOBS: dict[str, Callable[[Any], Level]] = {
     "threads": partial(values.integer, low=0, high=THREADS_MAX),
     "rate_per_s": values.rate,
     "arrivals": partial(values.one_of, allowed=ARRIVALS),
+    "schedule": partial(pacing.written, read=pacing.schedule),
+    "think_time": partial(pacing.written, read=pacing.think_time),
 }
-FIXED_KEYS = frozenset(("name", "warmup", "duration"))
+FIXED_KEYS = frozenset(("name", "warmup", "duration", "ramp"))
 T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 

@@ -1,0 +1,182 @@
+"""The options of `dyno load run`, and the driver's job that they make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.errors import UserError
+from dbdyno.study import pacing
+from dbdyno.study.values import Fault, rate
+
+_FILE = "file:"
+
+
+class _Read(click.ParamType[Any]):
+    """A value that one of the readers of a study's values understands; a fault becomes the option's."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except Fault as fault:
+            self.fail(". ".join(filter(None, (fault.message, fault.hint))), param, ctx)
+
+
+def _schedule(text: str) -> dict[str, Any]:
+    path = text.removeprefix(_FILE)
+    if path == text:
+        return pacing.schedule(text, pacing.seconds)
+    if not Path(path).is_file():
+        raise Fault(f"there is no file {path}", "each of its lines has a second and a rate")
+    return {"kind": "file", "path": path}
+
+
+def _think_time(text: str) -> float | dict[str, Any]:
+    return pacing.think_time(text, pacing.seconds)
+
+
+def _rate(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise Fault(f"{text!r} is no number", "give transactions per second") from None
+    return rate(number)
+
+
+def _above_zero(text: str) -> float:
+    seconds = pacing.seconds(text)
+    if seconds < 0.001:
+        raise Fault("no time at all", "give at least 1ms")
+    return seconds
+
+
+def _cpus(text: str) -> list[int]:
+    """The processors of a list such as `0,2-3`, in the order written."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            raise Fault(f"{part!r} in {text!r} is no processor", "write numbers and ranges: 0,2-3")
+        numbers.extend(range(int(first), min(int(last or first), 1 << 16) + 1))
+    allowed = os.sched_getaffinity(0)
+    beyond = [number for number in numbers if number not in allowed]
+    if beyond or not numbers:
+        here = ", ".join(map(str, sorted(allowed)))
+        raise Fault(f"no processor {beyond[0] if beyond else text} is to be had", f"there are: {here}")
+    return numbers
+
+
+_SECONDS = _Read("SECONDS", pacing.seconds)
+_SOME_SECONDS = _Read("SECONDS", _above_zero)
+
+RUN_OPTIONS = [
+    click.Option(
+        ["--threads"],
+        type=click.IntRange(0, 1024),
+        default=0,
+        help="Driver threads; 0, the default, lets it choose.",
+    ),
+    click.Option(
+        ["--time", "duration_s"],
+        type=_SOME_SECONDS,
+        default="20",
+        show_default=True,
+        help="The measured part. All times are seconds, or have a unit: 500ms, 10m, 1.5h.",
+    ),
+    click.Option(
+        ["--warmup", "warmup_s"], type=_SECONDS, default="5", show_default=True, help="Load before it."
+    ),
+    click.Option(["--operations"], type=click.IntRange(1), help="Stop after this many transactions."),
+    click.Option(
+        ["--rate", "rate_per_s"],
+        type=_Read("PER_SECOND", _rate),
+        help="Open loop: transactions per second offered by all clients together, whatever comes back.",
+    ),
+    click.Option(
+        ["--arrivals"],
+        type=click.Choice(["poisson", "uniform"]),
+        help="Open loop: how their starts are spread (default poisson).",
+    ),
+    click.Option(
+        ["--schedule"],
+        type=_Read("SCHEDULE", _schedule),
+        help="Open loop: how the rate changes, counted from the start of the warm-up. "
+        "From --rate on: ramp:TO/OVER, steps:AT=RATE,AT=RATE,... or sine:AMPLITUDE/PERIOD. Without --rate: "
+        "points:AT=RATE,... or file:PATH with lines of SECOND RATE, interpolated between.",
+    ),
+    click.Option(
+        ["--think-time"],
+        type=_Read("TIME", _think_time),
+        help="Closed loop: what a client waits between transactions; exponential:MEAN draws it.",
+    ),
+    click.Option(
+        ["--ramp", "ramp_s"], type=_SECONDS, help="Open the connections over this time, not all at once."
+    ),
+    click.Option(["--seed"], type=click.IntRange(0), default=42, help="Where the random numbers begin."),
+    click.Option(
+        ["--backend"],
+        type=click.Choice(["auto", "io_uring", "epoll"]),
+        default="auto",
+        show_default=True,
+        help="How the driver waits.",
+    ),
+    click.Option(["--cpus"], type=_Read("LIST", _cpus), help="Bind the driver's threads to these: 0,2-3."),
+    click.Option(
+        ["--reconnect/--no-reconnect"],
+        help="Open a lost connection again; a client that lost it stops otherwise.",
+    ),
+    click.Option(
+        ["--connect-timeout", "connect_timeout_s"],
+        type=_SOME_SECONDS,
+        default="10",
+        show_default=True,
+        help="The longest time to open a connection.",
+    ),
+    click.Option(
+        ["--answer-timeout", "answer_timeout_s"],
+        type=_SOME_SECONDS,
+        default="300",
+        show_default=True,
+        help="The longest silence of a server that owes an answer.",
+    ),
+    click.Option(
+        ["--hdr-log", "hdr_log"],
+        type=click.Path(dir_okay=False),
+        help="Write each second's latencies to this file, as HdrHistogram's interval log.",
+    ),
+    click.Option(
+        ["--metrics-port"],
+        type=click.IntRange(1, 65535),
+        help="Serve OpenMetrics on this port of 127.0.0.1 while it runs.",
+    ),
+]
+
+
+def run_job(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of the job that the options make. Raises UserError for options that do not go together."""
+    rest = dict(given)
+    rate_per_s, arrivals, schedule, think_time = (
+        rest.pop(name) for name in ("rate_per_s", "arrivals", "schedule", "think_time")
+    )
+    found = pacing.clash(
+        [schedule] if schedule is not None else [],
+        [rate_per_s] if rate_per_s is not None else [],
+        arrivals=arrivals is not None,
+        think_time=think_time is not None,
+        rate_key="--rate",
+    )
+    if found:
+        key, fault = found
+        raise UserError(f"--{key.replace('_', '-')} {fault.message}", fault.hint)
+    load = pacing.load(rate_per_s, arrivals or "poisson", schedule, think_time)
+    return {**{name: value for name, value in rest.items() if value is not None}, "load": load}

@@ -1,0 +1,138 @@
+"""When transactions start: the small grammars of rate schedules and think times, and the driver's form of
+them.
+
+A study and the command line write the same. Each reader returns what the driver's job holds, or raises Fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dbdyno.study import values
+from dbdyno.study.values import NUMBER, Fault, shown
+
+Seconds = Callable[[str], float]
+"""How a time is read: a study demands a unit, the command line takes plain seconds as well."""
+
+SCHEDULE = (
+    rf"^(constant|ramp:{NUMBER}/[^/]+|sine:{NUMBER}/[^/]+|(steps|points):[^=,]+={NUMBER}(,[^=,]+={NUMBER})*)$"
+)
+THINK_TIME = rf"^(exponential:)?{NUMBER} ?(ms|s|m|h)$"
+SCHEDULE_FORMS = "ramp:TO/OVER, steps:AT=RATE,..., sine:AMPLITUDE/PERIOD, points:AT=RATE,... or constant"
+THINK_TIME_FORMS = "a time, or exponential:MEAN"
+_GIVES_ALL_RATES = ("points", "file")
+
+
+def with_unit(text: str) -> float:
+    """Seconds of a time with its unit."""
+    return values.duration_s(text.strip(), 0.0)
+
+
+def seconds(text: str) -> float:
+    """Seconds of a time; without a unit it is seconds already."""
+    return with_unit(f"{text.strip()}s" if re.fullmatch(NUMBER, text.strip()) else text)
+
+
+def schedule(value: Any, time: Seconds = with_unit) -> dict[str, Any]:
+    """How the rate changes over the run: `ramp:2000/30s` is a ramp to 2,000 per second within 30 s."""
+    text = values.text(value)
+    kind, _, rest = text.partition(":")
+    if text == "constant":
+        return {"kind": kind}
+    if kind == "ramp":
+        to_per_s, over_s = _rate_and_time(text, rest, time)
+        return {"kind": kind, "to_per_s": to_per_s, "over_s": over_s}
+    if kind == "sine":
+        amplitude_per_s, period_s = _rate_and_time(text, rest, time)
+        return {"kind": kind, "amplitude_per_s": amplitude_per_s, "period_s": period_s}
+    if kind in ("steps", "points"):
+        return {"kind": kind, kind: _rates_at(text, rest, time)}
+    raise Fault(f"{shown(text)} is no schedule", f"write {SCHEDULE_FORMS}")
+
+
+def think_time(value: Any, time: Seconds = with_unit) -> float | dict[str, Any]:
+    """What a client waits between its transactions: always the same, or drawn."""
+    text = values.text(value)
+    kind, separator, mean = text.rpartition(":")
+    if separator and kind != "exponential":
+        raise Fault(f"{shown(text)} is no think time", f"write {THINK_TIME_FORMS}")
+    mean_s = time(mean)
+    return {"mean_s": mean_s, "distribution": kind} if separator else mean_s
+
+
+def written(value: Any, read: Callable[[Any], object]) -> str:
+    """The text of a schedule or think time, once it is known that it can be read."""
+    read(value)
+    return str(value)
+
+
+def clash(
+    schedules: Sequence[Mapping[str, Any]],
+    rates: Sequence[float],
+    *,
+    arrivals: bool,
+    think_time: bool,
+    rate_key: str,
+) -> tuple[str, Fault] | None:
+    """What of all that a load may have does not go together: the key to blame, and why. `rate_key` is what
+    the rate is called where it was written."""
+    needs_rate = [form for form in schedules if form["kind"] not in _GIVES_ALL_RATES]
+    waves = [form["amplitude_per_s"] for form in schedules if form["kind"] == "sine"]
+    if think_time and (rates or schedules):
+        message = f"is of the closed loop; {rate_key} or a schedule makes it open"
+        return "think_time", Fault(message, f"give either a think time or {rate_key}")
+    if needs_rate and not rates:
+        return "schedule", Fault(
+            f"needs {rate_key}", "the rate that it begins with; only points give all rates"
+        )
+    if schedules and not needs_rate and rates:
+        return "schedule", Fault("gives every rate itself", f"leave out {rate_key}")
+    if waves and max(waves) > min(rates):
+        return "schedule", Fault("has a sine that goes below 0", f"its amplitude is at most {rate_key}")
+    if arrivals and not rates and not schedules:
+        hint = "without a rate each client sends when it is answered"
+        return "arrivals", Fault(f"needs {rate_key}", hint)
+    return None
+
+
+def load(
+    rate_per_s: float | None, arrivals: str, schedule: Mapping[str, Any] | None, think_time: Any
+) -> dict[str, Any]:
+    """The driver's description of when transactions start."""
+    if rate_per_s is None and schedule is None:
+        return {"kind": "closed"} if think_time is None else {"kind": "closed", "think_time": think_time}
+    given = {"rate_per_s": rate_per_s, "arrivals": arrivals, "schedule": schedule}
+    return {"kind": "open", **{key: value for key, value in given.items() if value is not None}}
+
+
+def _rate_and_time(text: str, rest: str, time: Seconds) -> tuple[float, float]:
+    rate, separator, written = rest.partition("/")
+    if not separator:
+        raise Fault(f"{shown(text)} has no `/` between rate and time", f"write {SCHEDULE_FORMS}")
+    span_s = time(written)
+    if span_s <= 0:
+        raise Fault(f"{shown(text)} takes no time", "give a time above 0")
+    return _rate(text, rate), span_s
+
+
+def _rates_at(text: str, rest: str, time: Seconds) -> list[tuple[float, float]]:
+    points = []
+    for part in rest.split(","):
+        at, separator, rate = part.partition("=")
+        if not separator:
+            raise Fault(f"{shown(part)} in {shown(text)} is no AT=RATE", f"write {SCHEDULE_FORMS}")
+        points.append((time(at), _rate(text, rate)))
+    if text.startswith("points:") and all(rate == 0 for _, rate in points):
+        raise Fault(f"{shown(text)} is never above 0", "give at least one rate above 0")
+    if any(later[0] < earlier[0] for earlier, later in itertools.pairwise(points)):
+        raise Fault(f"the times in {shown(text)} go back", "write them in rising order")
+    return points
+
+
+def _rate(text: str, written: str) -> float:
+    if not re.fullmatch(NUMBER, written.strip()):
+        raise Fault(f"{shown(written)} in {shown(text)} is no rate", "write transactions per second: 500")
+    return values.number(float(written), 0.0, 1e9)
