@@ -30,7 +30,10 @@ impl Plugin {
                 "the server wants authentication by {:?}",
                 String::from_utf8_lossy(other)
             ))
-            .hint("use an account with mysql_native_password, caching_sha2_password or ed25519")),
+            .hint(
+                "use an account with mysql_native_password, caching_sha2_password or ed25519; for an account that \
+                 does not exist MySQL names any plugin",
+            )),
         }
     }
 

@@ -270,6 +270,10 @@ fn more_data(
 fn refused(payload: &[u8], target: &Target) -> Error {
     let error = server_error(payload);
     let hint = match error.label().split(' ').next() {
+        Some("1045") if target.parameter("tls") == Some("off") => {
+            let user = &target.user;
+            format!("check user {user:?} and its password in the URL; if the account demands TLS, write tls=required")
+        }
         Some("1045" | "1698") => format!("check user {:?} and its password in the URL", target.user),
         Some("1049") => format!("create the database {:?} first", target.database),
         Some("1044") => format!("grant user {:?} the database {:?}", target.user, target.database),
