@@ -26,6 +26,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
     for variable in ("DATA", "CACHE", "STATE"):
         monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / variable.lower()))
+    monkeypatch.setenv(paths.HOST_VARIABLE, str(tmp_path / "host"))
     monkeypatch.delenv("DYNO_STORE", raising=False)
     # A socket's path has little room, and pytest's own folders are deep.
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:

@@ -108,7 +108,7 @@ def one_run(point: Callable[[str], None]) -> None:
     append = Journal._append
 
     def watched(journal: Journal, line: Mapping[str, Any]) -> None:
-        what = f"undone {line['undone']}" if "undone" in line else f"{line['kind']}"
+        what = f"undone {line['undone']}" if "undone" in line else line.get("kind", "header")
         point(f"before {what}")
         append(journal, line)
         point(f"after {what}")

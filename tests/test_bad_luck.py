@@ -55,7 +55,7 @@ def study(homes_with_engines: Path) -> Iterator[Path]:
 
 def leftovers() -> list[str]:
     """Processes and files of this test's Dyno that should not be there any more."""
-    folders = (paths.cache() / "trials", paths.runtime(), paths.state() / "journal")
+    folders = (paths.cache() / "trials", paths.runtime(), paths.host() / "journal")
     files = [str(path) for folder in folders if folder.exists() for path in folder.iterdir()]
     mine = str(paths.runtime())
     running = [
@@ -63,7 +63,7 @@ def leftovers() -> list[str]:
         for process in psutil.process_iter(["cmdline"])
         if any(mine in part for part in process.info["cmdline"] or [])
     ]
-    return [path for path in files if not path.endswith("run.lock")] + running
+    return files + running
 
 
 def stored() -> list[Record]:

@@ -201,7 +201,7 @@ def test_a_store_that_cannot_be(homes: Path) -> None:
 def test_homes_that_cannot_be_made(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/proc/nothing")
     result = dyno("runs")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "cannot make /proc/nothing/dyno" in result.stderr
     assert "hint: set XDG_DATA_HOME" in result.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 from dbdyno import journal as journal_module
 from dbdyno import paths
 from dbdyno.errors import DynoError
-from dbdyno.journal import open_journal, replay_abandoned, start_ticks, undoes
+from dbdyno.journal import left_by_others, open_journal, replay_abandoned, start_ticks, undoes
 from tests.conftest import DYNO
 
 undone: list[str] = []
@@ -39,15 +40,15 @@ def kinds(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def journals() -> list[Path]:
-    return sorted((paths.state() / "journal").glob("*"))
+    return sorted((paths.host() / "journal").glob("*"))
 
 
-def abandon(*entries: dict[str, Any], tail: str = "") -> Path:
+def abandon(*entries: dict[str, Any], tail: str = "", header: dict[str, Any] | None = None) -> Path:
     """A journal whose Dyno has died."""
-    path = paths.state() / "journal" / "1-1.jsonl"
-    path.parent.mkdir(exist_ok=True)
+    path = paths.host() / "journal" / "1-1.jsonl"
+    path.parent.mkdir(exist_ok=True, parents=True)
     lines = [json.dumps({"id": number, **entry}) for number, entry in enumerate(entries)]
-    path.write_text("\n".join(lines) + "\n" + tail)
+    path.write_text("\n".join([*([json.dumps(header)] if header else []), *lines]) + "\n" + tail)
     return path
 
 
@@ -179,3 +180,103 @@ def test_a_fresh_dyno_knows_how_to_undo_every_kind(homes: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert len(ended.stdout.splitlines()) == 7
     assert journals() == []
+
+
+DIES = """
+import os, signal
+from dbdyno import paths
+from dbdyno.journal import open_journal
+with open_journal() as journal:
+    folder = paths.cache() / "trials" / "left"
+    journal.note("tree", path=str(folder))
+    folder.mkdir(parents=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_dyno_with_other_folders_puts_back_what_one_left(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-c", DIES], check=False)
+    left = paths.cache() / "trials" / "left"
+    assert left.is_dir() and len(journals()) == 1
+    for variable in ("DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{variable}_HOME", str(homes / "elsewhere"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    ended = subprocess.run([*DYNO, "cleanup"], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.returncode) == (f"tree {left}\n", 0), ended.stderr
+    assert not left.exists()
+    assert journals() == []
+
+
+def test_folders_that_a_journal_names_are_dynos_own_by_name(tmp_path: Path) -> None:
+    stranger = tmp_path / "precious" / "data"
+    stranger.mkdir(parents=True)
+    abandon({"kind": "tree", "path": str(stranger)}, header={"boot": "b", "folders": [str(stranger.parent)]})
+    with pytest.raises(DynoError, match="left alone"):
+        replay_abandoned()
+    assert stranger.exists()
+
+
+def test_after_another_start_of_the_host_only_files_are_left() -> None:
+    left = paths.cache() / "trials"
+    left.mkdir()
+    header = {"boot": "an earlier one", "folders": [str(paths.cache())]}
+    abandon(
+        {"kind": "noted", "name": "a value of the kernel"}, {"kind": "tree", "path": str(left)}, header=header
+    )
+    assert replay_abandoned() == [f"tree {left}"]
+    assert undone == [] and not left.exists() and journals() == []
+
+
+def test_a_journal_is_nobody_elses_to_read() -> None:
+    with open_journal():
+        [path] = journals()
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.parent.stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_what_another_users_dyno_left_is_told_and_not_touched() -> None:
+    with open_journal():
+        [living] = journals()
+        os.chown(living, 65534, -1)
+        assert left_by_others() == (), "its Dyno lives"
+        os.chown(living, 0, -1)
+    dead = abandon({"kind": "noted", "name": "a"}).rename(paths.host() / "journal" / "4194305-1-1.jsonl")
+    assert left_by_others() == (), "its own are for the replay"
+    os.chown(dead, 65534, -1)
+    assert left_by_others() == ("nobody",)
+
+
+def test_a_second_dyno_waits_or_is_refused_whatever_its_folders(homes: Path) -> None:
+    code = "from dbdyno.cli.run import alone\nwith alone(False):\n    print('alone', flush=True); input()"
+    first = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "alone\n"
+    elsewhere = {**os.environ, "XDG_STATE_HOME": str(homes / "other"), "XDG_RUNTIME_DIR": "/nowhere"}
+    second = [sys.executable, "-c", "from dbdyno.cli.run import alone\nwith alone(%s): print('alone')"]
+    refused = subprocess.run(
+        [*second[:2], second[2] % False], env=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert "another dyno measures on this machine" in refused.stderr
+    waiting = subprocess.Popen(
+        [*second[:2], second[2] % True],
+        env=elsewhere,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == "waiting for another dyno to end\n"
+    first.communicate("\n")
+    assert waiting.communicate(timeout=60)[0] == "alone\n"
+
+
+def test_every_user_of_the_host_meets_at_one_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(paths.HOST_VARIABLE)
+    lock = paths.run_lock()
+    assert lock == paths.CPUS_ONLINE
+    assert lock.stat().st_mode & 0o444 == 0o444

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dbdyno import paths
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, UserError
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,58 @@ def test_a_folder_that_cannot_be_made_names_its_variable(
     with pytest.raises(DynoError) as refused:
         paths.cache()
     assert "XDG_CACHE_HOME" in refused.value.hint
+
+
+FOLDERS = [
+    ("XDG_DATA_HOME", paths.data),
+    ("XDG_CACHE_HOME", paths.cache),
+    ("XDG_STATE_HOME", paths.state),
+    ("XDG_RUNTIME_DIR", paths.runtime),
+    (paths.HOST_VARIABLE, paths.host),
+]
+
+
+@pytest.mark.parametrize(("variable", "folder"), FOLDERS)
+def test_a_file_in_a_folders_place_is_named(
+    variable: str, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        place = Path(base) / "dyno"
+        place.touch()
+        monkeypatch.setenv(variable, str(place if variable == paths.HOST_VARIABLE else base))
+        with pytest.raises(UserError) as refused:
+            folder()
+    assert refused.value.message == f"{place} is a file where dyno needs a folder"
+    assert refused.value.hint == f"remove it, or set {variable} to a folder you can write"
+
+
+@pytest.mark.parametrize(("variable", "folder"), FOLDERS)
+def test_a_folder_that_may_not_be_written_is_named(
+    variable: str, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        place = Path(base) / "dyno"
+        place.mkdir()
+        monkeypatch.setenv(variable, str(place if variable == paths.HOST_VARIABLE else base))
+        # Root may write everywhere, and tests run as root: the kernel's answer is given for it.
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != place)
+        with pytest.raises(UserError) as refused:
+            folder()
+    assert refused.value.message == f"{place} may not be written by this user"
+    assert variable in refused.value.hint
+
+
+def test_the_journal_has_one_place_per_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(paths.HOST_VARIABLE, raising=False)
+    monkeypatch.setattr(paths, "ROOTS_HOST", tmp_path / "var-lib")
+    monkeypatch.setattr(paths, "USERS_HOSTS", tmp_path / "var-tmp")
+    own = paths.host()
+    assert own == (tmp_path / "var-lib" if os.getuid() == 0 else tmp_path / f"var-tmp/dyno-{os.getuid()}")
+    for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "other"))
+    assert paths.host() == own
+    (tmp_path / "var-tmp" / "dyno-4242").mkdir(parents=True)
+    assert set(paths.hosts_of_all()) >= {tmp_path / "var-lib", tmp_path / "var-tmp" / "dyno-4242"}
 
 
 def test_the_runtime_folder_is_private_and_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,10 @@ def stored() -> list[Record]:
 
 def leftovers() -> list[str]:
     """Files of trials, sockets and journals that a finished Dyno must not leave."""
-    folders = (paths.cache() / "trials", paths.runtime(), paths.state() / "journal")
+    folders = (paths.cache() / "trials", paths.runtime(), paths.host() / "journal")
     found = [path for folder in folders if folder.exists() for path in folder.iterdir()]
     making = list((paths.cache() / "pristine").glob("*.making"))
-    return [str(path) for path in found + making if path.name != "run.lock"]
+    return [str(path) for path in found + making]
 
 
 def test_every_trial_goes_through_the_stages_in_order(homes: Path) -> None:

@@ -150,7 +150,7 @@ def _own_processes() -> Iterator[str]:
 
 
 def _own_files() -> Iterator[str]:
-    for folder in (paths.cache() / "trials", paths.runtime(), paths.state() / "journal"):
+    for folder in (paths.cache() / "trials", paths.runtime(), paths.host() / "journal"):
         if folder.is_dir():
-            yield from (str(path) for path in folder.iterdir() if path.name != "run.lock")
+            yield from map(str, folder.iterdir())
     yield from (str(path) for path in (paths.cache() / "pristine").glob("**/*.making*"))

@@ -4,6 +4,8 @@ Each Dyno process keeps one file, locked while that process lives. A file whose 
 that died: `replay_abandoned` undoes what it left, at the next start or by `dyno cleanup`. Undoing goes in
 reverse, and every kind of entry can be undone twice, since a Dyno may die between the undoing and the note of
 it.
+
+A file's first line says under which start of the host it was written, and which folders were its Dyno's own.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +33,9 @@ _undo_of_kind: dict[str, Undo] = {}
 UNDOING = ("dbdyno.cgroups", "dbdyno.kernel_values", "dbdyno.volumes.loop", "dbdyno.volumes.mounts")
 """Who registers kinds of its own. By name: these import the journal, and a start that has nothing to undo
 needs none of them."""
+
+OUTLASTING = ("tree",)
+"""Kinds of which something is left when the host has started again: all else went with the kernel."""
 
 
 def undoes(kind: str) -> Callable[[Undo], Undo]:
@@ -107,37 +113,44 @@ class Journal:
 @contextmanager
 def open_journal() -> Iterator[Journal]:
     """This process's journal, undone and removed at the end."""
-    folder = paths.state() / "journal"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{os.getpid()}-{time.time_ns()}.jsonl"
-    file = path.open("a", encoding="utf-8")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    _sync_folder(folder)
+    folder = paths.host() / "journal"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{os.getpid()}-{start_ticks(os.getpid())}-{time.time_ns()}.jsonl"
+    file = _locked(path)
     journal = Journal(file, path)
+    journal._append({"boot": _boot(), "folders": [str(one) for one in own_folders()]})
+    _sync_folder(folder)
     try:
         yield journal
     finally:
         journal.close()
 
 
+def _locked(path: Path) -> IO[str]:
+    while True:
+        # Nobody else may read it: whoever can could lock it too, and so keep it from being replayed.
+        path.touch(mode=0o600)
+        file = path.open("a", encoding="utf-8")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():
+            return file
+        # Before the lock was ours, another Dyno took the file for that of one that died.
+        file.close()
+
+
 def replay_abandoned() -> list[str]:
-    """Undoes what Dynos left that died. Returns one line per entry undone; raises when an entry resists."""
-    folder = paths.state() / "journal"
+    """Undoes what Dynos of this user left that died. Returns one line per entry undone; raises when an entry
+    resists."""
     done: list[str] = []
     failures: list[str] = []
-    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else []:
-        with path.open("r+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+    for path in sorted((paths.host() / "journal").glob("*.jsonl")):
+        with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
+            if not _abandoned(path, file):
                 continue
             kept = len(failures)
             for entry in reversed(_standing_entries(file)):
                 failure = _undo(entry)
-                if failure:
-                    failures.append(failure)
-                else:
-                    done.append(_describe(entry))
+                (failures if failure else done).append(failure or _describe(entry))
             if len(failures) == kept:
                 path.unlink(missing_ok=True)
     if failures:
@@ -147,19 +160,56 @@ def replay_abandoned() -> list[str]:
     return done
 
 
+def left_by_others() -> tuple[str, ...]:
+    """Users of this host whose Dynos died before they had put all back, which only they can do."""
+    users: dict[str, None] = {}
+    for path in (path for folder in paths.hosts_of_all() for path in (folder / "journal").glob("*.jsonl")):
+        with suppress(OSError, ValueError):
+            owner, (process_id, started) = path.stat().st_uid, path.name.split("-")[:2]
+            if owner != os.getuid() and start_ticks(int(process_id)) != int(started):
+                users[_user(owner)] = None
+    return tuple(users)
+
+
+def _abandoned(path: Path, file: IO[str]) -> bool:
+    """Whether the Dyno of this journal died; the journal is then locked as long as the file is open."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return path.exists()
+
+
+def _user(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
+
+
+def _boot() -> str:
+    """Which start of the host this is."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 def _standing_entries(file: IO[str]) -> list[dict[str, Any]]:
+    """What was not undone; after another start of the host that is only what lies on disks."""
     entries: dict[int, dict[str, Any]] = {}
+    header: dict[str, Any] = {}
     for line in file:
         try:
             entry = json.loads(line)
         except ValueError:
             # The last line of a Dyno that died while writing it; its change was never made.
             continue
-        if "undone" in entry:
+        if "boot" in entry:
+            header = entry
+        elif "undone" in entry:
             entries.pop(entry["undone"], None)
         else:
-            entries[entry["id"]] = entry
-    return list(entries.values())
+            entries[entry["id"]] = {**entry, "folders": header.get("folders", [])}
+    ended = header.get("boot", _boot()) != _boot()
+    return [entry for entry in entries.values() if not ended or entry["kind"] in OUTLASTING]
 
 
 def _undo(entry: Mapping[str, Any]) -> str:
@@ -178,7 +228,7 @@ def _undo(entry: Mapping[str, Any]) -> str:
 
 
 def _describe(entry: Mapping[str, Any]) -> str:
-    details = " ".join(f"{value}" for key, value in entry.items() if key not in ("id", "kind"))
+    details = " ".join(f"{value}" for key, value in entry.items() if key not in ("id", "kind", "folders"))
     return f"{entry['kind']} {details}"
 
 
@@ -195,14 +245,21 @@ def own_folders() -> tuple[Path, ...]:
     return (paths.cache(), paths.state(), paths.runtime())
 
 
+def require_own(path: Path, entry: Mapping[str, Any]) -> None:
+    """Raises ValueError for a path outside the folders of this Dyno, and of the one that wrote the entry."""
+    of_writer = [Path(folder) for folder in entry.get("folders", [])]
+    named = [folder for folder in of_writer if folder.name in ("dyno", f"dyno-{os.getuid()}")]
+    homes = [home.resolve() for home in (*own_folders(), *named)]
+    parent = path.parent.resolve()
+    if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):
+        raise ValueError("not inside Dyno's own folders, so it is left alone")
+
+
 @undoes("tree")
 def _remove_tree(entry: Mapping[str, Any]) -> None:
     """Removes a directory tree that Dyno made. Refuses every path outside Dyno's own folders."""
     path = Path(entry["path"])
-    parent = path.parent.resolve()
-    homes = [home.resolve() for home in own_folders()]
-    if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):
-        raise ValueError("not inside Dyno's own folders, so it is left alone")
+    require_own(path, entry)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

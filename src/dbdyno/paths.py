@@ -1,5 +1,5 @@
-"""Where Dyno keeps its files, after the XDG Base Directory Specification 0.8. Each function makes the
-folder it names.
+"""Where Dyno keeps its files, after the XDG Base Directory Specification 0.8, but for what the next Dyno must
+find whatever its variables are. Each function makes the folder it names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ import stat
 import tempfile
 from pathlib import Path
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import UserError
+
+HOST_VARIABLE = "DYNO_HOST_FOLDER"
+ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
+"""Both outlast a start of the host, as files do that the journal tells of."""
+CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
 
 SOCKET_PATH_BYTES = 107
 """What `sockaddr_un.sun_path` holds on Linux, without its closing zero (unix(7))."""
@@ -29,8 +34,37 @@ def cache() -> Path:
 
 
 def state() -> Path:
-    """The journal: what is needed to put the host back."""
+    """What Dyno kept of a fault of its own."""
     return _folder("XDG_STATE_HOME", ".local/state")
+
+
+def host() -> Path:
+    """The journal: what is needed to put the host back. One place per user whatever the XDG variables are:
+    the Dyno that comes after one that died may have others.
+    """
+    chosen = _chosen_host()
+    folder = chosen or (ROOTS_HOST if os.getuid() == 0 else USERS_HOSTS / f"dyno-{os.getuid()}")
+    _make(folder, HOST_VARIABLE)
+    _require_own(folder, 0o022, HOST_VARIABLE)
+    return folder
+
+
+def hosts_of_all() -> tuple[Path, ...]:
+    """The places of the journals of all users of this host; they need not be there."""
+    chosen = _chosen_host()
+    return (chosen,) if chosen else (ROOTS_HOST, *sorted(USERS_HOSTS.glob("dyno-*")))
+
+
+def run_lock() -> Path:
+    """What a Dyno locks while it measures. Its users share nothing but the kernel, so it is a file of the
+    kernel's own that everyone may read.
+    """
+    chosen = _chosen_host()
+    if chosen is None:
+        return CPUS_ONLINE
+    lock = host() / "run.lock"
+    lock.touch()
+    return lock
 
 
 def runtime() -> Path:
@@ -42,9 +76,16 @@ def runtime() -> Path:
     usable = Path(base).is_absolute() and os.access(base, os.W_OK | os.X_OK)
     if not usable or len(os.fsencode(folder)) > LONGEST_RUNTIME_BYTES:
         folder = Path(tempfile.gettempdir()) / f"dyno-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _require_private(folder)
+    _make(folder, "XDG_RUNTIME_DIR", mode=0o700)
+    # Anyone may make a folder under /tmp: one that is not ours, or open to others, must not hold our sockets.
+    _require_own(folder, 0o077, "XDG_RUNTIME_DIR")
     return folder
+
+
+def _chosen_host() -> Path | None:
+    """For a container that shares more of the host than its own /var, and for tests."""
+    chosen = Path(os.environ.get(HOST_VARIABLE, ""))
+    return chosen if chosen.is_absolute() else None
 
 
 def _folder(variable: str, default: str) -> Path:
@@ -52,23 +93,32 @@ def _folder(variable: str, default: str) -> Path:
     # The specification: a relative path is invalid and must be ignored.
     root = Path(base) if Path(base).is_absolute() else Path.home() / default
     folder = root / "dyno"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DynoError(
-            f"cannot make {folder}: {error.strerror}", f"set {variable} to a folder you can write"
-        ) from None
+    _make(folder, variable)
     return folder
 
 
-def _require_private(folder: Path) -> None:
-    """Anyone may make a folder under /tmp: one that is not ours, or open to others, must not hold our
-    sockets.
-    """
+def _make(folder: Path, variable: str, mode: int = 0o777) -> None:
+    """Makes a folder, if it is not there, that this user can write. Raises UserError naming the variable
+    that moves it."""
+    hint = f"set {variable} to a folder you can write"
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UserError(f"{folder} is a file where dyno needs a folder", f"remove it, or {hint}") from None
+    except NotADirectoryError:
+        raise UserError(f"cannot make {folder}: a folder above it is a file", hint) from None
+    except OSError as error:
+        raise UserError(f"cannot make {folder}: {error.strerror}", hint) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"{folder} may not be written by this user", hint)
+
+
+def _require_own(folder: Path, closed: int, variable: str) -> None:
+    """Raises UserError for a folder that is somebody else's, or a link; takes the rights in `closed` away."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise DynoError(
-            f"{folder} belongs to someone else", "remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+        raise UserError(
+            f"{folder} belongs to someone else", f"remove it, or set {variable} to a folder of your own"
         )
-    if status.st_mode & 0o077:
-        folder.chmod(0o700)
+    if status.st_mode & closed:
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~closed)

@@ -35,6 +35,7 @@ def home(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for variable in ("DATA", "CACHE", "STATE"):
             patch.setenv(f"XDG_{variable}_HOME", str(folder / variable.lower()))
         patch.setenv("XDG_RUNTIME_DIR", runtime)
+        patch.setenv(paths.HOST_VARIABLE, str(folder / "host"))
         (paths.cache() / "engines").symlink_to(fetched_engines)
         yield folder
 

@@ -71,10 +71,12 @@ def dyno(context: click.Context) -> None:
       dyno load run tpcb --help             the load driver on its own
     """
     if context.invoked_subcommand not in _TOUCH_NOTHING:
+        from dbdyno.cli.cleanup import tell_of_others
         from dbdyno.journal import replay_abandoned
 
         for line in replay_abandoned():
             click.echo(f"put back after a Dyno that died: {line}", err=True)
+        tell_of_others()
 
 
 def main() -> None:

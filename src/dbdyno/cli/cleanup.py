@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbdyno.journal import replay_abandoned
+from dbdyno.journal import left_by_others, replay_abandoned
 
 
 @click.command()
@@ -14,3 +14,13 @@ def command() -> None:
     for line in lines:
         click.echo(line)
     click.echo(f"{len(lines)} put back" if lines else "nothing was left behind", err=True)
+    tell_of_others()
+
+
+def tell_of_others() -> None:
+    """What Dynos of other users left is theirs to put back, and may be felt by every measurement."""
+    for user in left_by_others():
+        click.echo(
+            f"warning: a Dyno of user {user} died and left changes to this host; as {user}: dyno cleanup",
+            err=True,
+        )

@@ -248,9 +248,8 @@ def _replan(study: Study, run: Run, store: Store, progress: Quiet, first: list[R
 
 @contextmanager
 def alone(wait: bool) -> Iterator[None]:
-    """Two measurements at once on one machine would measure each other."""
-    path = paths.runtime() / "run.lock"
-    with path.open("a+") as lock:
+    """Two measurements at once on one machine would measure each other, whoever runs them."""
+    with paths.run_lock().open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
-from dbdyno.journal import Journal, own_folders, undoes
+from dbdyno.journal import Journal, require_own, undoes
 
 CLONE_NEWNS = 0x00020000
 MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -107,8 +107,7 @@ def _unescape(text: str) -> str:
 def _unmount(entry: Mapping[str, Any]) -> None:
     """Unmounts what is mounted in this namespace. A Dyno that died took its namespace, and the mount,
     along."""
-    if not any(Path(entry["point"]).is_relative_to(home) for home in own_folders()):
-        raise ValueError("not inside Dyno's own folders, so it is left alone")
+    require_own(Path(entry["point"]), entry)
     deadline = time.monotonic() + BUSY_S
     while os.path.ismount(entry["point"]):
         if _LIBC.umount2(os.fsencode(entry["point"]), 0) == 0:
