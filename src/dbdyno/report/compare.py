@@ -206,7 +206,7 @@ def told(ratio: Ratio) -> str:
 
 
 def _cores(side: Hardware) -> str:
-    return str(side.cores) if side.cores else wording.DASH
+    return str(side.cores_used) if side.cores_used else wording.DASH
 
 
 def _clock(side: Hardware) -> str:
