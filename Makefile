@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: setup demo test check format bench bench-driver bench-stall lock clean
+.PHONY: setup demo test check format bench bench-driver bench-stall bench-power lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -52,7 +52,11 @@ bench-driver: setup
 bench-stall: setup
 	@$(BIN)/python benches/stall.py
 
-bench: bench-driver bench-stall
+# False alarms on A/A, and how often a server that is held for a known share of the time is found slower.
+bench-power: setup
+	@$(BIN)/python benches/power.py
+
+bench: bench-driver bench-stall bench-power
 
 # Needs uv; the lock holds hashes and no index's address.
 lock:

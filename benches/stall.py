@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,17 +76,18 @@ def stalling(server: Server) -> Iterator[list[float]]:
 def _stall(process_ids: tuple[int, ...], over: threading.Event, stalls_ms: list[float]) -> None:
     began, turn = time.monotonic(), 1
     while not over.wait(max(0.0, began + turn * PERIOD_S - time.monotonic())):
-        _signal(process_ids, signal.SIGSTOP)
+        send(process_ids, "SIGSTOP")
         stopped = time.monotonic()
         time.sleep(max(0.0, began + turn * PERIOD_S + STALL_S - time.monotonic()))
-        _signal(process_ids, signal.SIGCONT)
+        send(process_ids, "SIGCONT")
         stalls_ms.append((time.monotonic() - stopped) * 1e3)
         turn += 1
 
 
-def _signal(process_ids: tuple[int, ...], number: signal.Signals) -> None:
+def send(process_ids: Sequence[int], name: str) -> None:
+    """A signal, by its name, to all processes of a server."""
     for process_id in process_ids:
-        os.kill(process_id, number)
+        os.kill(process_id, signal.Signals[name])
 
 
 def analytic_ms(share_above: float, stalls_ms: list[float]) -> float:
