@@ -163,6 +163,14 @@ def test_each_file_system_carries_the_data(filesystem: str) -> None:
 
 
 @needs_root
+def test_a_file_system_as_its_maker_makes_it_is_a_level() -> None:
+    with tried("firebird", storage__filesystem="ext4", storage__mkfs="defaults") as trial:
+        assert trial.value("storage.mkfs") == "defaults"
+    with tried("firebird", storage__filesystem="host", storage__mkfs="defaults") as trial:
+        assert trial.running.setup.volume is None
+
+
+@needs_root
 def test_an_empty_page_cache_needs_no_volume() -> None:
     with tried("sqlite", storage__page_cache="drop") as trial:
         assert trial.value("storage.page_cache") == "drop"
@@ -267,6 +275,8 @@ class loop_device:  # noqa: N801  reads as what it gives
         ({"storage__filesystem": "ext4", "storage__mkfs": "-b 3"}, "mkfs.ext4 -b 3 failed"),
         ({"storage__filesystem": "raw", "storage__mount": "sync"}, "a raw device is not mounted"),
         ({"storage__filesystem": "tmpfs", "storage__mkfs": "-x"}, "nothing is made with mkfs"),
+        ({"storage__filesystem": "xfs", "storage__size": "8M"}, r"mkfs\.xfs failed: (?!.*Usage)"),
+        ({"storage__filesystem": "host", "storage__size": "8M"}, "storage.size = 8M needs a volume"),
         ({"storage__filesystem": "ext4", "storage__size": "8M"}, "do not fit on a volume of 8 MiB"),
         ({"storage__filesystem": "raw", "storage__size": "1M"}, "do not fit on a volume of 1 MiB"),
         ({"storage__filesystem": "tmpfs", "storage__size": "1M"}, "do not fit into a tmpfs"),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from glob import glob
 from pathlib import Path
 
 from dbdyno import _driver, cgroups, hardware, kernel_values, paths
@@ -375,7 +376,9 @@ def _compilers(journal: Journal) -> Iterator[_Line]:
 
 def _versions(compiler: str) -> list[str]:
     """The compilers whose names carry a version (`gcc-12`) on this user's path."""
-    found = (path.name for folder in os.get_exec_path() for path in Path(folder).glob(f"{compiler}-[0-9]*"))
+    # Not Path.glob, which fails at a folder of the path that this user may not read.
+    pattern = f"{compiler}-[0-9]*"
+    found = (name for folder in os.get_exec_path() for name in glob(pattern, root_dir=folder))  # noqa: PTH207
     return sorted({name for name in found if re.fullmatch(rf"{compiler}-\d+", name)})
 
 

@@ -5,7 +5,7 @@ that carries the data.
 |---|---|
 | `storage.device` | `disk` (a folder), `loop` (a file with direct I/O), `ram`, or an allowed block device |
 | `storage.filesystem` | `host`, ext2, ext3, ext4, xfs, btrfs, jfs, f2fs, tmpfs, `raw` where the engine can |
-| `storage.mkfs` | options of the file system's maker, as on its command line |
+| `storage.mkfs` | `defaults`, or options of the file system's maker, as on its command line |
 | `storage.mount` | mount options, with commas; `defaults` for none |
 | `storage.scheduler` | an I/O scheduler of the device |
 | `storage.read_ahead` | KiB |
@@ -53,7 +53,7 @@ _ALLOWED = {
     "size": "a size such as 512M or 2G",
     "page_cache": "keep or drop",
 }
-_NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "", "mount": "defaults"}
+_NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
 _UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -88,6 +88,7 @@ class StorageLayer:
         if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items() if knob != "page_cache"):
             return
         wish = _wish(asked)
+        _require_volume(asked)
         _require_meaning(wish)
         if wish.device.startswith("/"):
             require_allowed(Path(wish.device), setup.allowed_devices)
@@ -120,8 +121,25 @@ def _split(level: Level) -> list[str] | None:
         return None
 
 
+def _options(level: str) -> list[str]:
+    """The maker's options of a level; the reader has seen to its quotes."""
+    return [] if level == "defaults" else _split(level) or []
+
+
 def _unbalanced(factor: Factor, level: str) -> Mistake:
     return Mistake(0, f"{factor.name}: a quote is left open in {level!r}", "close it")
+
+
+def _require_volume(asked: Mapping[str, str]) -> None:
+    """Raises Blocked where one level asks for a volume and another for none."""
+    if asked.get("filesystem") == "host":
+        others = [
+            f"storage.{knob} = {level}"
+            for knob, level in asked.items()
+            if knob not in ("filesystem", "page_cache") and level != _NO_VOLUME.get(knob)
+        ]
+        reason = f"host is a folder on the host's own file system, and {', '.join(others)} needs a volume"
+        raise Blocked("storage.filesystem", reason, "name a file system, ext4 say, or leave those out")
 
 
 def _require_meaning(wish: Wish) -> None:
@@ -131,12 +149,12 @@ def _require_meaning(wish: Wish) -> None:
         raise Blocked("storage.mount", reason, "compare it at storage.mount = defaults")
     if wish.filesystem in ("raw", "tmpfs") and wish.mkfs:
         reason = f"nothing is made with mkfs for {wish.filesystem}"
-        raise Blocked("storage.mkfs", reason, 'compare it at storage.mkfs = ""')
+        raise Blocked("storage.mkfs", reason, "compare it at storage.mkfs = defaults")
 
 
 def _wish(asked: Mapping[str, str]) -> Wish:
     wish = Wish(
-        mkfs=tuple(_split(asked.get("mkfs", "")) or ()),
+        mkfs=tuple(_options(asked.get("mkfs", "defaults"))),
         mount=tuple(option for option in asked.get("mount", "").split(",") if option not in ("", "defaults")),
         scheduler=asked.get("scheduler", ""),
         read_ahead_kib=int(asked["read_ahead"]) if "read_ahead" in asked else None,
@@ -308,9 +326,9 @@ def _prove_size(level: str, setup: Setup) -> Evidence:
 
 def _prove_mkfs(level: str, setup: Setup) -> Evidence:
     wish = setup.volume.wish if setup.volume else Wish()
-    given = shlex.join(wish.mkfs)
+    given = shlex.join(wish.mkfs) or "defaults"
     source = f"command line of mkfs.{wish.filesystem}, which succeeded, in the image's account"
-    return _evidence("mkfs", level, given, source, list(wish.mkfs) == _split(level))
+    return _evidence("mkfs", level, given, source, list(wish.mkfs) == _options(level))
 
 
 def _prove_page_cache(level: str, setup: Setup) -> Evidence:

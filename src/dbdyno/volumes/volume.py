@@ -262,8 +262,9 @@ def make_file_system(image: Path, wish: Wish) -> None:
     environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if finished.returncode != 0:
-        said = " ".join((finished.stderr or finished.stdout).split())
-        reason = f"{program} {' '.join(wish.mkfs)} failed: {said[:300]}"
+        # Some makers tell all their options after the reason.
+        said = " ".join((finished.stderr or finished.stdout).partition("Usage:")[0].split())
+        reason = f"{' '.join([program, *wish.mkfs])} failed: {said[:300]}"
         raise Blocked("storage.mkfs", reason, f"`man 8 {program}` lists its options")
 
 
