@@ -342,8 +342,8 @@ def notes(analysis: Analysis) -> list[str]:
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:
     needed = sorted(variant.blocks_more for variant in variants if variant.blocks_more is not None)
     return (
-        f"{len(variants)} variants are inconclusive for their spread: about {plural(needed[0], 'more block')} would"
-        f" settle the first of them, {needed[-1]} the last"
+        f"{len(variants)} variants are inconclusive for their spread: "
+        f"about {plural(needed[0], 'more block')} would settle the first of them, {needed[-1]} the last"
     )
 
 
