@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: setup demo test check format bench bench-driver bench-stall bench-power lock clean
+.PHONY: setup demo test check format fuzz bench bench-driver bench-stall bench-power lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -23,7 +23,9 @@ demo: setup
 	@$(BIN)/dyno engines fetch firebird@5 >$(VENV)/fetch.log 2>&1 || { cat $(VENV)/fetch.log; exit 1; }
 	@$(BIN)/dyno run studies/quickstart.toml
 
+# The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
 test: setup
+	@cargo test --quiet --workspace --locked --no-run
 	@$(BIN)/pytest
 	@cargo test --quiet --workspace --locked
 
@@ -40,6 +42,12 @@ format: setup
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 	@cargo fmt --all
+
+# Hostile input to the protocols' and the scripts' parsers, for minutes rather than in continuous integration. Needs a
+# C++ compiler; FUZZ_SECONDS is the time for each target, TARGETS names some of them.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) nice -n 10 crates/driver/fuzz/run $(TARGETS)
 
 # The driver's cost per operation beside sysbench's, both against one server in one run.
 bench-driver: setup

@@ -89,7 +89,7 @@ def test_the_help_tells_the_forms(homes: Path) -> None:
 
 def offered(counted: dict[str, Any]) -> int:
     """Transactions that were due, however many of them a busy machine got through in time."""
-    return round(counted["open_loop"]["offered_per_s"] * counted["duration_s"])
+    return round(float(counted["open_loop"]["offered_per_s"]) * float(counted["duration_s"]))
 
 
 def test_steps_offer_what_they_say(homes: Path, url: str) -> None:

@@ -1,0 +1,234 @@
+"""The driver's sessions against real servers: its own conformance suite, and every way to log in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dbdyno import _driver
+from dbdyno.engines.base import Launch, Server
+from dbdyno.engines.registry import ENGINES
+from dbdyno.errors import DynoError
+from dbdyno.obtain import debian
+from dbdyno.record import Level
+from tests.conformance.conftest import obtain
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.83.12.57"
+"""An address of the loopback interface that no other server is likely to have taken."""
+NAME = "dyno.test"
+PASSWORD = "s3cr%C3%A9t%20word"
+CLEAR = "s3cr\N{LATIN SMALL LETTER E WITH ACUTE}t word"
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """A server's certificate, and that of the authority which signed it."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: no certificate can be made")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def openssl(*arguments: str) -> None:
+        command = ["openssl", *arguments]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+    new_key = ["-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Dyno's tests")
+    openssl("req", *new_key[:3], "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={NAME}")
+    names = folder / "names"
+    names.write_text(f"subjectAltName=DNS:{NAME},IP:{HOST}\nbasicConstraints=CA:FALSE\n")
+    signed_by = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
+    openssl("x509", "-req", "-in", "server.csr", *signed_by, "-out", "server.pem", "-extfile", str(names))
+    (folder / "server.key").chmod(0o600)
+    return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+
+
+PLUGINS = debian.Recipe(
+    engine="plugins-of-mariadb",
+    packages=("mariadb-server",),
+    server="mariadb-server",
+    binary="usr/lib/mysql/plugin/auth_ed25519.so",
+    suites={"11.8": "trixie"},
+)
+"""What the server needs for accounts with ed25519; Dyno itself has no use for it."""
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Path:
+    """The folder of the server's plugins."""
+    copies = debian.fetched(PLUGINS.engine)
+    try:
+        copy = copies[0] if copies else debian.fetch(PLUGINS)
+    except DynoError as failed:
+        pytest.skip(f"MariaDB's plugins cannot be had here: {failed.message}")
+    return (copy.prefix / PLUGINS.binary).parent
+
+
+@contextmanager
+def started(name: str, settings: dict[str, Level], data: Path) -> Iterator[Server]:
+    """A server of Dyno's own engine that listens on the loopback interface besides."""
+    installation, reason = obtain(name)
+    if installation is None:
+        pytest.skip(f"{name} cannot be had here: {reason}")
+    engine = ENGINES[name]
+    runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
+    engine.initialise(installation, data, {})
+    server = engine.start(installation, data, runtime, settings, Launch())
+    try:
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(runtime)
+
+
+@pytest.fixture(scope="module")
+def mariadb(
+    certificates: Certificates, plugins: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    settings: dict[str, Level] = {
+        "skip_networking": "OFF",
+        "bind_address": HOST,
+        "port": 3306,
+        "plugin_dir": str(plugins),
+        "plugin_load_add": "auth_ed25519",
+        "ssl_cert": str(certificates.certificate),
+        "ssl_key": str(certificates.key),
+    }
+    with started("mariadb", settings, tmp_path_factory.mktemp("mariadb") / "data") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("postgresql")
+    rules = folder / "pg_hba.conf"
+    rules.write_text(
+        "local all all trust\n"
+        "hostssl all tls_only all scram-sha-256\n"
+        "host all with_md5 all md5\n"
+        "host all with_scram all scram-sha-256\n"
+        "host all in_clear all password\n"
+    )
+    settings: dict[str, Level] = {
+        "listen_addresses": HOST,
+        "hba_file": str(rules),
+        "ssl": "on",
+        "ssl_cert_file": str(certificates.certificate),
+        "ssl_key_file": str(certificates.key),
+    }
+    with started("postgresql", settings, folder / "data") as server:
+        yield server
+
+
+@pytest.mark.parametrize(("engine", "module"), [("mariadb", "mysql"), ("postgresql", "postgres")])
+def test_the_sessions_suite_passes(
+    engine: str, module: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed")
+    server: Server = request.getfixturevalue(engine)
+    command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
+    done = subprocess.run(
+        [*command, f"{module}::", "--nocapture"],
+        cwd=ROOT,
+        env={**os.environ, f"DYNO_TEST_{module.upper()}_URL": server.url},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert "skipped" not in done.stdout
+    assert " 0 passed" not in done.stdout
+
+
+def rows(url: str, sql: str) -> list[list[object]]:
+    answer: list[list[object]] = json.loads(_driver.query(url, sql))["rows"]
+    return answer
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(_driver.DriverError) as caught:
+        rows(url, "SELECT 1")
+    assert caught.value.kind == "connect"
+    return f"{caught.value.message} {caught.value.hint}"
+
+
+MARIADB_CIPHER = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "user"),
+    [("mysql_native_password", "native"), ("ed25519", "edwards"), ("ed25519", "no_password")],
+)
+def test_mariadb_accounts(mariadb: Server, plugin: str, user: str) -> None:
+    clear, word = ("", "") if user == "no_password" else (CLEAR, f":{PASSWORD}")
+    rows(mariadb.url, f"CREATE USER {user}@'%' IDENTIFIED VIA {plugin} USING PASSWORD('{clear}')")
+    for way in ("tls=off", "tls=required", f"socket={mariadb.url.split('socket=')[1]}"):
+        assert rows(f"mysql://{user}{word}@{HOST}/?{way}", "SELECT CURRENT_USER()") == [[f"{user}@%"]]
+    assert f'check user "{user}"' in refusal(f"mysql://{user}:wrong@{HOST}/?tls=off")
+
+
+def test_mariadb_accounts_that_demand_tls(mariadb: Server, certificates: Certificates) -> None:
+    rows(
+        mariadb.url, f"CREATE USER tls_only@'%' IDENTIFIED VIA ed25519 USING PASSWORD('{CLEAR}') REQUIRE SSL"
+    )
+    url = f"mysql://tls_only:{PASSWORD}@{HOST}/"
+    verified = f"tls=verify&tls_ca={certificates.authority}"
+    for way in ("tls=auto", "tls=required", verified):
+        [[_, cipher]] = rows(f"{url}?{way}", MARIADB_CIPHER)
+        assert str(cipher).startswith("TLS_")
+    assert "tls=required" in refusal(f"{url}?tls=off")
+    assert "UnknownIssuer" in refusal(f"{url}?tls=verify")
+
+
+def test_a_plain_mariadb_connection_is_not_encrypted(mariadb: Server) -> None:
+    rows(mariadb.url, "CREATE USER plain@'%' IDENTIFIED VIA mysql_native_password USING ''")
+    assert rows(f"mysql://plain@{HOST}/", MARIADB_CIPHER) == [["Ssl_cipher", ""]]
+
+
+POSTGRESQL_TLS = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+
+@pytest.mark.parametrize(
+    ("user", "encryption"),
+    [("with_scram", "scram-sha-256"), ("with_md5", "md5"), ("tls_only", "scram-sha-256")],
+)
+def test_postgresql_accounts(
+    postgresql: Server, certificates: Certificates, user: str, encryption: str
+) -> None:
+    rows(
+        postgresql.url,
+        f"SET password_encryption = '{encryption}'; CREATE ROLE {user} LOGIN PASSWORD '{CLEAR}'",
+    )
+    url = f"postgresql://{user}:{PASSWORD}@{HOST}/dyno"
+    for way in ("tls=required", f"tls=verify&tls_ca={certificates.authority}"):
+        assert rows(f"{url}?{way}", POSTGRESQL_TLS) == [[1]]
+    assert rows(url, POSTGRESQL_TLS) == [[int(user == "tls_only")]]
+    assert f'check user "{user}"' in refusal(url.replace(PASSWORD, "wrong") + "?tls=required")
+    if user == "tls_only":
+        assert "write tls=required" in refusal(f"{url}?tls=off")
+    assert "UnknownIssuer" in refusal(f"{url}?tls=verify")
+
+
+def test_a_password_in_clear_goes_over_tls_only(postgresql: Server) -> None:
+    rows(postgresql.url, f"CREATE ROLE in_clear LOGIN PASSWORD '{CLEAR}'")
+    url = f"postgresql://in_clear:{PASSWORD}@{HOST}/dyno"
+    assert rows(f"{url}?tls=required", "SELECT 1") == [[1]]
+    assert "clear text" in refusal(f"{url}?tls=off")
