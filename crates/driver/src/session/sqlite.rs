@@ -304,7 +304,11 @@ impl Connection {
         // SAFETY: the message is the library's and valid until its next call; a null handle gives "out of memory".
         let message = unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(self.0)) }.to_string_lossy().into_owned();
         let (word, fate) = meaning(code);
-        Error::server(&format!("{code} {word}"), fate, message)
+        let error = Error::server(&format!("{code} {word}"), fate, message);
+        match code & 0xff {
+            ffi::SQLITE_FULL => error.hint("make room beside the database, and for SQLite's temporary files"),
+            _ => error,
+        }
     }
 }
 

@@ -500,3 +500,54 @@ fn characters<'a>(field: &Field, bytes: &'a [u8]) -> Value<'a> {
         _ => Value::Bytes(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(kind: Kind, length: usize, charset: c_uint) -> Field {
+        Field { kind, offset: 0, null_offset: 0, length, scale: 0, sub_type: 0, charset }
+    }
+
+    #[test]
+    fn types_are_known_whether_they_may_be_null_or_not() {
+        for (sql_type, kind) in
+            [(496, Kind::Long), (448, Kind::Varying), (32752, Kind::Int128), (540, Kind::Unsupported)]
+        {
+            assert_eq!((Kind::of(sql_type), Kind::of(sql_type | 1)), (kind, kind));
+        }
+    }
+
+    #[test]
+    fn integers_are_scaled_without_overflow() {
+        assert_eq!(scaled_up(-7, -4), Some(-70_000));
+        assert_eq!(scaled_up(i64::MIN, -18), Some(i128::from(i64::MIN) * 1_000_000_000_000_000_000));
+        assert_eq!(scaled_up(i64::MAX, -38), None);
+        assert_eq!(scaled_up(1, -39), None);
+    }
+
+    #[test]
+    fn a_char_ends_after_its_characters_not_after_its_bytes() {
+        // CHAR(3) in UTF-8: 12 bytes, of which the blanks beyond the third character are no part of the value.
+        let three = field(Kind::Text, 12, CHARSET_UTF8);
+        assert_eq!(padded(&three, "kůň       ".as_bytes()), "kůň".as_bytes());
+        assert_eq!(padded(&three, "a           ".as_bytes()), b"a  ");
+        assert_eq!(padded(&field(Kind::Text, 3, CHARSET_ASCII), b"a  "), b"a  ");
+    }
+
+    #[test]
+    fn room_is_counted_in_characters() {
+        let three = field(Kind::Varying, 12, CHARSET_UTF8);
+        assert!(!three.has_too_few_characters_for("漢字🐎".as_bytes()));
+        assert!(three.has_too_few_characters_for(b"four"));
+        assert!(!field(Kind::Varying, 12, CHARSET_OCTETS).has_too_few_characters_for(&[0xff; 12]));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_bytes() {
+        let bytes = |charset, content| characters(&field(Kind::Varying, 8, charset), content);
+        assert_eq!(bytes(CHARSET_UTF8, "é".as_bytes()), Value::Text("é"));
+        assert_eq!(bytes(CHARSET_UTF8, &[0xff]), Value::Bytes(&[0xff]));
+        assert_eq!(bytes(CHARSET_OCTETS, b"a"), Value::Bytes(b"a"));
+    }
+}

@@ -29,9 +29,12 @@ const KNOWN: &[(isize, &str, Fate)] = &[
     (335_544_634, "syntax_error", Fate::Failed),
     (335_544_914, "string_truncation", Fate::Failed),
     (335_544_321, "arithmetic_error", Fate::Failed),
-    (335_544_344, "input_output", Fate::Failed),
+    (INPUT_OUTPUT, "input_output", Fate::Failed),
     (335_544_569, "sql_error", Fate::Failed),
 ];
+const INPUT_OUTPUT: isize = 335_544_344;
+const NO_SPACE_HINT: &str =
+    "the disk is full: make room beside the database, and for Firebird's temporary files";
 const READ_ONLY_TRANSACTION: isize = 335_544_361;
 
 /// What a connect may fail with, and the way out of it.
@@ -60,12 +63,14 @@ const CONNECT_HINTS: &[(isize, &str)] = &[
     ),
     (335_544_732, "the directory does not exist, or may not be written to"),
     (335_544_345, "another process holds the database: stop it, or connect through a server"),
-    (335_544_344, "check that the directory exists, that the file may be written, and that no other process has it open"),
+    (INPUT_OUTPUT, "check that the directory exists, that the file may be written, and that no other process has it open"),
 ];
 
 const ARGUMENT_END: isize = 0;
 const ARGUMENT_CODE: isize = 1;
 const ARGUMENT_COUNTED_STRING: isize = 3;
+/// An errno of the operating system.
+const ARGUMENT_UNIX: isize = 7;
 /// The library's vectors have at most 20 entries before they are continued elsewhere; this only bounds a broken one.
 const VECTOR_LIMIT: usize = 200;
 
@@ -102,8 +107,9 @@ impl Status {
         if unsafe { call!(self.interface, get_state) } & STATE_ERRORS == 0 {
             return Ok(());
         }
-        let (error, codes) = self.take();
-        let hint = CONNECT_HINTS.iter().find(|(code, _)| codes.contains(code)).map_or("", |(_, hint)| hint);
+        let (error, causes) = self.take();
+        let known = CONNECT_HINTS.iter().find(|(code, _)| causes.codes.contains(code));
+        let hint = if causes.no_space { NO_SPACE_HINT } else { known.map_or("", |(_, hint)| hint) };
         Err(Error::connect(error.message()).hint(hint))
     }
 
@@ -113,38 +119,28 @@ impl Status {
         unsafe { call!(self.interface, init) };
     }
 
-    fn take(&mut self) -> (Error, Vec<isize>) {
-        let (codes, text) = (self.codes(), self.text());
+    fn take(&mut self) -> (Error, Causes) {
+        let text = self.text();
+        let causes = Causes::of(&self.vector(), &text);
         self.clear();
-        let known = KNOWN.iter().find(|(code, ..)| codes.contains(code));
-        let error = match known {
-            Some((code, word, Fate::Lost)) => Error::lost(&format!("{code} {word}"), text),
-            Some((code, word, fate)) => Error::server(&format!("{code} {word}"), *fate, text),
-            None => {
-                let code = codes.first().copied().unwrap_or_default();
-                Error::server(&format!("{code} error"), Fate::Failed, text)
-            }
-        };
-        (error, codes)
+        (causes.error(&text), causes)
     }
 
-    fn codes(&self) -> Vec<isize> {
-        let mut codes = Vec::new();
+    /// A copy of the vector, without its end.
+    fn vector(&self) -> Vec<isize> {
+        let mut copy = Vec::new();
         // SAFETY: getErrors gives a vector that ends with ARGUMENT_END; each argument is followed by its value, a
         // counted string by two.
         unsafe {
             let vector = call!(self.interface, get_errors);
-            let mut at = 0;
-            while at < VECTOR_LIMIT && *vector.add(at) != ARGUMENT_END {
-                match *vector.add(at) {
-                    ARGUMENT_CODE => codes.push(*vector.add(at + 1)),
-                    ARGUMENT_COUNTED_STRING => at += 1,
-                    _ => {}
+            while copy.len() < VECTOR_LIMIT && *vector.add(copy.len()) != ARGUMENT_END {
+                let values = if *vector.add(copy.len()) == ARGUMENT_COUNTED_STRING { 2 } else { 1 };
+                for _ in 0..=values {
+                    copy.push(*vector.add(copy.len()));
                 }
-                at += 2;
             }
         }
-        codes
+        copy
     }
 
     fn text(&self) -> String {
@@ -164,6 +160,47 @@ impl Status {
     }
 }
 
+/// What a status vector tells.
+#[derive(Debug, PartialEq)]
+struct Causes {
+    codes: Vec<isize>,
+    /// The disk is full, whatever else went wrong because of it.
+    no_space: bool,
+}
+
+impl Causes {
+    fn of(vector: &[isize], text: &str) -> Self {
+        let (mut codes, mut rest) = (Vec::new(), vector);
+        let mut no_space = text.contains("No space left on device");
+        while let [kind, value, ..] = *rest {
+            match kind {
+                ARGUMENT_CODE => codes.push(value),
+                ARGUMENT_UNIX => no_space |= value == libc::ENOSPC as isize,
+                _ => {}
+            }
+            rest = rest.get(if kind == ARGUMENT_COUNTED_STRING { 3.. } else { 2.. }).unwrap_or_default();
+        }
+        Causes { codes, no_space }
+    }
+
+    fn error(&self, text: &str) -> Error {
+        let known = KNOWN.iter().find(|(code, ..)| self.codes.contains(code));
+        let first = self.codes.first().copied().unwrap_or_default();
+        let (code, word, fate) = known.copied().unwrap_or((first, "error", Fate::Failed));
+        let label =
+            if self.no_space { format!("{INPUT_OUTPUT} disk_full") } else { format!("{code} {word}") };
+        let error = match fate {
+            Fate::Lost => Error::lost(&label, text),
+            fate => Error::server(&label, fate, text),
+        };
+        if self.no_space {
+            error.hint(NO_SPACE_HINT)
+        } else {
+            error
+        }
+    }
+}
+
 impl Drop for Status {
     fn drop(&mut self) {
         // SAFETY: the interface is owned by self and not used any more.
@@ -174,4 +211,56 @@ impl Drop for Status {
 /// True where a statement was refused because it writes and its transaction only reads.
 pub(super) fn is_read_only_refusal(error: &Error) -> bool {
     error.label().starts_with("335544361 ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(vector: &[isize], text: &str) -> Error {
+        Causes::of(vector, text).error(text)
+    }
+
+    #[test]
+    fn the_telling_code_names_the_error_wherever_it_stands() {
+        // "deadlock; update conflicts with concurrent update", with a text of counted length between them.
+        let error = error_of(&[1, 335_544_336, 3, 5, 1234, 1, 335_544_451], "deadlock");
+        assert_eq!((error.label(), error.fate()), ("335544451 update_conflict", Fate::Retry));
+        let error = error_of(&[1, 335_544_741, 1, 335_544_336], "gone");
+        assert_eq!((error.label(), error.fate()), ("335544741 connection_lost", Fate::Lost));
+    }
+
+    #[test]
+    fn an_unknown_code_is_shown_as_it_is() {
+        let error = error_of(&[1, 335_545_000, 4, 7], "who knows");
+        assert_eq!((error.label(), error.fate()), ("335545000 error", Fate::Failed));
+        assert_eq!(error_of(&[], "nothing").label(), "0 error");
+    }
+
+    #[test]
+    fn a_full_disk_is_said_to_be_one() {
+        let enospc = libc::ENOSPC as isize;
+        for (vector, text) in [
+            (
+                vec![1, INPUT_OUTPUT, 2, 77, 1, 335_544_737, ARGUMENT_UNIX, enospc],
+                "I/O error during \"write\"",
+            ),
+            (vec![1, 335_544_675], "sort error; No space left on device"),
+        ] {
+            let error = error_of(&vector, text);
+            assert_eq!((error.label(), error.fate()), ("335544344 disk_full", Fate::Failed));
+            assert!(error.hint_text().contains("make room"), "{error}");
+        }
+        let other = error_of(&[1, INPUT_OUTPUT, ARGUMENT_UNIX, libc::EIO as isize], "I/O error");
+        assert_eq!((other.label(), other.hint_text()), ("335544344 input_output", ""));
+        let lost = error_of(&[1, 335_544_333, ARGUMENT_UNIX, enospc], "internal consistency");
+        assert_eq!((lost.label(), lost.fate()), ("335544344 disk_full", Fate::Lost));
+    }
+
+    #[test]
+    fn a_vector_that_is_cut_off_is_no_danger() {
+        for vector in [&[1][..], &[3, 1], &[1, 335_544_336, 3, 5]] {
+            let _ = Causes::of(vector, "");
+        }
+    }
 }

@@ -1,0 +1,155 @@
+//! What SQLite's session does of its own: the URL's pragmas, files that are none, locks, and a file that may not grow.
+
+use dyno_driver::io::{self, Backend};
+use dyno_driver::session::sqlite::Sqlite;
+use dyno_driver::session::{Collect, Session, Target, Value};
+use dyno_driver::{Error, Kind, Result};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("dyno-sqlite-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn url(&self, parameters: &str) -> String {
+        format!("sqlite://{}?{parameters}", self.file().display())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("test.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    io::block_on(Backend::Blocking, future, || false).unwrap().expect("nobody interrupts a test")
+}
+
+async fn connect(url: &str) -> Result<Sqlite> {
+    Sqlite::connect(&Target::parse(url).unwrap()).await
+}
+
+fn refusal(url: &str) -> Error {
+    run(connect(url)).err().unwrap_or_else(|| panic!("{url} was taken"))
+}
+
+async fn ask(session: &mut Sqlite, sql: &str) -> String {
+    let mut found = Collect::default();
+    session.text(sql, &mut found).await.unwrap();
+    found.rows[0][0].to_string()
+}
+
+#[test]
+fn the_urls_pragmas_are_in_effect() {
+    let folder = Folder::new("pragmas");
+    let url =
+        folder.url("journal_mode=WAL&synchronous=normal&page_size=8192&cache_size=-2000&busy_timeout=7");
+    run(async {
+        let mut session = connect(&url).await.unwrap();
+        session.text("CREATE TABLE t (id INTEGER)", &mut ()).await.unwrap();
+        for (pragma, value) in
+            [("journal_mode", "wal"), ("synchronous", "1"), ("page_size", "8192"), ("cache_size", "-2000")]
+        {
+            assert_eq!(ask(&mut session, &format!("PRAGMA {pragma}")).await, value);
+        }
+    });
+    let error = refusal(&folder.url("page_size=4096"));
+    assert_eq!(error.kind(), Kind::User);
+    assert!(error.message().contains("it is 8192") && error.hint_text().contains("fixed once"), "{error}");
+}
+
+#[test]
+fn a_wrong_pragma_says_what_is_allowed() {
+    let folder = Folder::new("wrong");
+    for (parameters, said) in [
+        ("journal_mode=fast", "delete, truncate, persist, memory, wal, off"),
+        ("cache_size=big", "a whole number"),
+        ("cache_size=1;DROP TABLE t", "a whole number"),
+        ("transaction=late", "deferred or immediate"),
+        ("page_size=1000", "did not take page_size = 1000"),
+        ("nothing=1", "nothing"),
+    ] {
+        let error = refusal(&folder.url(parameters));
+        assert_eq!(error.kind(), Kind::User, "{error}");
+        assert!(error.message().contains(said), "{parameters}: {error}");
+    }
+    let error = refusal("sqlite://somewhere/test.db");
+    assert!(error.message().contains("names a host") && error.hint_text().contains("sqlite:///"), "{error}");
+}
+
+#[test]
+fn what_is_no_database_is_said_to_be_none() {
+    let folder = Folder::new("none");
+    std::fs::write(folder.file(), vec![b'x'; 5000]).unwrap();
+    let error = refusal(&folder.url(""));
+    assert!(
+        error.message().contains("cannot open") && error.hint_text().contains("no SQLite database"),
+        "{error}"
+    );
+    let error = refusal("sqlite:///nowhere/at/all.db");
+    assert!(error.hint_text().contains("directory exists"), "{error}");
+    assert!(!Path::new("/nowhere").exists());
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_a_full_disk_and_what_was_there_stays() {
+    let folder = Folder::new("full");
+    run(async {
+        let mut session = connect(&folder.url("synchronous=off")).await.unwrap();
+        session.text("CREATE TABLE t (note TEXT)", &mut ()).await.unwrap();
+        session.text("INSERT INTO t VALUES ('kept')", &mut ()).await.unwrap();
+        session.text("PRAGMA max_page_count = 20", &mut ()).await.unwrap();
+        let (insert, note) = (session.prepare("INSERT INTO t VALUES (?)").await.unwrap(), "n".repeat(9_000));
+        session.begin().await.unwrap();
+        let error = loop {
+            match session.execute(insert, &[Value::Text(&note)], &mut ()).await {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.label(), "13 disk_full");
+        assert!(error.hint_text().contains("make room"), "{error}");
+        session.rollback().await.unwrap();
+        assert_eq!(ask(&mut session, "SELECT COUNT(*) FROM t").await, "1");
+        session.execute(insert, &[Value::Text("small")], &mut ()).await.unwrap();
+    });
+}
+
+#[test]
+fn an_immediate_transaction_holds_the_write_lock_from_its_begin() {
+    let folder = Folder::new("lock");
+    let url = folder.url("transaction=immediate&busy_timeout=1");
+    run(async {
+        let (mut one, mut other) = (connect(&url).await.unwrap(), connect(&url).await.unwrap());
+        one.begin().await.unwrap();
+        let error = other.begin().await.unwrap_err();
+        assert_eq!(error.label(), "5 busy");
+        one.rollback().await.unwrap();
+        other.begin().await.unwrap();
+        other.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn a_text_holds_one_statement() {
+    let folder = Folder::new("one");
+    run(async {
+        let mut session = connect(&folder.url("")).await.unwrap();
+        for (sql, said) in [("SELECT 1; SELECT 2", "more than one"), ("-- nothing", "no statement")] {
+            let error = session.text(sql, &mut ()).await.unwrap_err();
+            assert!(error.message().contains(said), "{sql}: {error}");
+        }
+        assert_eq!(ask(&mut session, "SELECT 3;  ").await, "3");
+    });
+}
