@@ -22,8 +22,8 @@ from dbdyno.cli.options import budget_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
 from dbdyno.cli.study_file import (
-    OVERHEAD_S,
     budget_text,
+    overhead_s,
     refuse_both,
     replan_text,
     study_at,
@@ -210,7 +210,7 @@ def _carry_out(
     quiet: bool,
     devices: frozenset[Path],
 ) -> None:
-    expected_s = expected_duration_s(plan, study, OVERHEAD_S)
+    expected_s = expected_duration_s(plan, study, overhead_s(study))
     done = len(store.records(run.run))
     with contextlib.ExitStack() as stack:
         progress = Quiet()
