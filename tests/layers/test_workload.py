@@ -1,0 +1,63 @@
+"""The workload layer: what a study's levels make of the driver's job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dbdyno.journal import Journal
+from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.workload import WorkloadLayer
+from dbdyno.record import Level
+from tests.fakes import INSTALLATION, FakeEngine
+
+LAYER = WorkloadLayer()
+CLOSED = {"kind": "closed"}
+OPEN = {"kind": "open", "rate_per_s": 100.0, "arrivals": "poisson"}
+RAMP = {"kind": "ramp", "to_per_s": 900.0, "over_s": 30.0}
+
+
+def setup_with(load: dict[str, Any], folder: Path) -> Setup:
+    job = {"clients": 1, "threads": 0, "options": {"scale": 1}, "load": load}
+    return Setup(FakeEngine(), INSTALLATION, folder, cast(Journal, None), job=job)
+
+
+@pytest.mark.parametrize(
+    ("levels", "before", "after"),
+    [
+        ({"rate_per_s": 200.0}, OPEN, OPEN | {"rate_per_s": 200.0}),
+        ({"schedule": "ramp:900/30s"}, OPEN, OPEN | {"schedule": RAMP}),
+        (
+            {"schedule": "points:0s=5"},
+            CLOSED,
+            {"kind": "open", "schedule": {"kind": "points", "points": [(0.0, 5.0)]}},
+        ),
+        ({"think_time": "100ms"}, CLOSED, {"kind": "closed", "think_time": 0.1}),
+        (
+            {"think_time": "exponential:1s"},
+            CLOSED,
+            {"kind": "closed", "think_time": {"mean_s": 1.0, "distribution": "exponential"}},
+        ),
+    ],
+)
+def test_when_transactions_start_is_put_into_the_job_and_proved(
+    levels: dict[str, Level], before: dict[str, Any], after: dict[str, Any], tmp_path: Path
+) -> None:
+    setup = setup_with(before, tmp_path)
+    LAYER.put(levels, setup)
+    assert setup.job["load"] == after
+    running = Running(setup, cast(Any, None), cast(Any, None))
+    [evidence] = LAYER.prove(levels, running)
+    assert evidence.in_effect
+    assert evidence.effective is not None
+    setup.job["load"] = {**setup.job["load"], next(iter(levels)): "another"}
+    [evidence] = LAYER.prove(levels, running)
+    assert not evidence.in_effect
+
+
+def test_options_and_clients_have_places_of_their_own(tmp_path: Path) -> None:
+    setup = setup_with(CLOSED, tmp_path)
+    LAYER.put({"clients": 8, "scale": 4}, setup)
+    assert (setup.job["clients"], setup.job["options"], setup.job["load"]) == (8, {"scale": 4}, CLOSED)
