@@ -170,3 +170,43 @@ def test_what_failed_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_generator_says_what_it_makes() -> None:
     assert Generator(9, 1, 40, clusters=3).origin.startswith("generated 9 x 40 (3 clusters in 32 intrinsic")
+
+
+def test_a_refused_row_is_named_as_its_file_counts_it(tmp_path: Path) -> None:
+    spoilt = TRAIN.copy()
+    spoilt[100, 2] = np.nan
+    np.save(tmp_path / "nan.npy", spoilt)
+    with pytest.raises(UserError, match=r"(vector|query) 100 holds nan in dimension 2"):
+        ready(dataset=str(tmp_path / "nan.npy"), queries=40)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "missing.hdf5"}, "cannot read"),
+        ({"dataset": "odd.npy"}, "no .npy file"),
+        ({"dataset": "fine.npy", "queries": 120}, "120 cannot be taken out"),
+        ({"dataset": "fine.npy", "queries": 20, "k": 101}, "k is 101, but the set has only 100 vectors"),
+        ({"k": 201}, "k is 201, but the set has only 200 vectors"),
+        ({"dataset": "ffff"}, "no vector set in the cache"),
+    ],
+)
+def test_data_that_do_not_do_are_refused_before_anything_is_made(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    np.save(tmp_path / "fine.npy", TRAIN)
+    (tmp_path / "odd.npy").write_bytes(b"not an array")
+    if "." in (name := options.get("dataset", "")):
+        options = options | {"dataset": str(tmp_path / name)}
+    before = vectors.cached()
+    with pytest.raises(UserError, match=message):
+        vectors.require_vectors(OPTIONS | options)
+    assert vectors.cached() == before
+
+
+def test_data_that_do_are_let_pass_and_not_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "fine.npy", TRAIN)
+    before = vectors.cached()
+    vectors.require_vectors(OPTIONS | {"dataset": str(tmp_path / "fine.npy")})
+    vectors.require_vectors(OPTIONS)
+    assert vectors.cached() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,5 +35,12 @@ budget_option = click.option(
     "budget_s",
     type=Duration(),
     help="Fit blocks and durations to this time (10m, 1.5h), and say what precision that can reach.",
+)
+devices_option = click.option(
+    "--allow-device",
+    "devices",
+    multiple=True,
+    type=click.Path(path_type=Path, readable=False),
+    help="A block device that levels of storage.device may overwrite. It must carry nothing.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

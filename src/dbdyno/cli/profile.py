@@ -16,7 +16,7 @@ from dbdyno import metrics, paths
 from dbdyno.analyse.model import Profile
 from dbdyno.analyse.profile import changes, functions, profile_of
 from dbdyno.bench import Bench
-from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.options import devices_option, json_option, store_option
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.run import alone, measured_installation
 from dbdyno.cli.study_file import study_of
@@ -43,6 +43,7 @@ FUNCTIONS_IN_JSON = 200
 @click.option("--variant", metavar="NAME", help="The setup to profile; the baseline if left out.")
 @click.option("--against", metavar="NAME", help="A second setup: what the first spends beyond this one.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
+@devices_option
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
 @json_option
 @store_option
@@ -51,6 +52,7 @@ def command(
     variant: str | None,
     against: str | None,
     output: Path | None,
+    devices: tuple[Path, ...],
     wait: bool,
     as_json: bool,
     store: str | None,
@@ -65,7 +67,7 @@ def command(
     study = study_of(found)
     trials = [_trial(study, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     with alone(wait):
-        profiles = [_profiled(trial, study, found) for trial in trials]
+        profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)
     _write(path, _page(study, profiles, embedded))
@@ -85,7 +87,7 @@ def _trial(study: Study, name: str) -> Trial:
     return found
 
 
-def _profiled(trial: Trial, study: Study, run: Run) -> Profile:
+def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
     """Carries the trial out on a store of its own, which is thrown away."""
     # The ways to find callers are tried while the load warms up.
     warmup_s = max(study.workload.warmup_s, PROBES_MOST_S + 1.0)
@@ -105,6 +107,7 @@ def _profiled(trial: Trial, study: Study, run: Run) -> Profile:
             journal=stack.enter_context(open_journal()),
             open_load=LoadProcess,
             cores=core_count(),
+            allowed_devices=devices,
         )
         record = run_trial(trial, bench, store, Quiet(), lambda running: sampler.on(running.process_ids))
         return _evaluated(record, sampler, bench.engine.embedded)

@@ -18,7 +18,7 @@ from dbdyno import __version__, paths
 from dbdyno.analyse import settled
 from dbdyno.bench import Bench
 from dbdyno.budget import replanned
-from dbdyno.cli.options import budget_option, json_option, store_option
+from dbdyno.cli.options import budget_option, devices_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
 from dbdyno.cli.study_file import (
@@ -68,13 +68,7 @@ LAST = "last"
 )
 @budget_option
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
-@click.option(
-    "--allow-device",
-    "devices",
-    multiple=True,
-    type=click.Path(path_type=Path, readable=False),
-    help="A block device that levels of storage.device may overwrite. It must carry nothing.",
-)
+@devices_option
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
 @store_option

@@ -14,9 +14,11 @@ from dbdyno.engines.base import Installation, Reference
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.layers import LAYERS
 from dbdyno.layers.base import Layer
+from dbdyno.plan import make_plan
 from dbdyno.record import Run
 from dbdyno.report import wording
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
+from dbdyno.vectors import WORKLOAD, require_vectors
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 
@@ -26,6 +28,7 @@ def study_at(
 ) -> Study:
     """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
     study = _changed(read_study(path, catalogue()), blocks, seed)
+    _require_vectors(study)
     return study if budget_s is None else fitted(study, budget_s, overhead_s(study))
 
 
@@ -34,6 +37,17 @@ def overhead_s(study: Study) -> float:
     stopping. As seen on two cores; what it really takes is in every record."""
     embedded = registry.engine(study.engine.engine).embedded
     return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
+
+
+def _require_vectors(study: Study) -> None:
+    """Raises UserError where any variant searches vectors that cannot be had, before anything is touched."""
+    if study.workload.name != WORKLOAD:
+        return
+    knobs = [factor.name for factor in study.factors if factor.layer == "workload"]
+    variants = make_plan(study.model_copy(update={"blocks": 1})).variants
+    for levels in {tuple(variant.levels[name] for name in knobs) for variant in variants}:
+        varied = {name.removeprefix("workload."): level for name, level in zip(knobs, levels, strict=True)}
+        require_vectors({**study.workload.options, **varied})
 
 
 def refuse_both(budget_s: float | None, **others: object) -> None:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.vectors.cache import Tell, cached, find, generated, imported, with_neighbors
+from dbdyno.errors import UserError
+from dbdyno.vectors.cache import Tell, cached, find, generated, imported, require_held_out, with_neighbors
+from dbdyno.vectors.files import open_vectors
 from dbdyno.vectors.generate import Generator
 from dbdyno.vectors.vector_set import Neighbors, VectorSet, open_vector_set
 
@@ -26,6 +28,7 @@ __all__ = [
     "generator_of",
     "imported",
     "open_vector_set",
+    "require_vectors",
     "vector_set",
     "with_neighbors",
     "with_vector_set",
@@ -55,6 +58,33 @@ def vector_set(options: Mapping[str, Any], tell: Tell) -> VectorSet:
         found = imported(path, None, int(options["queries"]), int(options["data_seed"]), tell)
         found = replace(found, origin=str(path))
     return with_neighbors(found, str(options["distance"]), int(options["k"]), tell)
+
+
+def require_vectors(options: Mapping[str, Any]) -> None:
+    """Raises UserError where the vectors that options of `vector_search` name cannot be had or do not do, as
+    far as can be told without making or reading them.
+    """
+    name, k = str(options["dataset"]), int(options["k"])
+    if not name:
+        generator = generator_of(options)
+        _require_enough(k, generator.vectors, generator.origin)
+    elif Path(name).is_dir() or not (path := Path(name).expanduser()).suffix:
+        found = find(name)
+        _require_enough(k, found.vectors, found.origin)
+        if options["distance"] == "cosine":
+            found.require_directions()
+    else:
+        file = open_vectors(path)
+        queries = int(options["queries"]) if file.test is None else 0
+        require_held_out(file, queries)
+        _require_enough(k, file.vectors - queries, str(path))
+
+
+def _require_enough(k: int, vectors: int, origin: str) -> None:
+    if k > vectors:
+        raise UserError(
+            f"k is {k}, but the set has only {vectors} vectors ({origin})", f"give k = 1 to {vectors}"
+        )
 
 
 def generator_of(options: Mapping[str, Any]) -> Generator:

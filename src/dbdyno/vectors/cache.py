@@ -146,6 +146,15 @@ def _made_once(spec: dict[str, Any], size_bytes: int, write: Callable[[Path], Ve
     return open_vector_set(folder)
 
 
+def require_held_out(source: VectorFile, held_out: int) -> None:
+    """Raises UserError where a file has no vector left once so many are taken out as queries."""
+    if held_out >= source.vectors:
+        raise UserError(
+            f"{source.path} has {source.vectors} vectors and no queries: {held_out} cannot be taken out",
+            f"give queries = 1 to {source.vectors - 1}, or a file of queries",
+        )
+
+
 def _write_file(
     folder: Path, source: VectorFile, asked: VectorFile | None, held_out: int, seed: int
 ) -> VectorSet:
@@ -153,16 +162,13 @@ def _write_file(
     test = source.test if asked is None else asked.train
     if test is not None:
         return write_vector_set(folder, origin, dimensions, blocks(source.train), blocks(test))
-    if held_out >= source.vectors:
-        raise UserError(
-            f"{origin} has {source.vectors} vectors and no queries: {held_out} cannot be taken out",
-            f"give queries = 1 to {source.vectors - 1}, or a file of queries",
-        )
+    require_held_out(source, held_out)
     is_query = np.zeros(source.vectors, bool)
     is_query[np.random.default_rng(seed).choice(source.vectors, held_out, replace=False)] = True
     train = blocks(source.train, lambda start, stop: ~is_query[start:stop])
     test_blocks = blocks(source.train, lambda start, stop: is_query[start:stop])
-    return write_vector_set(folder, f"{origin}, {held_out} held out", dimensions, train, test_blocks)
+    sources = np.flatnonzero(~is_query), np.flatnonzero(is_query)
+    return write_vector_set(folder, f"{origin}, {held_out} held out", dimensions, train, test_blocks, sources)
 
 
 def _take_claimed(made: VectorSet, source: VectorFile, tell: Tell) -> None:

@@ -49,8 +49,9 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class VectorSet:
-    """Vectors to be searched and queries. `zero_vector` and `zero_query` are the first rows that hold nothing
-    but zeros and so have no direction (None: there is none); `digest` is that of the content alone."""
+    """Vectors to be searched and queries. `zero_vector` and `zero_query` are the first rows, as the origin
+    counts them, that hold nothing but zeros and so have no direction (None: there is none); `digest` is that
+    of the content alone."""
 
     folder: Path
     vectors: int
@@ -135,13 +136,22 @@ def open_vector_set(folder: Path) -> VectorSet:
 
 
 def write_vector_set(
-    folder: Path, origin: str, dimensions: int, train: Iterable[Floats], test: Iterable[Floats]
+    folder: Path,
+    origin: str,
+    dimensions: int,
+    train: Iterable[Floats],
+    test: Iterable[Floats],
+    sources: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
 ) -> VectorSet:
-    """Writes blocks of vectors and of queries into a new folder. Raises UserError for what is no vector."""
+    """Writes blocks of vectors and of queries into a new folder. Raises UserError for what is no vector.
+
+    `sources` are the rows of the origin that vectors and queries were taken from, where they are not all of
+    it: a message names the row that its reader can find.
+    """
     folder.mkdir(parents=True)
     try:
-        vectors = _Part("vector", origin, dimensions)
-        queries = _Part("query", origin, dimensions)
+        vectors = _Part("vector", origin, dimensions, sources[0])
+        queries = _Part("query", origin, dimensions, sources[1])
         for name, part, blocks in (("train.f32", vectors, train), ("test.f32", queries, test)):
             with (folder / name).open("wb") as file:
                 part.write(file, blocks)
@@ -172,6 +182,7 @@ class _Part:
     what: str
     origin: str
     dimensions: int
+    sources: NDArray[np.int64] | None = None
     rows: int = 0
     zero: int | None = None
     hash: hashlib._Hash = field(default_factory=hashlib.sha256)
@@ -198,10 +209,14 @@ class _Part:
             row, column = (int(index[0]) for index in np.nonzero(~finite))
             value = block[row, column]
             raise UserError(
-                f"{self.origin}: {self.what} {self.rows + row} holds {value} in dimension {column}",
+                f"{self.origin}: {self.what} {self._source(row)} holds {value} in dimension {column}",
                 "no distance is defined for it: take the row out"
                 if np.isnan(value)
                 else "the values must fit 32-bit floats: scale them",
             )
         if self.zero is None and len(zeros := np.flatnonzero(~block.any(axis=1))):
-            self.zero = self.rows + int(zeros[0])
+            self.zero = self._source(int(zeros[0]))
+
+    def _source(self, row: int) -> int:
+        """The row of the origin that a row of the block at hand is."""
+        return self.rows + row if self.sources is None else int(self.sources[self.rows + row])
