@@ -212,6 +212,8 @@ ONE_MISTAKE = [
     ("[workload]", "aa = 1\n[workload]", 2, "must be true or false, not 1", "without quotes"),
     ("[workload]", "seed = -1\n[workload]", 2, "`seed`: cannot be -1", "0 to"),
     ("[workload]", 'title = "a\\nb"\n[workload]', 2, "cannot be printed", "one line"),
+    ("[workload]", "tit# no key\nconfig.a = 4\n[workload]", 2, "not valid TOML: expected '='", "toml.io"),
+    ("[workload]", "tit. # no key\nconfig = 4\n[workload]", 2, "not valid TOML", "toml.io"),
     ("[workload]", "clients = 4\n[workload]", 2, "unknown key `clients`",
      "`clients` stands under [workload]"),
     ("[workload]", 'margin = "2%"\n[workload]', 2, "unknown key `margin`", "`margin` stands under [goal]"),

@@ -221,7 +221,8 @@ class _Indexer:
 
 def _key_parts(node: Node) -> Key:
     """The parts of a bare, quoted or dotted key, unquoted."""
-    leaves = [leaf for leaf in _leaves(node) if leaf.type != "dotted_key"]
+    # A comment in the midst of a key is no TOML, which the real parse will say.
+    leaves = [leaf for leaf in _leaves(node) if leaf.type != "comment"]
     if len(leaves) > KEY_PARTS_MAX:
         row, column = node.start_point
         raise Unreadable(
