@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN, AGAIN_S = signal.SIGALRM, 0.01
+"""A timer of Dyno's own, which raises an interruption again that the interpreter dropped."""
 
 
 class _Ending:
@@ -30,8 +32,18 @@ def raise_on_signals() -> None:
         _Ending.begun = True
         raise KeyboardInterrupt
 
-    for number in SIGNALS:
+    for number in (*SIGNALS, AGAIN):
         signal.signal(number, interrupt)
+    sys.unraisablehook = _raise_again
+
+
+def _raise_again(dropped: sys.UnraisableHookArgs) -> None:
+    """What is raised within a finaliser, or as a weak reference ends, goes no further than that."""
+    if dropped.exc_type is KeyboardInterrupt:
+        _Ending.begun = False
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    else:
+        sys.__unraisablehook__(dropped)
 
 
 @contextmanager
@@ -46,7 +58,7 @@ def shielded() -> Iterator[None]:
         noted.append(number)
         _ask_for_patience()
 
-    previous = {number: signal.signal(number, note) for number in SIGNALS}
+    previous = {number: signal.signal(number, note) for number in (*SIGNALS, AGAIN)}
     try:
         yield
     finally:
