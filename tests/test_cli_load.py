@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import termios
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -215,6 +216,7 @@ def _metrics(port: int, child: subprocess.Popen[str]) -> tuple[str, str]:
             text = answer.read().decode()
             if "dyno_latency_seconds" in text:
                 return str(answer.headers["Content-Type"]), text
+        time.sleep(0.1)
     raise AssertionError(child.communicate()[1])
 
 
