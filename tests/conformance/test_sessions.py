@@ -121,7 +121,7 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
     rules = folder / "pg_hba.conf"
     rules.write_text(
         "local all all trust\n"
-        "hostssl all tls_only all scram-sha-256\n"
+        "hostssl all tls_only,tls_suite all scram-sha-256\n"
         "host all with_md5 all md5\n"
         "host all with_scram all scram-sha-256\n"
         "host all in_clear all password\n"
@@ -137,19 +137,37 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
         yield server
 
 
+ENCRYPTED_ACCOUNTS = {
+    "mariadb": (
+        f"CREATE USER tls_suite@'%' IDENTIFIED VIA ed25519 USING PASSWORD('{CLEAR}') REQUIRE SSL",
+        "GRANT ALL ON *.* TO tls_suite@'%'",
+    ),
+    "postgresql": (f"CREATE ROLE tls_suite SUPERUSER LOGIN PASSWORD '{CLEAR}'",),
+}
+"""Accounts with the strongest log-in that each engine has, to be had by TLS only."""
+
+
+def encrypted_url(engine: str, server: Server) -> str:
+    for sql in ENCRYPTED_ACCOUNTS[engine]:
+        rows(server.url, sql)
+    return f"{server.url.split(':', 1)[0]}://tls_suite:{PASSWORD}@{HOST}/dyno?tls=required"
+
+
+@pytest.mark.parametrize("way", ["socket", "tls"])
 @pytest.mark.parametrize(("engine", "module"), [("mariadb", "mysql"), ("postgresql", "postgres")])
 def test_the_sessions_suite_passes(
-    engine: str, module: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    engine: str, module: str, way: str, request: pytest.FixtureRequest
 ) -> None:
     """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed")
     server: Server = request.getfixturevalue(engine)
+    url = encrypted_url(engine, server) if way == "tls" else server.url
     command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
     done = subprocess.run(
         [*command, f"{module}::", "--nocapture"],
         cwd=ROOT,
-        env={**os.environ, f"DYNO_TEST_{module.upper()}_URL": server.url},
+        env={**os.environ, f"DYNO_TEST_{module.upper()}_URL": url},
         capture_output=True,
         text=True,
     )
