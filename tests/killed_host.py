@@ -159,7 +159,8 @@ def what_is_left(before: Mapping[str, str]) -> dict[str, str]:
     deadline = time.monotonic() + BACK_S
     while True:
         now = host_state()
-        left = {name: now.get(name, "") for name in before if now.get(name) != before[name]}
+        # A value of a device that is somebody else's by now is not there.
+        left = {name: now[name] for name in before if name in now and now[name] != before[name]}
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)

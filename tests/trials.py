@@ -121,7 +121,8 @@ def host_state() -> dict[str, str]:
 def _values() -> Iterator[Path]:
     yield Path("/sys/kernel/mm/transparent_hugepage/enabled")
     yield from Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")
-    for device in Path("/sys/block").iterdir():
+    others = {path.parent.parent for path, held in _loop_devices() if not _is_own(held)}
+    for device in set(Path("/sys/block").iterdir()) - others:
         yield device / "queue" / "scheduler"
         yield device / "queue" / "read_ahead_kb"
 
@@ -132,13 +133,20 @@ def _own_lines(path: Path) -> Iterator[str]:
 
 
 def _own_loop_devices() -> Iterator[str]:
+    yield from (f"{backing.parts[3]} {held}" for backing, held in _loop_devices() if _is_own(held))
+
+
+def _loop_devices() -> Iterator[tuple[Path, str]]:
+    """What tells an attached device's file, and what it tells."""
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
-            held = backing.read_text().strip()
+            yield backing, backing.read_text().strip()
         except OSError:
             continue
-        if str(paths.cache().resolve()) in held or "/ram/volume.img" in held:
-            yield f"{backing.parts[3]} {held}"
+
+
+def _is_own(held: str) -> bool:
+    return str(paths.cache().resolve()) in held or "/ram/volume.img" in held
 
 
 def _own_processes() -> Iterator[str]:
