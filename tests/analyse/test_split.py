@@ -132,3 +132,13 @@ def test_the_parts_add_up_to_the_whole(cpu: list[tuple[float, float, float]]) ->
     total = math.fsum(part.mean for part in split.parts)
     assert total == pytest.approx(split.whole.mean + split.beyond_us, rel=1e-9)
     assert ("remainder" in means(split)) == (split.beyond_us == 0.0)
+
+
+def test_counters_that_were_refused_are_named_with_their_reason() -> None:
+    trial = a_trial(SERVER)
+    assert trial.observation is not None
+    missing = {"cycles": "not permitted", "cache_misses": "not permitted", "frequency_hz": "no cycles"}
+    observation = trial.observation.model_copy(update={"missing": missing})
+    split = the_split(trial.model_copy(update={"observation": observation}))
+    assert split.uncounted == {"cycles": "not permitted", "cache_misses": "not permitted"}
+    assert "Not counted: cycles, cache misses (not permitted)." in split_report.note([split])

@@ -403,7 +403,7 @@ class TimeSplit(Frozen):
 
     `beyond_us` is how much the parts come to more than the whole; above 0 there is no remainder. `missing`
     are parts that were not read and lie in the remainder. `hardware` are facts of the CPU's counters,
-    `engine` the engine's own counters per operation.
+    `engine` the engine's own counters per operation; `uncounted` says why a counter of the CPU has no figure.
     """
 
     variant: str
@@ -414,6 +414,7 @@ class TimeSplit(Frozen):
     missing: tuple[str, ...] = ()
     hardware: tuple[Estimate, ...] = ()
     engine: tuple[Estimate, ...] = ()
+    uncounted: dict[str, str] = Field(default_factory=dict)
 
     def share(self, part: Estimate) -> float:
         """A part over the whole."""

@@ -65,7 +65,18 @@ def note(splits: Sequence[TimeSplit]) -> str:
     ]
     if missing:
         lines.append(f"Not measured here, and so part of the rest: {', '.join(missing)}.")
-    return " ".join([*lines, *beyond(splits)])
+    return " ".join([*lines, *_uncounted(splits), *beyond(splits)])
+
+
+def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
+    """A sentence for each reason why counters of the CPU have no figure."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for split in splits:
+        for name, reason in split.uncounted.items():
+            by_reason.setdefault(reason, {})[name.replace("_", " ")] = None
+    return [
+        f"Not counted: {', '.join(names)} ({wording.clean(reason)})." for reason, names in by_reason.items()
+    ]
 
 
 def beyond(splits: Sequence[TimeSplit]) -> list[str]:
