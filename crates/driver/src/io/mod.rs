@@ -4,6 +4,7 @@
 //! with a waker that does nothing, and whoever waits notes the number of the running task. A task waits for one thing
 //! at a time: bytes of one connection, or a point in time.
 
+mod certificates;
 mod connect;
 mod epoll;
 mod executor;

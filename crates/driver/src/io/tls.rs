@@ -1,16 +1,11 @@
 //! TLS over a stream's buffers; rustls does the work.
 
+use super::certificates::Certificates;
 use crate::error::{Error, Result};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use std::io::{Read, Write};
 use std::sync::Arc;
-
-/// Where the distributions keep the certificates of the authorities that the machine trusts.
-const AUTHORITIES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 pub(super) struct Tls {
     connection: ClientConnection,
@@ -71,26 +66,15 @@ impl Tls {
 
 fn configuration(verify: bool, authority: Option<&str>) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
+    let verifier = if verify {
+        Certificates::issued_by(provider.clone(), authority)?
+    } else {
+        Certificates::any(provider.clone())
+    };
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(failed)?;
-    if !verify {
-        let verifier = Arc::new(AnyCertificate(provider));
-        return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
-    }
-    let mut roots = RootCertStore::empty();
-    let file = authority.or_else(|| AUTHORITIES.into_iter().find(|path| std::path::Path::new(path).exists()));
-    let file = file.ok_or_else(|| {
-        Error::user("no certificates of authorities on this machine")
-            .hint("name a file with the URL's tls_ca=PATH")
-    })?;
-    let certificates = CertificateDer::pem_file_iter(file)
-        .map_err(|error| Error::user(format!("{file}: {error}")).hint("give a PEM file as tls_ca=PATH"))?;
-    for certificate in certificates.flatten() {
-        // One that rustls cannot use is no reason to refuse the others.
-        let _ = roots.add(certificate);
-    }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
 fn failed(error: rustls::Error) -> Error {
@@ -99,53 +83,4 @@ fn failed(error: rustls::Error) -> Error {
 
 fn broken(error: std::io::Error) -> Error {
     Error::lost("connection lost", format!("TLS: {error}"))
-}
-
-/// Encrypts without asking who the other side is: for servers that made their certificate themselves.
-#[derive(Debug)]
-struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
