@@ -67,8 +67,8 @@ def test_more_time_gives_more_precision() -> None:
 def test_too_small_a_budget_says_what_is_needed() -> None:
     with pytest.raises(UserError, match="5 s are too few for 3 blocks of 4 variants") as caught:
         fitted(study_of(4), 5.0, OVERHEAD_S)
-    assert caught.value.hint == "give at least 84 s, or leave out some levels"
-    fitted(study_of(4), 84.0, OVERHEAD_S)
+    assert caught.value.hint == "give at least 78 s, or leave out some levels"
+    fitted(study_of(4), 78.0, OVERHEAD_S)
 
 
 def test_one_block_has_no_precision() -> None:

@@ -25,10 +25,10 @@ from dbdyno.study import BASELINE, TRIALS_MAX, Study
 BLOCKS_LEAST = 3
 """With two blocks Student's quantile makes every interval wider than most effects."""
 
-SHORTEST_S = 2.0
+SHORTEST_S = 1.5
 """A trial that measures less shows how it began rather than how it runs."""
 
-SPREAD_OF_TRIALS, SPREAD_OF_SECONDS = 0.02, 0.10
+SPREAD_OF_TRIALS, SPREAD_OF_SECONDS = 0.05, 0.10
 """Standard deviations of the log response: from trial to trial whatever their length, and from second to
 second within one. They weigh blocks against length, and nothing that is printed rests on them."""
 
