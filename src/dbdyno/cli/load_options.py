@@ -132,6 +132,12 @@ RUN_OPTIONS = [
     ),
     click.Option(["--cpus"], type=_Read("LIST", _cpus), help="Bind the driver's threads to these: 0,2-3."),
     click.Option(
+        ["--gather/--no-gather"],
+        default=True,
+        help="Let the answers of many clients lie for a moment so as to handle several at once, in a closed "
+        "loop without think times: cheaper, and each latency is longer by less than a tenth of the mean.",
+    ),
+    click.Option(
         ["--reconnect/--no-reconnect"],
         help="Open a lost connection again; a client that lost it stops otherwise.",
     ),
