@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from typing import cast
+
+import pytest
+from rich.console import Console
+
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
 from dbdyno.record import Level, Outcome, Record
-from dbdyno.report.grid import Cell, grid
+from dbdyno.report.grid import Cell, grid, render
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, broken, records_of
 
@@ -47,6 +53,18 @@ def test_a_broken_setup_has_a_word_and_no_speed() -> None:
     found = grid(analyse(study, a_run(study), records_of(study, changes=changes)))
     assert found is not None
     assert found.rows[1][1][0] == Cell("broken", verdict=Verdict.BROKEN)
+
+
+@pytest.mark.parametrize("width", [200, 60, 20])
+def test_no_terminal_is_too_narrow_for_the_labels(width: int) -> None:
+    levels: list[Level] = ["raw", "ext2", "ext3", "ext4", "xfs", "btrfs"]
+    study = a_study(
+        {"config.a": ["defaults", "sync,noatime"], "storage.filesystem": levels}, Design.FACTORIAL
+    )
+    console = Console(file=StringIO(), width=width)
+    render(analyse(study, a_run(study), records_of(study)), console)
+    printed = cast(StringIO, console.file).getvalue()
+    assert all(str(label) in printed for label in (*levels, "defaults", "sync,noatime", "100"))
 
 
 def test_one_factor_makes_no_grid() -> None:

@@ -20,6 +20,8 @@ from dbdyno.study import Design, Factor, level_text
 COLUMNS_MOST, ROWS_MOST = 12, 40
 """A larger table is no longer read."""
 
+WIDEST = 10_000
+
 Setting = tuple[str, ...]
 
 
@@ -86,22 +88,54 @@ def render(analysis: Analysis, console: Console) -> None:
     found = grid(analysis)
     if found is None:
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    layouts = [(table, _natural_width(table, console)) for table in (_across(found), _down(found))]
+    table, width = next((one for one in layouts if one[1] <= console.width), min(layouts, key=_width_of))
+    console.print()
+    console.print(Text(found.title, style="bold"))
+    # What is wider than the terminal is left to it: a table without its labels says nothing.
+    table.width = width
+    console.print(table, crop=False, no_wrap=True)
+    console.print(Text(found.note, style="dim"))
+
+
+def _across(found: Grid) -> Table:
+    """The levels of the first factor run across, as in the other forms of the report."""
+    table = _empty_table()
     for name in found.down:
         # Layer and knob may stand on two lines; within either no word is broken.
-        table.add_column(Text(name.replace(".", ".\n", 1)), no_wrap=False)
+        table.add_column(Text(name.replace(".", ".\n", 1)), no_wrap=True)
     for head in found.heads:
         table.add_column(Text(head), justify="right", no_wrap=True)
     for setting, cells in found.rows:
-        values = (
-            Text.assemble(cell.value, *([("\n" + cell.spread, "dim")] if cell.spread else []))
-            for cell in cells
-        )
-        table.add_row(*(Text(level) for level in setting), *values)
-    console.print()
-    console.print(Text(found.title, style="bold"))
-    console.print(table)
-    console.print(Text(found.note, style="dim"))
+        table.add_row(*(Text(level) for level in setting), *map(_text, cells))
+    return table
+
+
+def _down(found: Grid) -> Table:
+    """The same turned by a right angle, for a narrow terminal: each column is a setting of the others."""
+    table = _empty_table()
+    table.add_column(Text(found.across.replace(".", ".\n", 1)), no_wrap=True)
+    for setting, _ in found.rows:
+        table.add_column(Text("\n".join(setting)), justify="right", no_wrap=True)
+    for place, head in enumerate(found.heads):
+        table.add_row(Text(head), *(_text(cells[place]) for _, cells in found.rows))
+    return table
+
+
+def _empty_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+
+
+def _text(cell: Cell) -> Text:
+    return Text.assemble(cell.value, *([("\n" + cell.spread, "dim")] if cell.spread else []))
+
+
+def _natural_width(table: Table, console: Console) -> int:
+    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+
+
+def _width_of(layout: tuple[Table, int]) -> int:
+    return layout[1]
 
 
 def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Setting:
