@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,21 @@ def test_a_server_that_does_not_start_fails_that_variant_alone(homes: Path) -> N
     failed = next(record for record in records if record.outcome is Outcome.FAILED)
     assert failed.server_log == "[ERROR] speed refused"
     assert leftovers() == []
+
+
+def test_a_speed_that_the_driver_set_is_refused(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = FakeLoad.run
+
+    def limited(self: FakeLoad, job: Mapping[str, Any]) -> dict[str, Any]:
+        tally = fast(self, job)
+        return {**tally, "saturated": "thread 0 was busy" if tally["operations"] > 1000 else None}
+
+    monkeypatch.setattr(FakeLoad, "run", limited)
+    records = carry_out(make_study(1, 2, blocks=1))
+    refused = next(record for record in records if record.levels["config.speed"] == 2)
+    assert (refused.outcome, refused.cause) == (Outcome.FAILED, "thread 0 was busy")
+    assert "workload.threads" in refused.remedy
+    assert next(record for record in records if record is not refused).outcome is Outcome.MEASURED
 
 
 def test_a_broken_invariant_takes_the_speed_away(homes: Path) -> None:

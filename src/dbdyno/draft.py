@@ -76,12 +76,17 @@ class Draft:
         return observation
 
     def judged(self, checks: tuple[Check, ...], warnings: Mapping[Warning, str]) -> None:
-        """The checks are made: one that does not hold takes the trial's speed away."""
+        """The checks are made: one that does not hold takes the trial's speed away, and so does a driver that
+        had no time left."""
         self._checks = checks
         self._warnings |= warnings
         broken = [f"{check.name}: {check.detail}" for check in checks if not check.holds]
         if broken:
             self._outcome, self._cause = Outcome.BROKEN, "; ".join(broken)
+        elif Warning.DRIVER_SATURATED in warnings:
+            # A speed that the driver set says nothing of the server.
+            self._outcome, self._cause = Outcome.FAILED, warnings[Warning.DRIVER_SATURATED]
+            self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
 
     def warn(self, warning: Warning, text: str) -> None:
         self._warnings[warning] = "; ".join(filter(None, [self._warnings.get(warning, ""), text]))

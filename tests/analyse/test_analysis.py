@@ -22,6 +22,7 @@ from tests.analyse.factory import (
     ended,
     every_verdict,
     records_of,
+    warned,
 )
 
 FAST = "config.page_cache=64k"
@@ -160,6 +161,15 @@ def test_a_blocked_variant_shows_who_refused() -> None:
     assert exhibit.remedy == "ask for less, or raise the limit"
     (evidence,) = exhibit.evidence
     assert evidence.effective is not None and evidence.effective.value == "32k"
+
+
+def test_a_variant_at_which_the_driver_was_the_limit_has_no_speed() -> None:
+    def limited(record: Record) -> Record:
+        return warned(Warning.DRIVER_SATURATED, "thread 0")(ended(Outcome.FAILED, "thread 0")(record))
+
+    study = a_study()
+    found = the(analysed(study, records_of(study, {FAST: 3.0}, {FAST: only_in({4}, limited)})))
+    assert (found.verdict, found.cause) == (Verdict.FAILED, "thread 0")
 
 
 def test_a_broken_baseline_is_said_first() -> None:

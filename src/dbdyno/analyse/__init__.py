@@ -250,11 +250,11 @@ def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:
 
 
 def _cells(study: Study, trials: Sequence[Trials]) -> Cells:
-    """Responses by setting and block, without broken variants."""
+    """Responses by setting and block, without variants that broke or at which the driver was the limit."""
     return {
         tuple(each.variant.levels[factor.name] for factor in study.factors): {
             block: value for block, value in each.values(study.goal.response).items() if usable(value)
         }
         for each in trials
-        if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN)
+        if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN) and not each.limited_by_driver
     }

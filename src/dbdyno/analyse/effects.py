@@ -57,6 +57,12 @@ class Trials:
     def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
         return [trial for trial in self.by_block.values() if trial.record.outcome is outcome]
 
+    @property
+    def limited_by_driver(self) -> bool:
+        """Whether the driver, not the server, set the pace of one of them."""
+        failed = self.with_outcome(Outcome.FAILED)
+        return any(Warning.DRIVER_SATURATED in trial.record.warnings for trial in failed)
+
 
 def variant_result(
     trials: Trials, baseline: Trials, goal: Goal, method: Method, costs: Sequence[str]
@@ -137,10 +143,12 @@ def _compared(
 
 
 def _ending(trials: Trials) -> dict[str, object]:
-    """The verdict that the trials' ends alone decide: one broken trial breaks a variant; others decide when
-    none was measured.
+    """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
+    driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
+    when none was measured.
     """
-    endings = (Outcome.BROKEN, *(() if trials.with_outcome(Outcome.MEASURED) else WITHOUT_SPEED))
+    without_speed = trials.limited_by_driver or not trials.with_outcome(Outcome.MEASURED)
+    endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
     for outcome in endings:
         ended = trials.with_outcome(outcome)
         if ended:

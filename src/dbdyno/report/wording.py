@@ -50,7 +50,7 @@ WARNINGS: dict[Warning, Advice] = {
     ),
     Warning.DRIVER_SATURATED: Advice(
         "the driver was the limit, so differences between servers are hidden",
-        "give the driver more CPUs, or lower workload.clients",
+        "raise workload.threads, give the driver more CPUs, or lower workload.clients",
     ),
     Warning.RATE_NOT_KEPT: Advice(
         "the offered rate was not kept, so latencies hold the growing queue",
@@ -105,7 +105,7 @@ MEANINGS: dict[Verdict, str] = {
     Verdict.BROKEN: "it broke an invariant or a guard: its speed does not count",
     Verdict.BLOCKED: "it could not be put into effect here",
     Verdict.INERT: "it is the same machine code as the baseline",
-    Verdict.FAILED: "it did not build, start or survive",
+    Verdict.FAILED: "it did not build, start or survive, or the driver was the limit",
 }
 
 
