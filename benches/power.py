@@ -19,12 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -134,6 +135,9 @@ def holding(server: Server, share: float) -> Iterator[list[float]]:
 
 
 def _hold(process_ids: Sequence[int], share: float, end: Any) -> None:
+    with suppress(PermissionError):
+        # Woken late on a busy machine, it would hold the server for longer than it was asked to.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     began, turn, held = time.monotonic(), 1, list[float]()
     while not end.poll(max(0.0, began + turn * PERIOD_S - time.monotonic())):
         send(process_ids, "SIGSTOP" if share else "SIGCONT")
