@@ -70,9 +70,10 @@ def render(frontier: Frontier, console: Console) -> None:
     """Prints the sentence and the table."""
     console.print(Text("Recall against speed", style="bold"))
     console.print(Text(title(frontier)))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for index, head in enumerate(heads(frontier)):
-        table.add_column(head, justify="right" if index else "left", overflow="fold")
+        # A name may stand on two lines, a number never.
+        table.add_column(head, justify="right" if index else "left", no_wrap=index > 0)
     for row in rows(frontier):
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)
