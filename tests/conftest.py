@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,9 @@ from dbdyno import paths
 # How fast an example runs says something of the machine, and nothing of the code.
 settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dyno")
+
+# A shell without job control starts what runs in the background with Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""

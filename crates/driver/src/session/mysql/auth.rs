@@ -7,6 +7,8 @@ use rsa::{Oaep, RsaPublicKey};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
+const ED25519_NONCE_BYTES: usize = 32;
+
 /// The plugins that a server may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
@@ -44,6 +46,14 @@ impl Plugin {
             Plugin::Ed25519 => "client_ed25519",
             Plugin::Clear => "mysql_clear_password",
             Plugin::Socket => "unix_socket",
+        }
+    }
+
+    /// The nonce in what follows a plugin's name. Texts end with a zero byte; ed25519's random bytes may end with one too.
+    pub fn nonce(self, data: &[u8]) -> &[u8] {
+        match self {
+            Plugin::Ed25519 => &data[..data.len().min(ED25519_NONCE_BYTES)],
+            _ => data.strip_suffix(&[0]).unwrap_or(data),
         }
     }
 
@@ -158,6 +168,15 @@ mod tests {
             "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
              085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
         );
+    }
+
+    #[test]
+    fn a_nonce_of_random_bytes_may_end_with_a_zero() {
+        let (mut random, mut text) = ([7; 32], [b'n'; 21]);
+        (random[31], text[20]) = (0, 0);
+        assert_eq!(Plugin::Ed25519.nonce(&random), random);
+        assert_eq!(Plugin::Native.nonce(&text), &text[..20]);
+        assert_eq!(Plugin::CachingSha2.nonce(&text[..20]), &text[..20]);
     }
 
     #[test]

@@ -234,7 +234,7 @@ async fn log_in(
                 let mut reader = Reader::new(&payload[1..]);
                 plugin = Plugin::from_name(reader.until_zero())?;
                 let rest = reader.rest();
-                nonce = rest.strip_suffix(&[0]).unwrap_or(rest).to_vec();
+                nonce = plugin.nonce(rest).to_vec();
                 Some(plugin.answer(password, &nonce, private)?)
             }
             Some(0x01) => more_data(plugin, &payload[1..], password, &nonce, private)?,
