@@ -18,7 +18,7 @@ from dbdyno import paths
 settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dyno")
 
-# A shell without job control starts what runs in the background with Ctrl-C ignored, and children inherit that.
+# A shell without job control lets what runs in the background ignore Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
