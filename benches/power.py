@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--blocks", type=int, default=8, help="blocks of one comparison")
     parser.add_argument("--margin", type=float, default=0.01)
-    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--clients", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.blocks < BLOCKS_LEAST or arguments.margin <= 0 or arguments.clients < 1:
         parser.error(f"at least {BLOCKS_LEAST} blocks, a margin above 0, and one client")
