@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{Each, Row, Session, Statement, Value, whole_number};
+use crate::session::{whole_number, Each, Row, Session, Statement, Value};
 use serde_json::{json, Value as Json};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -183,7 +183,8 @@ impl Workload for FlexAsync {
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
         let rows = whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE}")).await?;
         let last = self.attributes - 1;
-        let torn = whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE attr0 <> attr{last}")).await?;
+        let torn =
+            whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE attr0 <> attr{last}")).await?;
         let mut invariants = vec![Invariant::new(
             "attributes_agree",
             torn == 0,

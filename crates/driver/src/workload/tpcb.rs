@@ -4,7 +4,7 @@
 use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{Session, Statement, Value, whole_number};
+use crate::session::{whole_number, Session, Statement, Value};
 
 const TELLERS_PER_BRANCH: i64 = 10;
 const ACCOUNTS_PER_BRANCH: i64 = 100_000;
@@ -39,11 +39,14 @@ impl Workload for TpcB {
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcb",
-        description: "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
+        description:
+            "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
         options: &[
             OptionSpec::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts"),
-            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run(),
-            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run(),
+            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)")
+                .for_the_run(),
+            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)")
+                .for_the_run(),
         ],
         transactions: &["tpcb"],
         read_only: false,
@@ -123,7 +126,8 @@ impl Workload for TpcB {
             return Ok(());
         }
         let (table, column) =
-            [("pgbench_accounts", "aid"), ("pgbench_tellers", "tid"), ("pgbench_branches", "bid")][part as usize];
+            [("pgbench_accounts", "aid"), ("pgbench_tellers", "tid"), ("pgbench_branches", "bid")]
+                [part as usize];
         session.text(&format!("ALTER TABLE {table} ADD PRIMARY KEY ({column})"), &mut ()).await?;
         Ok(())
     }
@@ -203,7 +207,11 @@ impl Workload for TpcB {
                 moved_together,
                 format!("account {accounts}, teller {tellers}, branch {branches}, history {history}"),
             ),
-            Invariant::new("accounts_complete", rows == expected, format!("{rows} accounts, {expected} expected")),
+            Invariant::new(
+                "accounts_complete",
+                rows == expected,
+                format!("{rows} accounts, {expected} expected"),
+            ),
         ];
         if let (Some(told), true) = (against.acknowledged, self.script != Script::SelectOnly) {
             let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
@@ -254,7 +262,11 @@ async fn prepare_if<S: Session>(session: &mut S, wanted: bool, sql: &str) -> Res
     }
 }
 
-async fn execute_if<S: Session>(session: &mut S, statement: Option<Statement>, parameters: &[Value<'_>]) -> Result<()> {
+async fn execute_if<S: Session>(
+    session: &mut S,
+    statement: Option<Statement>,
+    parameters: &[Value<'_>],
+) -> Result<()> {
     if let Some(statement) = statement {
         session.execute(statement, parameters, &mut ()).await?;
     }

@@ -21,7 +21,9 @@ enum Shape {
     /// A quarter of the draws gaussian over the whole range, the rest uniform within the 1 % at its centre.
     Special,
     Gaussian,
-    Pareto { power: f64 },
+    Pareto {
+        power: f64,
+    },
     Zipfian(Zipf),
 }
 

@@ -87,7 +87,8 @@ impl Workload for Oltp {
 
     fn new(about: &'static About, options: &Options) -> Result<Self> {
         let (member, table_size) = (member(about.name), options.int("table_size"));
-        let counts: Vec<_> = IN_TRANSACTION.iter().map(|(kind, option)| (*kind, options.int(option))).collect();
+        let counts: Vec<_> =
+            IN_TRANSACTION.iter().map(|(kind, option)| (*kind, options.int(option))).collect();
         if member == Member::Transaction && counts.iter().all(|(_, count)| *count == 0) {
             return Err(Error::user(format!("{} has no statement left", about.name))
                 .hint("set one of the counts, such as point_selects, above 0"));
@@ -119,7 +120,9 @@ impl Workload for Oltp {
         let (identity, suffix) = (dialect.identity_primary_key(), dialect.table_suffix);
         for table in 1..=self.tables {
             let columns = match self.member {
-                Member::BulkInsert => "id INTEGER NOT NULL PRIMARY KEY, k INTEGER DEFAULT 0 NOT NULL".to_owned(),
+                Member::BulkInsert => {
+                    "id INTEGER NOT NULL PRIMARY KEY, k INTEGER DEFAULT 0 NOT NULL".to_owned()
+                }
                 _ => format!(
                     "id {identity}, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
                      pad CHAR(60) DEFAULT '' NOT NULL"
@@ -212,7 +215,9 @@ impl Workload for Oltp {
         }
         Ok(match (self.member, against.acknowledged) {
             (Member::Insert | Member::BulkInsert | Member::Delete, None) => Vec::new(),
-            (Member::Insert | Member::BulkInsert | Member::Delete, Some(told)) => vec![self.rows_moved(rows, told)],
+            (Member::Insert | Member::BulkInsert | Member::Delete, Some(told)) => {
+                vec![self.rows_moved(rows, told)]
+            }
             _ => {
                 let holds = tables_of_other_size.is_empty();
                 let found = if holds { "none differs".to_owned() } else { tables_of_other_size.join(", ") };
@@ -265,7 +270,12 @@ impl Oltp {
         }
     }
 
-    async fn transaction<S: Session>(&self, client: &Client, session: &mut S, random: &mut Random) -> Result<()> {
+    async fn transaction<S: Session>(
+        &self,
+        client: &Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<()> {
         if !self.skip_trx {
             session.begin().await?;
         }
@@ -346,7 +356,12 @@ impl Oltp {
     }
 
     /// A select with a list of values or ranges.
-    async fn list<S: Session>(&self, client: &mut Client, session: &mut S, random: &mut Random) -> Result<()> {
+    async fn list<S: Session>(
+        &self,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<()> {
         let table = self.draw_table(random);
         let kind = match self.member {
             Member::RandomRanges => Kind::RandomRanges,
@@ -403,7 +418,8 @@ impl Oltp {
             value += &format!("{rows}:{sum:016x} ");
         }
         let value = value.trim_end().to_owned();
-        let against = baseline.map_or("no baseline was given".to_owned(), |baseline| format!("before: {baseline}"));
+        let against =
+            baseline.map_or("no baseline was given".to_owned(), |baseline| format!("before: {baseline}"));
         let mut unchanged = Invariant::new(
             "rows_unchanged",
             baseline.is_none_or(|baseline| baseline == value),

@@ -14,20 +14,23 @@ const PARETO_H: OptionSpec = OptionSpec::float("pareto_h", 0.2, 0.001, 0.499, "h
 const ZIPFIAN_EXPONENT: OptionSpec =
     OptionSpec::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
 const SKIP_TRX: OptionSpec =
-    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself").for_the_run();
+    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself")
+        .for_the_run();
 
 const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> OptionSpec {
     OptionSpec::int(name, default, 0, STATEMENTS_MAX, help).for_the_run()
 }
 
-const RANGE_SIZE: OptionSpec = OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
+const RANGE_SIZE: OptionSpec =
+    OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
 const POINT_SELECTS: OptionSpec = per_transaction("point_selects", 10, "point selects of a transaction");
 const SIMPLE_RANGES: OptionSpec = per_transaction("simple_ranges", 1, "range selects of a transaction");
 const SUM_RANGES: OptionSpec = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
 const ORDER_RANGES: OptionSpec = per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
 const DISTINCT_RANGES: OptionSpec = per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
 const INDEX_UPDATES: OptionSpec = per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
-const NON_INDEX_UPDATES: OptionSpec = per_transaction("non_index_updates", 1, "UPDATEs of c of a transaction");
+const NON_INDEX_UPDATES: OptionSpec =
+    per_transaction("non_index_updates", 1, "UPDATEs of c of a transaction");
 const DELETE_INSERTS: OptionSpec =
     per_transaction("delete_inserts", 1, "DELETEs of a transaction, each with the INSERT of the same id");
 
@@ -82,7 +85,11 @@ pub(super) const OFFERS: &[About] = &[
         DELETE_INSERTS,
     ),
     offer!("update_index", false, "one update of an indexed column (sysbench oltp_update_index)",),
-    offer!("update_non_index", false, "one update of a column without an index (sysbench oltp_update_non_index)",),
+    offer!(
+        "update_non_index",
+        false,
+        "one update of a column without an index (sysbench oltp_update_non_index)",
+    ),
     offer!("delete", false, "one delete by primary key (sysbench oltp_delete)",),
     offer!("insert", false, "one insert, numbered by the server (sysbench oltp_insert)",),
     About {
@@ -106,6 +113,7 @@ pub(super) const OFFERS: &[About] = &[
         true,
         "a count over ranges of an indexed column (sysbench select_random_ranges)",
         OptionSpec::int("random_ranges", 10, 1, 1000, "ranges").for_the_run(),
-        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta").for_the_run(),
+        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta")
+            .for_the_run(),
     ),
 ];

@@ -87,7 +87,10 @@ mod tests {
         for (text, groups) in [(c.as_str(), 10), (pad.as_str(), 5)] {
             let parts: Vec<&str> = text.split('-').collect();
             assert_eq!(parts.len(), groups);
-            assert!(parts.iter().all(|part| part.len() == 11 && part.bytes().all(|b| b.is_ascii_digit())), "{text}");
+            assert!(
+                parts.iter().all(|part| part.len() == 11 && part.bytes().all(|b| b.is_ascii_digit())),
+                "{text}"
+            );
         }
         assert_ne!(c.as_str(), C::draw(&mut random).as_str());
     }

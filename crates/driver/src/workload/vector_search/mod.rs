@@ -10,7 +10,7 @@ mod sql;
 use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{Collect, Each, First, Row, Session, Statement, Value, VectorSql, whole_number};
+use crate::session::{whole_number, Collect, Each, First, Row, Session, Statement, Value, VectorSql};
 use data::{floats, Distance, VectorSet};
 use sql::{Graph, INDEX, TABLE};
 
@@ -217,7 +217,8 @@ impl Workload for VectorSearch {
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
         let (set, engine) = (self.set()?, engine(session)?);
         let loaded =
-            whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id < {}", set.vectors)).await?;
+            whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id < {}", set.vectors))
+                .await?;
         let plan = self.plan(session, engine).await?;
         let mut invariants = vec![
             Invariant::new(
@@ -229,7 +230,8 @@ impl Workload for VectorSearch {
         ];
         if let Some(told) = against.acknowledged {
             let inserted =
-                whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors)).await?;
+                whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors))
+                    .await?;
             invariants.push(inserted_complete(inserted, told));
         }
         Ok(invariants)
