@@ -135,8 +135,7 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
             "at once": partial(ours, {**job, "gather": False}, clients, arguments.seconds),
             "ours": partial(ours, job, clients, arguments.seconds),
         })  # fmt: skip
-        cost = {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()}
-        rate = {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()}
+        cost, rate = _medians(found)
         print(row.format(
             clients, *(_spread(runs) for runs in found.values()),
             f"{cost['ours'] / cost['sysbench']:.2f}", f"{cost['at once'] / cost['io_uring']:.2f}",
@@ -154,8 +153,7 @@ def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
             "sysbench": partial(sysbench, server, "oltp_read_write", clients, arguments.seconds),
             "ours": partial(ours, {**job, "workload": "read_write"}, clients, arguments.seconds),
         })  # fmt: skip
-        cost = {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()}
-        rate = {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()}
+        cost, rate = _medians(found)
         print(row.format(
             clients, _spread(found["sysbench"]), _spread(found["ours"]),
             f"{cost['ours'] / cost['sysbench']:.2f}", f"{rate['ours'] / rate['sysbench']:.2f}",
@@ -203,6 +201,14 @@ def _rounds(
         for name, run in contenders.items():
             found[name].append(run())
     return found
+
+
+def _medians(found: dict[str, list[Outcome]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Each contender's client CPU per operation and its operations per second."""
+    return (
+        {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()},
+        {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()},
+    )
 
 
 def _spread(runs: list[Outcome]) -> str:

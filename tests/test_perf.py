@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno import perf
+from dbdyno.analyse.profile import UNKNOWN
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.perf import Sample, Sampler, in_kernel, read_script
 
@@ -27,7 +27,7 @@ def test_a_real_text_gives_every_sample() -> None:
     assert sum(len(sample.frames) for sample in samples) == len(re.findall(r"^\t", text, re.MULTILINE))
     assert all(sample.weight > 0 and sample.time_s > 0 for sample in samples)
     functions = {function for sample in samples for function, _ in sample.frames}
-    assert {"mysql_execute_command", perf.UNKNOWN} <= functions
+    assert {"mysql_execute_command", UNKNOWN} <= functions
     assert any(in_kernel(module) for sample in samples for _, module in sample.frames)
 
 

@@ -129,6 +129,4 @@ def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
 
 
 def _beside_load_s(record: Record) -> float:
-    tally = record.tally or {}
-    load_s = float(tally.get("warmup_s") or 0.0) + float(tally.get("duration_s") or 0.0)
-    return max(0.0, record.finished_unix_s - record.started_unix_s - load_s)
+    return max(0.0, record.finished_unix_s - record.started_unix_s - record.load_s)

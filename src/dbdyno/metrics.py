@@ -210,19 +210,22 @@ _CPU = (
            _per_operation("run_queue_wait_s", times=1e6)),
 )  # fmt: skip
 
+COUNTERS = {
+    "cycles": "CPU cycles",
+    "instructions": "instructions",
+    "cache_misses": "cache misses",
+    "dtlb_load_misses": "data TLB misses",
+    "stalled_cycles_frontend": "cycles stalled at the front end",
+    "stalled_cycles_backend": "cycles stalled at the back end",
+}
+"""What the observer asks the CPU for, and what it is called."""
+
 _HARDWARE = tuple(
     Metric(f"{name}_per_op", f"{title} per transaction", "per op", _LOWER,
            f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter; for an embedded engine the "
            "driver's own are in it.",
            _per_operation(name))
-    for name, title in (
-        ("cycles", "CPU cycles"),
-        ("instructions", "instructions"),
-        ("cache_misses", "cache misses"),
-        ("dtlb_load_misses", "data TLB misses"),
-        ("stalled_cycles_frontend", "cycles stalled at the front end"),
-        ("stalled_cycles_backend", "cycles stalled at the back end"),
-    )
+    for name, title in COUNTERS.items()
 )  # fmt: skip
 
 _RESOURCES = (

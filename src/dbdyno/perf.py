@@ -31,7 +31,6 @@ DEPTH_LEAST = 5
 """Callers of the user's side below which a way of unwinding is held to have failed: without frame pointers
 it ends after one to three frames."""
 STOP_S, READ_S = 20.0, 240.0
-UNKNOWN = "[unknown]"
 
 
 @dataclass(frozen=True)

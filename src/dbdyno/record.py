@@ -131,6 +131,12 @@ class Record(Frozen):
     tally: dict[str, Any] | None = None
     server_log: str = ""
 
+    @property
+    def load_s(self) -> float:
+        """Seconds that the load took, warm-up and measured part; 0 where there was none."""
+        tally = self.tally or {}
+        return float(tally.get("warmup_s") or 0.0) + float(tally.get("duration_s") or 0.0)
+
 
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`

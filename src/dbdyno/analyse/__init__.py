@@ -217,13 +217,13 @@ def _gap_between(
         if fast[factor.name] != slow[factor.name]
         and (cause := _why_never_measured(factor.name, fast[factor.name], trials))
     )
-    end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
-    ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
     cells = _cells(study, trials)
     if study.design is Design.FRACTIONAL:
-        whole = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence)
-        return whole.model_copy(update={"left_out": left_out})
-    found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+        found = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence)
+    else:
+        end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
+        ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
+        found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
     return found.model_copy(update={"left_out": left_out})
 
 

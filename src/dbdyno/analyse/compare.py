@@ -22,6 +22,7 @@ import numpy as np
 from scipy import stats
 
 from dbdyno import metrics
+from dbdyno.analyse.effects import log_ratios
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.split import HARDWARE
@@ -252,15 +253,16 @@ def _logs(records: Sequence[Record], metric: str) -> list[float]:
 
 def _paired(analysis: Analysis, ends: tuple[str, str]) -> Ratio | None:
     """The second setup over the first within one run, paired by block."""
-    sides = [
-        {record.block: value for record in _measured(analysis, name)
-         if usable(value := metrics.find(analysis.method.response).read(record))}
+    read = metrics.find(analysis.method.response).read
+    under, over = (
+        {
+            (record.host, record.block): value
+            for record in _measured(analysis, name)
+            if (value := read(record)) is not None
+        }
         for name in ends
-    ]  # fmt: skip
-    logs = [
-        math.log(sides[1][block] or 1.0) - math.log(sides[0][block] or 1.0)
-        for block in sorted(sides[0].keys() & sides[1].keys())
-    ]
+    )
+    logs = list(log_ratios(over, under).values())
     return ratio_of(analysis.method.response, logs, analysis.study.goal.confidence)
 
 

@@ -106,7 +106,11 @@ def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
 
 
 def _paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
-    ours, theirs = trials.values(metric), baseline.values(metric)
+    return log_ratios(trials.values(metric), baseline.values(metric))
+
+
+def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:
+    """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
     return {
         block: math.log(ours[block]) - math.log(theirs[block])
         for block in sorted(ours.keys() & theirs.keys())

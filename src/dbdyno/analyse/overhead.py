@@ -47,8 +47,7 @@ def conditions(records: Sequence[Record]) -> tuple[Condition, ...]:
 
 def _seconds(record: Record) -> dict[str, float]:
     """Seconds of each stage in its order, the load apart from the stage that drove it."""
-    tally = record.tally or {}
-    load_s = float(tally.get("warmup_s") or 0.0) + float(tally.get("duration_s") or 0.0)
+    load_s = record.load_s
     parts: dict[str, float] = {}
     for stage, seconds in record.stages_s.items():
         if stage == DRIVE:

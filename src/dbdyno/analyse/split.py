@@ -68,7 +68,7 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
             for record in records
             if record.observation is not None
             for name, reason in record.observation.missing.items()
-            if name in COUNTERS
+            if name in metrics.COUNTERS
         },
     )
 
@@ -161,16 +161,6 @@ def _gigahertz(record: Record, observation: Observation) -> float | None:
 def _ratio(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole is not None and whole > 0 else None
 
-
-COUNTERS = (
-    "cycles",
-    "instructions",
-    "cache_misses",
-    "dtlb_load_misses",
-    "stalled_cycles_frontend",
-    "stalled_cycles_backend",
-)
-"""What the observer asks the CPU for."""
 
 HARDWARE: dict[str, Reader] = {
     "instructions_per_cycle": _of_cycles("instructions"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from rich.console import Console
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.report import FORMATS, write
+from dbdyno.cli.report import FORMATS, printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
 from dbdyno.record import Run
@@ -69,9 +68,7 @@ def _text(found: Comparison, form: str) -> str:
         return html.comparison(found)
     if form == "markdown":
         return markdown.comparison(found)
-    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
-    compare_report.render(found, console)
-    return console.export_text()
+    return printed(lambda console: compare_report.render(found, console))
 
 
 def _analysis(name: str, url: str) -> Analysis:

@@ -18,6 +18,7 @@ from dbdyno.analyse.profile import changes, functions, profile_of
 from dbdyno.bench import Bench
 from dbdyno.cli.options import devices_option, json_option, store_option
 from dbdyno.cli.progress import Quiet
+from dbdyno.cli.report import write
 from dbdyno.cli.run import alone, measured_installation
 from dbdyno.cli.study_file import study_of
 from dbdyno.drive import LoadProcess
@@ -70,7 +71,7 @@ def command(
         profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)
-    _write(path, _page(study, profiles, embedded))
+    write(path, _page(study, profiles, embedded))
     if as_json:
         click.echo(json.dumps(_document(profiles), indent=2))
     else:
@@ -164,13 +165,3 @@ def _document(profiles: list[Profile]) -> dict[str, object]:
 def _place(run: Run, profiles: list[Profile]) -> Path:
     names = "-against-".join(re.sub(r"[^\w.=-]+", "_", profile.variant)[:60] for profile in profiles)
     return paths.data() / "reports" / f"{run.run}-profile-{names}.html"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", "choose another place with --output"
-        ) from None

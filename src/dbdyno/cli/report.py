@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -71,8 +72,13 @@ def _text(analysis: Analysis, form: str) -> str:
         return markdown.render(analysis)
     if form == "json":
         return as_json.render(analysis)
+    return printed(lambda console: terminal.render(analysis, console, details=True))
+
+
+def printed(render: Callable[[Console], None]) -> str:
+    """What `render` prints on a wide terminal, as text."""
     console = Console(record=True, highlight=False, width=120, file=io.StringIO())
-    terminal.render(analysis, console, details=True)
+    render(console)
     return console.export_text()
 
 

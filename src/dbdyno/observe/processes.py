@@ -40,7 +40,7 @@ class ProcessCounters:
     def _read_process(self, process_id: int, missing: dict[str, str]) -> float:
         folder = f"/proc/{process_id}"
         try:
-            fields = _text(f"{folder}/stat").rpartition(")")[2].split()
+            fields = _stat(folder)
             started = int(fields[19])
             self._last["cpu", process_id, started] = {
                 "cpu_user_s": int(fields[11]) / TICKS_PER_S,
@@ -89,11 +89,16 @@ class KernelThreads:
             threads = []
         for thread in threads:
             try:
-                fields = _text(f"/proc/{thread}/stat").rpartition(")")[2].split()
+                fields = _stat(f"/proc/{thread}")
             except (FileNotFoundError, ProcessLookupError):
                 continue
             self._last[f"{thread}:{fields[19]}"] = int(fields[11]) + int(fields[12])
         return {"kernel_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+
+
+def _stat(folder: str) -> list[str]:
+    """The fields of stat from the third on: the second, the command's name, may hold blanks and brackets."""
+    return _text(f"{folder}/stat").rpartition(")")[2].split()
 
 
 def _text(path: str) -> str:

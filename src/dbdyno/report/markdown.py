@@ -162,8 +162,7 @@ def _split(analysis: Analysis) -> Iterable[str]:
         split.facts(analysis.splits),
     ):
         if rows:
-            cells = [[_escaped(cell) for cell in row] for row in rows]
-            yield _table([_escaped(head) for head in heads], cells, right=set(range(1, len(heads))))
+            yield _words([_escaped(head) for head in heads], rows)
     yield _escaped(split.note(analysis.splits))
 
 
@@ -173,9 +172,9 @@ def _frontier(analysis: Analysis) -> Iterable[str]:
         return
     yield "## Recall against speed"
     yield _escaped(frontier.title(found))
-    cells = [[_escaped(cell.replace("\n", " ")) for cell in row] for row in frontier.rows(found)]
-    heads = frontier.heads(found)
-    yield _table(heads, cells, right=set(range(1, len(heads))))
+    yield _words(
+        frontier.heads(found), [[cell.replace("\n", " ") for cell in row] for row in frontier.rows(found)]
+    )
     yield _escaped(frontier.note(found))
 
 
