@@ -2,7 +2,7 @@
  * It is what the driver's CPU per operation is compared with. No workload, no histogram, no error handling beyond
  * giving up: what it costs is the kernel's part and the parsing of one answer.
  *
- * bare_loop epoll|io_uring CONNECTIONS SECONDS SOCKET DATABASE ROWS  ->  "OPERATIONS SECONDS USER_S SYSTEM_S"
+ * bare_loop epoll|io_uring CONNECTIONS SECONDS SOCKET DATABASE ROWS  ->  "OPERATIONS SECONDS"
  */
 #define _GNU_SOURCE
 #include <linux/io_uring.h>
@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -268,22 +267,14 @@ static void run_io_uring(int count, double until_s) {
     }
 }
 
-static double seconds(struct timeval from, struct timeval to) {
-    return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_usec - from.tv_usec) / 1e6;
-}
-
 int main(int count_of_arguments, char **arguments) {
     if (count_of_arguments != 7) return 2;
     int count = atoi(arguments[2]);
     rows = strtoull(arguments[6], 0, 10);
     connections = calloc((size_t)count, sizeof *connections);
     for (int i = 0; i < count; i++) open_connection(&connections[i], arguments[4], arguments[5]);
-    struct rusage before, after;
-    getrusage(RUSAGE_SELF, &before);
     double began_s = now_s(), until_s = began_s + atof(arguments[3]);
     strcmp(arguments[1], "io_uring") ? run_epoll(count, until_s) : run_io_uring(count, until_s);
-    getrusage(RUSAGE_SELF, &after);
-    printf("%lu %.6f %.6f %.6f\n", operations, now_s() - began_s, seconds(before.ru_utime, after.ru_utime),
-           seconds(before.ru_stime, after.ru_stime));
+    printf("%lu %.6f\n", operations, now_s() - began_s);
     return 0;
 }

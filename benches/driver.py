@@ -5,8 +5,9 @@
 points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
 mixed: read_write at 8 and 64 clients. connections: memory of one process that holds 10,000 of them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": false`).
-In every round each contender runs once, in turn; the table shows medians and the range over the rounds.
-All CPU is user plus system: of the whole process for sysbench and the bare loop, of its threads for ours.
+In every round each contender runs once, in turn; the table shows medians and the range over the rounds, and
+ratios are medians of the rounds' own ratios, for the speed of the machine may change from round to round.
+All CPU is user plus system of a whole run, connecting included; no contender warms up first.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _arguments() -> argparse.Namespace:
     )
     parts = ("points", "mixed", "connections")
     parser.add_argument("parts", nargs="*", default=list(parts), metavar="PART", help=", ".join(parts))
-    parser.add_argument("--seconds", type=int, default=5, help="length of one run (default 5)")
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each contender (default 5)")
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run (default 3)")
+    parser.add_argument("--rounds", type=int, default=7, help="runs of each contender (default 7)")
     return parser.parse_args()
 
 
@@ -135,11 +136,10 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
             "at once": partial(ours, {**job, "gather": False}, clients, arguments.seconds),
             "ours": partial(ours, job, clients, arguments.seconds),
         })  # fmt: skip
-        cost, rate = _medians(found)
         print(row.format(
             clients, *(_spread(runs) for runs in found.values()),
-            f"{cost['ours'] / cost['sysbench']:.2f}", f"{cost['at once'] / cost['io_uring']:.2f}",
-            f"{rate['ours'] / rate['sysbench']:.2f}",
+            _cost_ratio(found["ours"], found["sysbench"]), _cost_ratio(found["at once"], found["io_uring"]),
+            _rate_ratio(found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
@@ -153,10 +153,9 @@ def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
             "sysbench": partial(sysbench, server, "oltp_read_write", clients, arguments.seconds),
             "ours": partial(ours, {**job, "workload": "read_write"}, clients, arguments.seconds),
         })  # fmt: skip
-        cost, rate = _medians(found)
         print(row.format(
             clients, _spread(found["sysbench"]), _spread(found["ours"]),
-            f"{cost['ours'] / cost['sysbench']:.2f}", f"{rate['ours'] / rate['sysbench']:.2f}",
+            _cost_ratio(found["ours"], found["sysbench"]), _rate_ratio(found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
@@ -203,12 +202,14 @@ def _rounds(
     return found
 
 
-def _medians(found: dict[str, list[Outcome]]) -> tuple[dict[str, float], dict[str, float]]:
-    """Each contender's client CPU per operation and its operations per second."""
-    return (
-        {name: statistics.median(run.cpu_us_per_op for run in runs) for name, runs in found.items()},
-        {name: statistics.median(run.operations_per_s for run in runs) for name, runs in found.items()},
-    )
+def _cost_ratio(ours: list[Outcome], theirs: list[Outcome]) -> str:
+    pairs = zip(ours, theirs, strict=True)
+    return f"{statistics.median(mine.cpu_us_per_op / other.cpu_us_per_op for mine, other in pairs):.2f}"
+
+
+def _rate_ratio(ours: list[Outcome], theirs: list[Outcome]) -> str:
+    pairs = zip(ours, theirs, strict=True)
+    return f"{statistics.median(mine.operations_per_s / other.operations_per_s for mine, other in pairs):.2f}"
 
 
 def _spread(runs: list[Outcome]) -> str:
@@ -217,13 +218,14 @@ def _spread(runs: list[Outcome]) -> str:
 
 
 def ours(job: dict[str, Any], clients: int, seconds: float) -> Outcome:
-    given = {**job, "clients": clients, "warmup_s": 1.0, "duration_s": seconds}
+    given = {**job, "clients": clients, "warmup_s": 0.0, "duration_s": seconds}
+    before = _cpu_s(resource.RUSAGE_SELF)
     tally = json.loads(_driver.run(json.dumps(given)))
+    spent_s = _cpu_s(resource.RUSAGE_SELF) - before
     failed = {kind: count for kind, count in tally["errors"].items() if not kind.startswith(RETRIED)}
     if failed:
         raise DynoError(f"our run had errors: {failed}")
-    cost = tally["driver_cpu_us_per_op"]
-    return Outcome(tally["throughput_per_s"], cost["user"] + cost["system"])
+    return Outcome(tally["throughput_per_s"], spent_s / tally["operations"] * 1e6)
 
 
 def sysbench(server: Server, script: str, clients: int, seconds: float) -> Outcome:
@@ -241,19 +243,24 @@ def sysbench(server: Server, script: str, clients: int, seconds: float) -> Outco
 
 def bare(loop: Path, way: str, server: Server, clients: int, seconds: float) -> Outcome:
     _, database, socket = target(server)
-    said, _ = timed([str(loop), way, str(clients), f"{seconds:g}", socket, database, str(ROWS)])
-    operations, lasted_s, user_s, system_s = map(float, said.split())
-    return Outcome(operations / lasted_s, (user_s + system_s) / operations * 1e6)
+    said, spent_s = timed([str(loop), way, str(clients), f"{seconds:g}", socket, database, str(ROWS)])
+    operations, lasted_s = map(float, said.split())
+    return Outcome(operations / lasted_s, spent_s / operations * 1e6)
 
 
 def timed(command: list[str]) -> tuple[str, float]:
     """What a command printed, and the CPU seconds of its process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = _cpu_s(resource.RUSAGE_CHILDREN)
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = _cpu_s(resource.RUSAGE_CHILDREN) - before
     if finished.returncode != 0:
         raise DynoError(f"{command[0]} failed: {(finished.stderr or finished.stdout)[-400:]}")
-    return finished.stdout, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return finished.stdout, spent_s
+
+
+def _cpu_s(whose: int) -> float:
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
 
 
 def target(server: Server) -> tuple[str, str, str]:

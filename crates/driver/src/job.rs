@@ -36,8 +36,9 @@ pub struct Job {
     /// The processors that the driver's threads are bound to, in turn.
     #[serde(default)]
     pub cpus: Option<Vec<u32>>,
-    /// Lets the answers of many clients be gathered for a moment, in a closed loop without think times: costs less, and
-    /// shifts each latency by less than a tenth of the mean. False looks at each answer at once.
+    /// Lets the server go first in a closed loop without think times: the driver takes no processor from another thread,
+    /// and on a busy machine it lets the answers of many clients lie for less than a fifth of the mean latency, so as to
+    /// handle several at once. False looks at each answer as soon as it can.
     #[serde(default = "yes")]
     pub gather: bool,
     /// Opens a lost connection again; without it, a client whose connection is lost stops.

@@ -6,6 +6,7 @@
 
 mod client;
 pub mod clock;
+mod crowd;
 mod dispatch;
 pub mod error;
 mod hdr_log;

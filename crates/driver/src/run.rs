@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::clock;
+use crate::crowd::Crowd;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor, Gate};
 use crate::job::{Job, Load};
@@ -19,7 +20,7 @@ use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -41,6 +42,8 @@ pub(crate) struct Course {
     abandoned: AtomicBool,
     failure: Mutex<Option<Error>>,
     version: OnceLock<String>,
+    /// True while the machine has no time to spare.
+    crowded: Arc<AtomicBool>,
     /// Transactions of the measured part that may still be started, where there is a limit.
     tickets: Option<AtomicU64>,
     /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
@@ -225,7 +228,7 @@ impl<W: Workload> Thread<'_, W> {
         {
             let mut executor = Executor::new(self.backend)?;
             if self.job.gather && self.rate.is_none() && self.think.is_none() {
-                executor = executor.gathering();
+                executor = executor.giving_way(self.course.crowded.clone());
             }
             for number in (self.number..self.job.clients).step_by(self.threads as usize) {
                 let Thread { job, target, workload, think, course, .. } = self;
@@ -396,11 +399,13 @@ fn oversee<T>(
     watch: &mut Watch<'_>,
 ) -> (f64, bool) {
     let (mut started_unix_s, mut interrupted) = (0.0, false);
+    let mut crowd = Crowd::new(course.crowded.clone());
     while !handles.iter().all(ScopedJoinHandle::is_finished) {
         if let Ok(part) = seconds.recv_timeout(POLL) {
             series.add(part, |second, latencies| live.second(second, latencies, watch));
         }
         live.serve();
+        crowd.look(clock::now_ns());
         if !interrupted && (watch.interrupted)() {
             interrupted = true;
             course.stopped.store(true, Ordering::Release);

@@ -134,8 +134,9 @@ RUN_OPTIONS = [
     click.Option(
         ["--gather/--no-gather"],
         default=True,
-        help="Let the answers of many clients lie for a moment so as to handle several at once, in a closed "
-        "loop without think times: cheaper, and each latency is longer by less than a tenth of the mean.",
+        help="In a closed loop without think times, take no processor from the server, and while none is "
+        "idle let the answers of many clients lie for less than a fifth of the mean latency, so as to handle "
+        "several at once. Cheaper for the machine; --no-gather looks at each answer as soon as it can.",
     ),
     click.Option(
         ["--reconnect/--no-reconnect"],

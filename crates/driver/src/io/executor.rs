@@ -1,6 +1,7 @@
 //! The loop itself: polls the tasks that can go on, then waits for what comes next.
 
 use super::epoll::Epoll;
+use super::gather::give_way;
 use super::slots::Slots;
 use super::uring::Uring;
 use super::Backend;
@@ -12,6 +13,8 @@ use std::collections::BinaryHeap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// The longest wait: how late a stop, an interrupt or a silent server may be noticed.
@@ -91,6 +94,7 @@ impl Loop {
 pub struct Executor<'a> {
     tasks: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
     live: usize,
+    gives_way: bool,
     /// The loop is this thread's; so the executor must stay here.
     _here: PhantomData<*const ()>,
 }
@@ -115,16 +119,20 @@ impl<'a> Executor<'a> {
         };
         LOOP.set(Some(this));
         be_punctual(true);
-        Ok(Executor { tasks: Vec::new(), live: 0, _here: PhantomData })
+        Ok(Executor { tasks: Vec::new(), live: 0, gives_way: false, _here: PhantomData })
     }
 
-    /// Lets answers be gathered (see `gather`) where the back end can: for loads whose requests wait for nothing but
-    /// answers.
-    pub fn gathering(self) -> Self {
-        with_loop(|this| {
-            if let Driver::Uring(uring) = &mut this.driver {
-                uring.allow_gathering();
+    /// Lets the server go first (see `gather`), for loads whose requests wait for nothing but answers: answers wait for
+    /// a free processor, and where the back end can, for each other while the machine is `crowded`.
+    pub fn giving_way(mut self, crowded: Arc<AtomicBool>) -> Self {
+        with_loop(|this| match &mut this.driver {
+            Driver::Uring(uring) => {
+                uring.allow_gathering(crowded);
+                self.gives_way = give_way(true);
             }
+            Driver::Epoll(_) => self.gives_way = give_way(true),
+            // The thread is the server itself, or there is none.
+            Driver::Blocking | Driver::Simulated => {}
         });
         self
     }
@@ -175,6 +183,9 @@ impl Drop for Executor<'_> {
             let _ = this.turn(0);
         }
         be_punctual(false);
+        if self.gives_way {
+            give_way(false);
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use io_uring::types::{BufRingEntry, Fd, SubmitArgs, Timespec};
 use io_uring::{cqueue, opcode, squeue, IoUring};
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::Arc;
 
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
@@ -69,9 +70,9 @@ impl Uring {
         Ok(Uring { ring, buffers, system_calls: 0, gather: None })
     }
 
-    /// Lets waits gather answers from now on, where the kernel can (Linux 6.12).
-    pub fn allow_gathering(&mut self) {
-        self.gather = self.ring.params().is_feature_min_timeout().then(Gather::default);
+    /// Lets waits gather answers from now on while the machine is `crowded`, where the kernel can (Linux 6.12).
+    pub fn allow_gathering(&mut self, crowded: Arc<AtomicBool>) {
+        self.gather = self.ring.params().is_feature_min_timeout().then(|| Gather::new(crowded));
     }
 
     pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<()> {
