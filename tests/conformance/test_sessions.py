@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +82,24 @@ def plugins() -> Path:
     return (copy.prefix / PLUGINS.binary).parent
 
 
+MYSQL = debian.Recipe(
+    engine="mysql",
+    packages=("mysql-server-core",),
+    server="mysql-server-core",
+    binary="usr/sbin/mysqld",
+    suites={"": "sid"},
+)
+"""The other server of MariaDB's protocol, for which Dyno has no engine. Only Debian's sid has it."""
+MYSQL_HOST = "127.83.12.58"
+
+
+@dataclass(frozen=True)
+class Mysql:
+    """A running MySQL; `url` is that of its root."""
+
+    url: str
+
+
 @contextmanager
 def started(name: str, settings: dict[str, Level], data: Path) -> Iterator[Server]:
     """A server of Dyno's own engine that listens on the loopback interface besides."""
@@ -137,9 +156,58 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
         yield server
 
 
+@pytest.fixture(scope="module")
+def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mysql]:
+    try:
+        copies = debian.fetched(MYSQL.engine)
+        copy = copies[0] if copies else debian.fetch(MYSQL)
+    except DynoError as failed:
+        pytest.skip(f"MySQL cannot be had here: {failed.message}")
+    data, runtime = tmp_path_factory.mktemp("mysql") / "data", Path(tempfile.mkdtemp(prefix="dyno-test-"))
+    shared = copy.prefix / "usr"
+    command = [
+        *debian.loader(copy.prefix), str(copy.prefix / MYSQL.binary), "--no-defaults", f"--datadir={data}",
+        f"--basedir={shared}", f"--lc-messages-dir={shared / 'share' / 'mysql'}", "--secure-file-priv=NULL",
+        *(["--user=root"] if os.geteuid() == 0 else []),
+    ]  # fmt: skip
+    made = subprocess.run([*command, "--initialize-insecure"], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"the MySQL of Debian's sid does not work here: {made.stderr[-500:]}")
+    listen = [f"--socket={runtime / 'socket'}", f"--bind-address={MYSQL_HOST}", "--port=3306", "--mysqlx=OFF"]
+    with (runtime / "log").open("w") as log:
+        server = subprocess.Popen([*command, *listen], stdout=log, stderr=log)
+    try:
+        url = f"mysql://root@localhost/?socket={runtime / 'socket'}"
+        wait_for(url, server, runtime / "log")
+        rows(url, "CREATE DATABASE dyno")
+        yield Mysql(url.replace("/?", "/dyno?"))
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(runtime)
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the server answers."""
+    until_s = time.monotonic() + 60
+    while True:
+        try:
+            rows(url, "SELECT 1")
+            return
+        except _driver.DriverError as failed:
+            if server.poll() is not None or time.monotonic() > until_s:
+                said = log.read_text()[-500:]
+                pytest.skip(f"the MySQL of Debian's sid does not start here: {failed.message}: {said}")
+            time.sleep(0.1)
+
+
 ENCRYPTED_ACCOUNTS = {
     "mariadb": (
         f"CREATE USER tls_suite@'%' IDENTIFIED VIA ed25519 USING PASSWORD('{CLEAR}') REQUIRE SSL",
+        "GRANT ALL ON *.* TO tls_suite@'%'",
+    ),
+    "mysql": (
+        f"CREATE USER tls_suite@'%' IDENTIFIED WITH caching_sha2_password BY '{CLEAR}' REQUIRE SSL",
         "GRANT ALL ON *.* TO tls_suite@'%'",
     ),
     "postgresql": (f"CREATE ROLE tls_suite SUPERUSER LOGIN PASSWORD '{CLEAR}'",),
@@ -147,21 +215,24 @@ ENCRYPTED_ACCOUNTS = {
 """Accounts with the strongest log-in that each engine has, to be had by TLS only."""
 
 
-def encrypted_url(engine: str, server: Server) -> str:
+def encrypted_url(engine: str, server: Server | Mysql) -> str:
     for sql in ENCRYPTED_ACCOUNTS[engine]:
         rows(server.url, sql)
-    return f"{server.url.split(':', 1)[0]}://tls_suite:{PASSWORD}@{HOST}/dyno?tls=required"
+    host = MYSQL_HOST if engine == "mysql" else HOST
+    return f"{server.url.split(':', 1)[0]}://tls_suite:{PASSWORD}@{host}/dyno?tls=required"
 
 
 @pytest.mark.parametrize("way", ["socket", "tls"])
-@pytest.mark.parametrize(("engine", "module"), [("mariadb", "mysql"), ("postgresql", "postgres")])
+@pytest.mark.parametrize(
+    ("engine", "module"), [("mariadb", "mysql"), ("mysql", "mysql"), ("postgresql", "postgres")]
+)
 def test_the_sessions_suite_passes(
     engine: str, module: str, way: str, request: pytest.FixtureRequest
 ) -> None:
     """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed")
-    server: Server = request.getfixturevalue(engine)
+    server: Server | Mysql = request.getfixturevalue(engine)
     url = encrypted_url(engine, server) if way == "tls" else server.url
     command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
     done = subprocess.run(
@@ -219,6 +290,30 @@ def test_mariadb_accounts_that_demand_tls(mariadb: Server, certificates: Certifi
 def test_a_plain_mariadb_connection_is_not_encrypted(mariadb: Server) -> None:
     rows(mariadb.url, "CREATE USER plain@'%' IDENTIFIED VIA mysql_native_password USING ''")
     assert rows(f"mysql://plain@{HOST}/", MARIADB_CIPHER) == [["Ssl_cipher", ""]]
+
+
+@pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password"])
+@pytest.mark.parametrize("password", [PASSWORD, ""])
+def test_mysql_accounts(mysql: Mysql, plugin: str, password: str) -> None:
+    """Over the open line first, where the password goes encrypted with the server's key: what was proved once
+    caching_sha2_password need not see again. Then by what it keeps of it, over TLS and over the socket."""
+    user, clear = f"{plugin[:6]}_{len(password)}", CLEAR if password else ""
+    rows(mysql.url, f"CREATE USER {user}@'%' IDENTIFIED WITH {plugin} BY '{clear}'")
+    word = f":{password}" if password else ""
+    for way in ("tls=off", "tls=off", "tls=required", f"socket={mysql.url.split('socket=')[1]}"):
+        answer = rows(f"mysql://{user}{word}@{MYSQL_HOST}/?{way}", "SELECT CURRENT_USER()")
+        assert answer == [[f"{user}@%"]]
+    for way in ("tls=off", "tls=required"):
+        assert f'check user "{user}"' in refusal(f"mysql://{user}:wrong@{MYSQL_HOST}/?{way}")
+
+
+@pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password"])
+def test_mysql_accounts_whose_password_is_first_shown_to_tls_or_the_socket(mysql: Mysql, plugin: str) -> None:
+    for number, way in enumerate(("tls=required", f"socket={mysql.url.split('socket=')[1]}")):
+        user = f"first_{plugin[:6]}_{number}"
+        rows(mysql.url, f"CREATE USER {user}@'%' IDENTIFIED WITH {plugin} BY '{CLEAR}'")
+        answer = rows(f"mysql://{user}:{PASSWORD}@{MYSQL_HOST}/?{way}", "SELECT CURRENT_USER()")
+        assert answer == [[f"{user}@%"]]
 
 
 POSTGRESQL_TLS = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"

@@ -8,16 +8,35 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 const ED25519_NONCE_BYTES: usize = 32;
+/// Asks the server for the key to encrypt the password with.
+const SHA256_KEY_REQUEST: u8 = 1;
+pub(super) const CACHING_SHA2_KEY_REQUEST: u8 = 2;
 
 /// The plugins that a server may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
     Native,
     CachingSha2,
+    Sha256,
     Ed25519,
     Clear,
     /// The server asks the operating system who we are.
     Socket,
+}
+
+/// Who can listen to what goes over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Open,
+    /// A socket of this machine: private, but for sha256_password, which trusts TLS alone.
+    Local,
+    Encrypted,
+}
+
+impl Line {
+    pub fn is_private(self) -> bool {
+        self != Line::Open
+    }
 }
 
 impl Plugin {
@@ -25,6 +44,7 @@ impl Plugin {
         match name {
             b"mysql_native_password" => Ok(Plugin::Native),
             b"caching_sha2_password" => Ok(Plugin::CachingSha2),
+            b"sha256_password" => Ok(Plugin::Sha256),
             b"client_ed25519" => Ok(Plugin::Ed25519),
             b"mysql_clear_password" => Ok(Plugin::Clear),
             b"unix_socket" | b"auth_socket" => Ok(Plugin::Socket),
@@ -33,8 +53,8 @@ impl Plugin {
                 String::from_utf8_lossy(other)
             ))
             .hint(
-                "use an account with mysql_native_password, caching_sha2_password or ed25519; for an account that \
-                 does not exist MySQL names any plugin",
+                "use an account with mysql_native_password, caching_sha2_password, sha256_password or ed25519; for \
+                 an account that does not exist MySQL names any plugin",
             )),
         }
     }
@@ -43,6 +63,7 @@ impl Plugin {
         match self {
             Plugin::Native => "mysql_native_password",
             Plugin::CachingSha2 => "caching_sha2_password",
+            Plugin::Sha256 => "sha256_password",
             Plugin::Ed25519 => "client_ed25519",
             Plugin::Clear => "mysql_clear_password",
             Plugin::Socket => "unix_socket",
@@ -57,16 +78,18 @@ impl Plugin {
         }
     }
 
-    /// The first answer to the server's `nonce`. `private` is true where nobody can listen (TLS or a socket).
-    pub fn answer(self, password: &[u8], nonce: &[u8], private: bool) -> Result<Vec<u8>> {
+    /// The first answer to the server's `nonce`.
+    pub fn answer(self, password: &[u8], nonce: &[u8], line: Line) -> Result<Vec<u8>> {
         match self {
             Plugin::Socket => Ok(Vec::new()),
-            Plugin::Clear if private => Ok(terminated(password)),
+            Plugin::Clear if line.is_private() => Ok(terminated(password)),
             Plugin::Clear => {
                 Err(Error::connect("the server wants the password in clear text over an open connection")
                     .hint("add tls=required to the URL"))
             }
             Plugin::Ed25519 => Ok(ed25519(password, nonce)),
+            Plugin::Sha256 if line == Line::Encrypted || password.is_empty() => Ok(terminated(password)),
+            Plugin::Sha256 => Ok(vec![SHA256_KEY_REQUEST]),
             _ if password.is_empty() => Ok(Vec::new()),
             Plugin::Native => Ok(native(password, nonce)),
             Plugin::CachingSha2 => Ok(caching_sha2(password, nonce)),
@@ -182,14 +205,22 @@ mod tests {
     #[test]
     fn an_empty_password_gives_an_empty_answer() {
         for plugin in [Plugin::Native, Plugin::CachingSha2] {
-            assert!(plugin.answer(b"", &[1; 20], false).unwrap().is_empty());
+            assert!(plugin.answer(b"", &[1; 20], Line::Open).unwrap().is_empty());
         }
     }
 
     #[test]
     fn clear_text_is_refused_where_others_can_listen() {
-        assert!(Plugin::Clear.answer(b"secret", &[], false).is_err());
-        assert_eq!(Plugin::Clear.answer(b"secret", &[], true).unwrap(), b"secret\0");
+        assert!(Plugin::Clear.answer(b"secret", &[], Line::Open).is_err());
+        assert_eq!(Plugin::Clear.answer(b"secret", &[], Line::Local).unwrap(), b"secret\0");
+    }
+
+    #[test]
+    fn sha256_gives_the_password_to_tls_alone_and_asks_for_a_key_otherwise() {
+        let answer = |password: &[u8], line| Plugin::Sha256.answer(password, &[1; 20], line).unwrap();
+        assert_eq!(answer(b"secret", Line::Encrypted), b"secret\0");
+        assert_eq!([answer(b"secret", Line::Local), answer(b"secret", Line::Open)], [[1], [1]]);
+        assert_eq!(answer(b"", Line::Open), [0]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From an open connection to an account that is logged in.
 
-use super::auth::{encrypted, terminated, Plugin};
+use super::auth::{encrypted, terminated, Line, Plugin, CACHING_SHA2_KEY_REQUEST};
 use super::channel::Channel;
 use super::packet::{put_string, Reader};
 use super::server_error;
@@ -112,8 +112,12 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
         let name = if target.host.is_empty() { "localhost" } else { &target.host };
         channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
     }
-    let private = encrypted || matches!(address, Address::Unix(_));
-    log_in(&mut channel, &greeting, capabilities, target, private).await?;
+    let line = match address {
+        _ if encrypted => Line::Encrypted,
+        Address::Unix(_) => Line::Local,
+        Address::Tcp { .. } => Line::Open,
+    };
+    log_in(&mut channel, &greeting, capabilities, target, line).await?;
     channel.set_answer_timeout(target.answer_timeout);
     Ok(Agreed {
         channel,
@@ -199,14 +203,14 @@ async fn log_in(
     greeting: &Greeting,
     capabilities: u64,
     target: &Target,
-    private: bool,
+    line: Line,
 ) -> Result<()> {
     let (password, mut nonce) = (target.password.as_bytes(), greeting.nonce.clone());
     // A plugin that we lack may be the server's default only; the account's own is asked for by a switch.
     let mut plugin = Plugin::from_name(&greeting.plugin).unwrap_or(Plugin::Native);
-    let answer = plugin.answer(password, &nonce, private).or_else(|_| {
+    let answer = plugin.answer(password, &nonce, line).or_else(|_| {
         plugin = Plugin::Native;
-        plugin.answer(password, &nonce, private)
+        plugin.answer(password, &nonce, line)
     })?;
     let start = channel.start(channel.next_sequence());
     let out = channel.outbox();
@@ -235,9 +239,9 @@ async fn log_in(
                 plugin = Plugin::from_name(reader.until_zero())?;
                 let rest = reader.rest();
                 nonce = plugin.nonce(rest).to_vec();
-                Some(plugin.answer(password, &nonce, private)?)
+                Some(plugin.answer(password, &nonce, line)?)
             }
-            Some(0x01) => more_data(plugin, &payload[1..], password, &nonce, private)?,
+            Some(0x01) => more_data(plugin, &payload[1..], password, &nonce, line)?,
             _ => return Err(Error::protocol("the server answered the log-in with nonsense")),
         };
         if let Some(reply) = reply {
@@ -250,19 +254,20 @@ async fn log_in(
 }
 
 /// caching_sha2_password goes on: 3 says that the hash was known, 4 asks for the password itself, and what is longer
-/// is the key to encrypt it with.
+/// is the key to encrypt it with, as it is for sha256_password.
 fn more_data(
     plugin: Plugin,
     data: &[u8],
     password: &[u8],
     nonce: &[u8],
-    private: bool,
+    line: Line,
 ) -> Result<Option<Vec<u8>>> {
     match (plugin, data) {
         (Plugin::CachingSha2, [3]) => Ok(None),
-        (Plugin::CachingSha2, [4]) if private => Ok(Some(terminated(password))),
-        (Plugin::CachingSha2, [4]) => Ok(Some(vec![2])),
-        (Plugin::CachingSha2, key) if !private => encrypted(password, nonce, key).map(Some),
+        (Plugin::CachingSha2, [4]) if line.is_private() => Ok(Some(terminated(password))),
+        (Plugin::CachingSha2, [4]) => Ok(Some(vec![CACHING_SHA2_KEY_REQUEST])),
+        (Plugin::CachingSha2, key) if line == Line::Open => encrypted(password, nonce, key).map(Some),
+        (Plugin::Sha256, key) if line != Line::Encrypted => encrypted(password, nonce, key).map(Some),
         _ => Err(Error::protocol("the server went on with an authentication that was over")),
     }
 }
