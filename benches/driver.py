@@ -163,6 +163,8 @@ def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespa
     """Memory and threads of the process that holds 10,000 driven connections."""
     many = 10_000
     with LoadProcess({}, Launch()) as load:
+        # An answer shows that the process has loaded the driver.
+        load.query(server.url, "SELECT 1")
         before = _memory_bytes(load.process_id)
         seen: list[tuple[int, int]] = []
         over = threading.Event()
