@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -275,3 +276,25 @@ def test_the_line_is_cleared_before_an_error(homes: Path, url: str) -> None:
     said, code = on_terminal(72, "load", "run", str(script), "--url", url, "--time", "3")
     assert code != 0
     assert re.search(r"(^|\r\n|\r)\x1b\[31m\x1b\[1merror:", said), said
+
+
+def test_a_misspelt_workload_is_named_with_what_there_is(homes: Path, url: str) -> None:
+    for verb in ("prepare", "run", "check", "cleanup"):
+        message = complaint("load", verb, "point_selct", "--url", url)
+        assert "There is no workload 'point_selct'. Did you mean point_select? There are: " in message
+        assert ".toml, .sql, .pgbench" in message
+
+
+@pytest.mark.parametrize("workload", ["tpcb", "tpcc"])
+def test_an_interrupt_in_the_warm_up_says_that_nothing_was_measured(
+    homes: Path, tmp_path: Path, workload: str
+) -> None:
+    url = f"sqlite://{tmp_path / 'test.db'}?synchronous=off"
+    assert dyno("load", "prepare", workload, "--url", url).returncode == 0
+    command = [*DYNO, "load", "run", workload, "--url", url, "--warmup", "60"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    said, errors = child.communicate(timeout=30)
+    assert (child.returncode, errors) == (130, "")
+    assert "throughput  not measured: the run ended in the warm-up" in said

@@ -22,6 +22,7 @@ from dbdyno.errors import DynoError
 from dbdyno.obtain import debian
 from dbdyno.record import Level
 from tests.conformance.conftest import obtain
+from tests.conftest import DYNO
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.83.12.57"
@@ -71,15 +72,19 @@ PLUGINS = debian.Recipe(
 """What the server needs for accounts with ed25519; Dyno itself has no use for it."""
 
 
+def unpacked(recipe: debian.Recipe) -> Path:
+    """Where these packages are, fetched when they are not here."""
+    copies = debian.fetched(recipe.engine)
+    try:
+        return (copies[0] if copies else debian.fetch(recipe)).prefix
+    except DynoError as failed:
+        pytest.skip(f"{recipe.engine} cannot be had here: {failed.message}")
+
+
 @pytest.fixture(scope="module")
 def plugins() -> Path:
     """The folder of the server's plugins."""
-    copies = debian.fetched(PLUGINS.engine)
-    try:
-        copy = copies[0] if copies else debian.fetch(PLUGINS)
-    except DynoError as failed:
-        pytest.skip(f"MariaDB's plugins cannot be had here: {failed.message}")
-    return (copy.prefix / PLUGINS.binary).parent
+    return (unpacked(PLUGINS) / PLUGINS.binary).parent
 
 
 MYSQL = debian.Recipe(
@@ -158,15 +163,11 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mysql]:
-    try:
-        copies = debian.fetched(MYSQL.engine)
-        copy = copies[0] if copies else debian.fetch(MYSQL)
-    except DynoError as failed:
-        pytest.skip(f"MySQL cannot be had here: {failed.message}")
+    prefix = unpacked(MYSQL)
     data, runtime = tmp_path_factory.mktemp("mysql") / "data", Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    shared = copy.prefix / "usr"
+    shared = prefix / "usr"
     command = [
-        *debian.loader(copy.prefix), str(copy.prefix / MYSQL.binary), "--no-defaults", f"--datadir={data}",
+        *debian.loader(prefix), str(prefix / MYSQL.binary), "--no-defaults", f"--datadir={data}",
         f"--basedir={shared}", f"--lc-messages-dir={shared / 'share' / 'mysql'}", "--secure-file-priv=NULL",
         *(["--user=root"] if os.geteuid() == 0 else []),
     ]  # fmt: skip
@@ -345,3 +346,23 @@ def test_a_password_in_clear_goes_over_tls_only(postgresql: Server) -> None:
     url = f"postgresql://in_clear:{PASSWORD}@{HOST}/dyno"
     assert rows(f"{url}?tls=required", "SELECT 1") == [[1]]
     assert "clear text" in refusal(f"{url}?tls=off")
+
+
+def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path) -> None:
+    with started("mariadb", {}, tmp_path / "data") as server:
+        options = {"table_size": 1000}
+        _driver.prepare(json.dumps({"url": server.url, "workload": "point_select", "options": options}))
+        load = ["load", "run", "point_select", "--url", server.url, "--table-size", "1000"]
+        command = [*DYNO, *load, "--clients", "3", "--warmup", "0", "--time", "60", "--json"]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while rows(server.url, "SELECT COUNT(*) > 3 FROM information_schema.processlist") == [[0]]:
+            assert child.poll() is None
+            time.sleep(0.05)
+        time.sleep(1)
+        server.kill()
+        said, errors = child.communicate(timeout=30)
+    tally = json.loads(said)
+    assert child.returncode == 1
+    assert "every client has lost its connection: the run ended before its time" in errors
+    assert (tally["clients_lost"], sum(tally["errors"].values())) == (3, 3)
+    assert 0 < tally["duration_s"] < 30

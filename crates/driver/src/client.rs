@@ -104,7 +104,10 @@ impl<W: Workload> Client<'_, W> {
                     drop(connection);
                     match Box::pin(self.reconnect()).await {
                         Some(new) => connection = new,
-                        None => return,
+                        None => {
+                            self.lane.recorder().clients_lost += 1;
+                            return;
+                        }
                     }
                 }
             }

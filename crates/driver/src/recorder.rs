@@ -52,6 +52,8 @@ pub(crate) struct Recorder {
     pub retries: u64,
     pub rollbacks: u64,
     pub unknown: u64,
+    /// Clients that stopped because their connection was lost.
+    pub clients_lost: u32,
     pub rows_read: u64,
     /// Of the measured part only.
     pub recalls: Recalls,
@@ -77,6 +79,7 @@ impl Recorder {
             retries: 0,
             rollbacks: 0,
             unknown: 0,
+            clients_lost: 0,
             rows_read: 0,
             recalls: Recalls::default(),
             in_flight: 0,

@@ -461,6 +461,7 @@ impl About<'_> {
             retries: 0,
             rollbacks: 0,
             unknown: 0,
+            clients_lost: 0,
             rows_read: 0,
             recalls: Recalls::default(),
             bytes_received: 0,
@@ -503,6 +504,7 @@ fn add(tally: &mut Tally, part: ThreadTally) {
     tally.retries += recorder.retries;
     tally.rollbacks += recorder.rollbacks;
     tally.unknown += recorder.unknown;
+    tally.clients_lost += recorder.clients_lost;
     tally.rows_read += recorder.rows_read;
     tally.recalls.merge(&recorder.recalls);
 }

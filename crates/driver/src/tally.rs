@@ -106,6 +106,8 @@ pub struct Tally {
     pub retries: u64,
     pub rollbacks: u64,
     pub unknown: u64,
+    /// Clients that stopped before the end because their connection was lost.
+    pub clients_lost: u32,
     pub rows_read: u64,
     pub recalls: Recalls,
     pub bytes_received: u64,
@@ -165,6 +167,7 @@ impl Tally {
             "rollbacks": self.rollbacks,
             "acknowledged": self.by_transaction.iter().map(|kind| kind.acknowledged).sum::<u64>(),
             "unknown": self.unknown,
+            "clients_lost": self.clients_lost,
             "latency_us": latency_json(&all),
             "by_transaction": self.by_transaction_json(),
             "driver_cpu_us_per_op": {"user": per_op(cpu.user_s), "system": per_op(cpu.system_s)},

@@ -7,6 +7,8 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn backends() -> Vec<Backend> {
@@ -116,6 +118,42 @@ fn a_server_that_closes_in_the_middle_of_an_answer_is_noticed() {
         );
         let error = outcome.unwrap().unwrap().unwrap_err();
         assert_eq!((error.fate(), error.label()), (Fate::Lost, "connection closed"));
+    }
+}
+
+#[test]
+fn on_a_crowded_machine_answers_that_wait_for_each_other_all_come_back() {
+    for backend in backends() {
+        let (address, target, done) =
+            (serve(&format!("crowd-{}", backend.as_str()), echo), target(), Cell::new(0));
+        let mut executor = Executor::new(backend).unwrap().giving_way(Arc::new(AtomicBool::new(true)));
+        for _ in 0..64 {
+            let (address, target, done) = (&address, &target, &done);
+            executor.spawn(async move {
+                let mut stream = Stream::open(address, target).await.unwrap();
+                for _ in 0..200 {
+                    round_trip(&mut stream, b"hello").await;
+                }
+                done.set(done.get() + 1);
+            });
+        }
+        executor.run(|| false).unwrap();
+        assert_eq!(done.get(), 64);
+    }
+}
+
+#[test]
+fn a_loop_gives_way_to_the_server_while_it_lives_unless_it_is_the_server() {
+    // SAFETY: the call takes a number only; 0 is this thread.
+    let policy = || unsafe { libc::sched_getscheduler(0) };
+    for backend in backends().into_iter().chain([Backend::Blocking]) {
+        let seen = Cell::new(None);
+        let mut executor = Executor::new(backend).unwrap().giving_way(Arc::default());
+        executor.spawn(async { seen.set(Some(policy())) });
+        executor.run(|| false).unwrap();
+        drop(executor);
+        let wanted = if backend == Backend::Blocking { libc::SCHED_OTHER } else { libc::SCHED_BATCH };
+        assert_eq!((seen.into_inner(), policy()), (Some(wanted), libc::SCHED_OTHER), "{backend:?}");
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ class _Workloads(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [offer.name for offer in workload_offers(_driver.workloads())]
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(context, args[0]) is None:
+            names = self.list_commands(context)
+            close = get_close_matches(args[0], names, n=1)
+            guess = f"Did you mean {close[0]}? " if close else ""
+            raise click.UsageError(
+                f"There is no workload {args[0]!r}. {guess}There are: {', '.join(names)}; "
+                f"and files that end with {', '.join(_SCRIPTS)}.",
+                context,
+            )
+        return super().resolve_command(context, args)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         offers = {offer.name: offer for offer in workload_offers(_driver.workloads())}
@@ -123,6 +138,11 @@ def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
         print_tally(tally)
     if tally["interrupted"]:
         sys.exit(130)
+    if tally["clients_lost"] == tally["clients"]:
+        raise DriverFailed(
+            "every client has lost its connection: the run ended before its time",
+            "see the server's log; --reconnect goes on when it is back",
+        )
 
 
 def _check(job: dict[str, Any], given: dict[str, Any]) -> None:

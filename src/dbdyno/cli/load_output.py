@@ -39,16 +39,15 @@ class SecondsOnTerminal:
 
 def print_tally(tally: Mapping[str, Any]) -> None:
     """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
-    cut = " (cut short)" if tally["interrupted"] else ""
     lines = [
         f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, "
         f"{plural(tally['clients'], 'client')}, {tally['backend']}, "
         f"{plural(tally['threads'], 'driver thread')}",
-        f"throughput  {number_text(tally['throughput_per_s'])} per s "
-        f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})",
+        _throughput(tally),
         *([_open_loop(tally["open_loop"])] if tally["open_loop"] else ()),
         *(_cost(tally) if tally["operations"] else ()),
         f"errors      {_errors(tally)}",
+        *_lost(tally),
         *_recall(tally.get("recall")),
         *_by_transaction(tally),
         *_phases(tally),
@@ -62,6 +61,22 @@ def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
     """One line per invariant."""
     for check in checks:
         click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
+
+
+def _throughput(tally: Mapping[str, Any]) -> str:
+    if not tally["duration_s"]:
+        return "throughput  not measured: the run ended in the warm-up"
+    cut = " (cut short)" if tally["interrupted"] else ""
+    return (
+        f"throughput  {number_text(tally['throughput_per_s'])} per s "
+        f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})"
+    )
+
+
+def _lost(tally: Mapping[str, Any]) -> Iterator[str]:
+    lost = tally["clients_lost"]
+    if lost:
+        yield f"lost        {lost} of {plural(tally['clients'], 'client')}, with their connection"
 
 
 def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
@@ -95,7 +110,7 @@ def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
             continue
         times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
         yield f"{name:<15} {kind['operations']:>10,}  ms: {times}"
-    if "new_order" in kinds:
+    if "new_order" in kinds and tally["duration_s"]:
         per_minute = kinds["new_order"]["operations"] * 60 / tally["duration_s"]
         yield f"new orders  {number_text(per_minute)} per minute, {tally['rollbacks']:,} of them rolled back"
 
