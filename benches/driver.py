@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -62,6 +63,9 @@ class Outcome:
 
     operations_per_s: float
     cpu_us_per_op: float
+
+
+COST, RATE = attrgetter("cpu_us_per_op"), attrgetter("operations_per_s")
 
 
 def main() -> None:
@@ -138,8 +142,8 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
         })  # fmt: skip
         print(row.format(
             clients, *(_spread(runs) for runs in found.values()),
-            _cost_ratio(found["ours"], found["sysbench"]), _cost_ratio(found["at once"], found["io_uring"]),
-            _rate_ratio(found["ours"], found["sysbench"]),
+            _ratio(COST, found["ours"], found["sysbench"]), _ratio(COST, found["at once"], found["io_uring"]),
+            _ratio(RATE, found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
@@ -155,7 +159,7 @@ def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
         })  # fmt: skip
         print(row.format(
             clients, _spread(found["sysbench"]), _spread(found["ours"]),
-            _cost_ratio(found["ours"], found["sysbench"]), _rate_ratio(found["ours"], found["sysbench"]),
+            _ratio(COST, found["ours"], found["sysbench"]), _ratio(RATE, found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
@@ -204,14 +208,9 @@ def _rounds(
     return found
 
 
-def _cost_ratio(ours: list[Outcome], theirs: list[Outcome]) -> str:
-    pairs = zip(ours, theirs, strict=True)
-    return f"{statistics.median(mine.cpu_us_per_op / other.cpu_us_per_op for mine, other in pairs):.2f}"
-
-
-def _rate_ratio(ours: list[Outcome], theirs: list[Outcome]) -> str:
-    pairs = zip(ours, theirs, strict=True)
-    return f"{statistics.median(mine.operations_per_s / other.operations_per_s for mine, other in pairs):.2f}"
+def _ratio(figure: Callable[[Outcome], float], ours: list[Outcome], theirs: list[Outcome]) -> str:
+    pairs = zip(map(figure, ours), map(figure, theirs), strict=True)
+    return f"{statistics.median(mine / other for mine, other in pairs):.2f}"
 
 
 def _spread(runs: list[Outcome]) -> str:

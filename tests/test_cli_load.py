@@ -293,7 +293,7 @@ def test_an_interrupt_in_the_warm_up_says_that_nothing_was_measured(
     assert dyno("load", "prepare", workload, "--url", url).returncode == 0
     command = [*DYNO, "load", "run", workload, "--url", url, "--warmup", "60"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3)
+    time.sleep(5)
     child.send_signal(signal.SIGINT)
     said, errors = child.communicate(timeout=30)
     assert (child.returncode, errors) == (130, "")

@@ -105,7 +105,8 @@ impl<W: Workload> Client<'_, W> {
                     match Box::pin(self.reconnect()).await {
                         Some(new) => connection = new,
                         None => {
-                            self.lane.recorder().clients_lost += 1;
+                            let early = !self.is_over(clock::now_ns());
+                            self.lane.recorder().clients_lost += u32::from(early);
                             return;
                         }
                     }
