@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -210,6 +211,38 @@ def test_a_package_cannot_write_outside_its_folder(tmp_path: Path, homes: Path) 
     with pytest.raises(DynoError, match="outside"):
         fetch(evil)
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_package_is_unpacked_without_special_bits(tmp_path: Path) -> None:
+    """Python 3.11.2, which Debian 12 ships, has no filter of its own to do this."""
+    path = tmp_path / "packed.tar"
+    with tarfile.open(path, "w") as archive:
+        entry = tarfile.TarInfo("/usr/bin/special")
+        entry.mode = 0o6777
+        archive.addfile(entry)
+        link = tarfile.TarInfo("usr/away")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(link)
+    target = tmp_path / "target"
+    target.mkdir()
+    with tarfile.open(path) as archive:
+        members = {member.name: member.mode for member in debian._harmless(archive, target)}
+    assert members == {"usr/bin/special": 0o755, "usr/away": 0o644}
+
+
+def test_a_link_cannot_lead_a_later_file_outside(tmp_path: Path) -> None:
+    path = tmp_path / "packed.tar"
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("away")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("away/escaped"))
+    target = tmp_path / "target"
+    target.mkdir()
+    with tarfile.open(path) as archive, pytest.raises(tarfile.TarError, match="outside"):
+        archive.extraction_filter = lambda member, _folder: member
+        archive.extractall(target, members=debian._harmless(archive, target))
+    assert not (tmp_path / "escaped").exists()
 
 
 def test_the_machines_own_mirror_is_found_when_it_runs_debian() -> None:
