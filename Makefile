@@ -37,7 +37,7 @@ check: setup
 	@$(BIN)/mypy --no-error-summary
 	@rustfmt --edition 2021 --check $(SOURCES)
 	@cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-	@$(BIN)/python -m mypy.stubtest dbdyno._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
+	@$(BIN)/python -m mypy.stubtest dbdyno.driver._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
 	@$(MAKE) --no-print-directory test
 
 format: setup
@@ -75,4 +75,4 @@ lock:
 
 clean:
 	@rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@rm -f src/dbdyno/_driver*.so
+	@rm -f src/dbdyno/driver/_driver*.so

@@ -33,11 +33,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dbdyno import _driver
-from dbdyno.drive import LoadProcess
+from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.base import Launch, Reference, Server
 from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.trial.drive import LoadProcess
 
 ROWS = 200_000
 CONNECTIONS = (1, 32, 128, 512)

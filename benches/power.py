@@ -34,9 +34,9 @@ from driver import ROWS, mariadb
 from scipy import stats
 from stall import send
 
-from dbdyno import _driver
 from dbdyno.analyse.intervals import POWER, judge, ratio_of
 from dbdyno.analyse.model import Method, Ratio, Verdict
+from dbdyno.driver import _driver
 from dbdyno.engines.base import Server
 from dbdyno.errors import DynoError
 

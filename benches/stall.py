@@ -24,7 +24,7 @@ from typing import Any
 
 from driver import ROWS, mariadb
 
-from dbdyno import _driver
+from dbdyno.driver import _driver
 from dbdyno.engines.base import Server
 from dbdyno.errors import DynoError
 

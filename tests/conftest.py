@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dbdyno import paths
+from dbdyno.host import paths
 
 # How fast an example runs says something of the machine, and nothing of the code.
 settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])

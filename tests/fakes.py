@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno import process
-from dbdyno.bench import Bench
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference
 from dbdyno.errors import ServerFailed
-from dbdyno.journal import Journal
+from dbdyno.host import process
+from dbdyno.host.journal import Journal
 from dbdyno.layers import LAYERS
-from dbdyno.plan import Trial
-from dbdyno.record import Level, Reading, Record, Run
+from dbdyno.plan.designs import Trial
+from dbdyno.records.record import Level, Reading, Record, Run
 from dbdyno.study import Factor, Study, Workload
+from dbdyno.trial.bench import Bench
 
 ROWS = b"x" * 8192
 """The pristine data."""

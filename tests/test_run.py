@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from dbdyno import paths
 from dbdyno.errors import DynoError, LoadDied
-from dbdyno.journal import open_journal, replay_abandoned
-from dbdyno.plan import Trial, make_plan
-from dbdyno.record import Outcome, Record, Warning
+from dbdyno.host import paths
+from dbdyno.host.journal import open_journal, replay_abandoned
+from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.records.record import Outcome, Record, Warning
+from dbdyno.records.store import Store
 from dbdyno.run import run_study
-from dbdyno.store import Store
 from dbdyno.study import Study
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
 

@@ -9,7 +9,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from dbdyno.cli.study_file import catalogue
-from dbdyno.plan import make_plan
+from dbdyno.plan.designs import make_plan
 from dbdyno.study import read_study, study_schema
 
 FOLDER = Path(__file__).parent.parent / "studies"

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import psutil
 
-from dbdyno import lock, paths
-from dbdyno.bench import Bench
-from dbdyno.cgroups import PREFIX
-from dbdyno.drive import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.base import Reference
-from dbdyno.journal import Journal, open_journal
+from dbdyno.host import lock, paths
+from dbdyno.host.cgroups import PREFIX
+from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import LAYERS
 from dbdyno.layers.base import Running
-from dbdyno.plan import Trial, Variant
-from dbdyno.prepare import prepare
-from dbdyno.record import Evidence, Level
+from dbdyno.plan.designs import Trial, Variant
+from dbdyno.records.record import Evidence, Level
 from dbdyno.study import Factor, Study, Workload
-from dbdyno.verify import exercised, verify
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.drive import LoadProcess
+from dbdyno.trial.prepare import prepare
+from dbdyno.trial.verify import exercised, verify
 from tests.fakes import make_run
 
 TPCB: dict[str, Level] = {"scale": 1, "simple_update": False, "select_only": False}

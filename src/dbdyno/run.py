@@ -8,19 +8,19 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from itertools import count
 from typing import Protocol
 
-from dbdyno.bench import Bench
-from dbdyno.check import check
-from dbdyno.draft import Draft
-from dbdyno.drive import drive
 from dbdyno.errors import DynoError, ServerFailed
-from dbdyno.interrupts import shielded
+from dbdyno.host.interrupts import shielded
 from dbdyno.layers.base import Running
-from dbdyno.observe import Observer
-from dbdyno.plan import Plan, Trial
-from dbdyno.prepare import prepare
-from dbdyno.record import Outcome, Record, Warning
-from dbdyno.store import Store
-from dbdyno.verify import exercised, require_in_effect, verify
+from dbdyno.plan.designs import Plan, Trial
+from dbdyno.records.record import Outcome, Record, Warning
+from dbdyno.records.store import Store
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.check import check
+from dbdyno.trial.draft import Draft
+from dbdyno.trial.drive import drive
+from dbdyno.trial.observe import Observer
+from dbdyno.trial.prepare import prepare
+from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
 class Progress(Protocol):

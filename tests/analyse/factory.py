@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dbdyno.engines.base import Reference
-from dbdyno.plan import Trial, make_plan
-from dbdyno.record import Check, Evidence, Level, Observation, Outcome, Reading, Record, Run, Warning
+from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.records.record import Check, Evidence, Level, Observation, Outcome, Reading, Record, Run, Warning
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 
 STARTED_UNIX_S = 1_760_000_000.0

@@ -12,7 +12,7 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.steady import whole_seconds
-from dbdyno.record import Evidence, Outcome, Record, Warning
+from dbdyno.records.record import Evidence, Outcome, Record, Warning
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import (
     a_run,

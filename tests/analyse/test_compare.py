@@ -13,9 +13,9 @@ from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import Comparison, Conclusion, VariantGap, compare, welch
-from dbdyno.record import Record
-from dbdyno.report import compare as compare_report
+from dbdyno.records.record import Record
 from dbdyno.report import html, markdown
+from dbdyno.report.parts import compare as compare_report
 from tests.analyse.factory import a_run, a_study, records_of
 
 STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno import fraction
 from dbdyno.analyse import analyse, explain_gap
 from dbdyno.analyse.factorial import Block, Cells, Setting
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.model import Gap, Ratio
-from dbdyno.plan import make_plan
-from dbdyno.record import Outcome
-from dbdyno.study import Design, Factor, Study
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Outcome
+from dbdyno.study import Design, Factor, Study, fraction
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
 COUNTS = sorted(fraction.GENERATORS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dbdyno.analyse import analyse
 from dbdyno.analyse.frontier import RECALLS, queries_per_s_at
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Reach
-from dbdyno.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
 

@@ -14,8 +14,8 @@ from dbdyno.analyse import analyse, explain_gap
 from dbdyno.analyse.factorial import Cells
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio
-from dbdyno.plan import make_plan
-from dbdyno.record import Outcome
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Outcome
 from dbdyno.study import Design, Factor
 from tests.analyse.factory import a_run, a_study, ended, records_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.overhead import conditions, overhead
-from dbdyno.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
 

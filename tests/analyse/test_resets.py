@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.resets import mixed_resets
-from dbdyno.record import Level, Record, Warning
+from dbdyno.records.record import Level, Record, Warning
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import TimeSplit
 from dbdyno.analyse.split import microseconds, time_split
-from dbdyno.record import Outcome, Record
-from dbdyno.report import split as split_report
+from dbdyno.records.record import Outcome, Record
+from dbdyno.report.parts import split as split_report
 from tests.analyse.factory import a_run, a_study, broken, records_of
 
 STUDY = a_study()

@@ -19,7 +19,7 @@ import pytest
 from dbdyno.engines.base import Ask, Engine, Installation, Launch, Reference, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ SAMPLES = {
         meant="synchronous",
     ),
 }
-ASK = "import sys; from dbdyno import _driver; print(_driver.query(sys.argv[1], sys.argv[2]))"
+ASK = "import sys; from dbdyno.driver import _driver; print(_driver.query(sys.argv[1], sys.argv[2]))"
 
 
 @cache
@@ -91,7 +91,7 @@ def obtain(name: str) -> tuple[Installation | None, str]:
 def protocols() -> frozenset[str]:
     """What the driver speaks, as far as it is built."""
     try:
-        driver = import_module("dbdyno._driver")
+        driver = import_module("dbdyno.driver._driver")
     except ImportError:
         return frozenset()
     return frozenset(json.loads(driver.capabilities())["protocols"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import _driver
+from dbdyno.driver import _driver
 
 HOST = "127.0.0.1"
 SSL_REQUEST_BYTES = 8

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import paths
-from dbdyno.cgroups import hierarchy
 from dbdyno.errors import Blocked, DynoError
+from dbdyno.host import paths
+from dbdyno.host.cgroups import hierarchy
+from dbdyno.host.volumes.volume import MKFS, require_maker
 from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, find_library
-from dbdyno.record import Level
-from dbdyno.volumes.volume import MKFS, require_maker
+from dbdyno.records.record import Level
 from tests.trials import alone_on_host, host_state, tried
 
 pytestmark = [pytest.mark.engine]

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import _driver
+from dbdyno.driver import _driver
 from dbdyno.engines.base import Launch, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.obtain import debian
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from tests.conformance.conftest import obtain
 from tests.conftest import DYNO
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno import kernel_values
 from dbdyno.errors import Blocked
-from dbdyno.journal import Journal, open_journal
+from dbdyno.host import kernel_values
+from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import cpu
 from dbdyno.layers.base import Running, Setup
 from dbdyno.layers.cpu import CpuLayer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.layers.storage import StorageLayer, in_force
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study import Factor
 from tests.fakes import INSTALLATION, FakeEngine
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import paths
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host import paths
 from dbdyno.obtain import apt, debian
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository

@@ -7,8 +7,8 @@ import re
 from functools import cache
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.plan import make_plan
-from dbdyno.record import Outcome, Record
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.report import grid, html
+from dbdyno.report import html
+from dbdyno.report.parts import grid
 from tests.report.cases import CASES
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

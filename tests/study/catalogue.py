@@ -6,7 +6,7 @@ import json
 
 from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
-from dbdyno.metrics import METRICS
+from dbdyno.records.metrics import METRICS
 from dbdyno.study import Catalogue, Factor, workload_offers
 
 WORKLOADS = [

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno import metrics
 from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.fractional import explain_fraction
@@ -36,8 +35,9 @@ from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
-from dbdyno.plan import Plan, Variant, make_plan
-from dbdyno.record import Level, Outcome, Record, Run, Warning
+from dbdyno.plan.designs import Plan, Variant, make_plan
+from dbdyno.records import metrics
+from dbdyno.records.record import Level, Outcome, Record, Run, Warning
 from dbdyno.study import Design, Study
 
 __all__ = ["Analysis", "analyse", "explain_gap", "settled"]

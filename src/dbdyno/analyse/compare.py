@@ -21,12 +21,12 @@ from enum import StrEnum
 import numpy as np
 from scipy import stats
 
-from dbdyno import metrics
 from dbdyno.analyse.effects import log_ratios
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.split import HARDWARE
-from dbdyno.record import Frozen, Outcome, Record, Run
+from dbdyno.records import metrics
+from dbdyno.records.record import Frozen, Outcome, Record, Run
 from dbdyno.study import level_text
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}

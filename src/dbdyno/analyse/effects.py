@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno import metrics
 from dbdyno.analyse.intervals import blocks_more, judge, ratio_of, t_quantile, usable
 from dbdyno.analyse.latency import added, curve, decode
 from dbdyno.analyse.model import (
@@ -23,8 +22,9 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.plan import Variant
-from dbdyno.record import Outcome, Warning
+from dbdyno.plan.designs import Variant
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome, Warning
 from dbdyno.study import Goal, Guard, level_text
 
 Block = tuple[str, int]

@@ -17,11 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno import fraction
 from dbdyno.analyse.factorial import Cells, Setting
 from dbdyno.analyse.intervals import confidence_each, ratio_of
 from dbdyno.analyse.model import Confounded, Gap, Ratio, Share
-from dbdyno.study import Factor
+from dbdyno.study import Factor, fraction
 
 Logs = Sequence[Sequence[float]]
 """Log responses by block, then by setup of the fraction."""

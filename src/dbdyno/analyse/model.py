@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno.record import Check, Evidence, Frozen, Level, Outcome, Record, Run, Warning
+from dbdyno.records.record import Check, Evidence, Frozen, Level, Outcome, Record, Run, Warning
 from dbdyno.study import Study
 
 FORMAT = 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.effects import Trials
 from dbdyno.analyse.model import Answer, Exhibit, Role, VariantResult, Verdict
-from dbdyno.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno import metrics
 from dbdyno.analyse.model import Condition, Overhead, StageTime
-from dbdyno.record import Outcome, Record
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome, Record
 
 LOAD, DRIVE = "load", "drive"
 """The load is part of the stage that drives it; what else that stage took is Dyno's."""

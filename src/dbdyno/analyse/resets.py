@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dbdyno.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import level_text
 
 

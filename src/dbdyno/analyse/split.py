@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dbdyno import metrics
 from dbdyno.analyse.intervals import t_quantile
 from dbdyno.analyse.model import Estimate, TimeSplit
-from dbdyno.record import Observation, Outcome, Record
+from dbdyno.records import metrics
+from dbdyno.records.record import Observation, Outcome, Record
 
 WHOLE, REMAINDER = "whole", "remainder"
 PARTS = ("server_user", "server_system", "server_wait", "driver", "driver_wait", REMAINDER)

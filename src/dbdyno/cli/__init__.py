@@ -14,9 +14,10 @@ import traceback
 
 import click
 
-from dbdyno import __version__, paths
+from dbdyno import __version__
 from dbdyno.errors import DynoError, StudyError
-from dbdyno.interrupts import raise_on_signals
+from dbdyno.host import paths
+from dbdyno.host.interrupts import raise_on_signals
 
 VERBS = {
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
@@ -72,7 +73,7 @@ def dyno(context: click.Context) -> None:
     """
     if context.invoked_subcommand not in _TOUCH_NOTHING:
         from dbdyno.cli.cleanup import tell_of_others
-        from dbdyno.journal import replay_abandoned
+        from dbdyno.host.journal import replay_abandoned
 
         for line in replay_abandoned():
             click.echo(f"put back after a Dyno that died: {line}", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbdyno.journal import left_by_others, replay_abandoned
+from dbdyno.host.journal import left_by_others, replay_abandoned
 
 
 @click.command()

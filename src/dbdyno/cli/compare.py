@@ -13,10 +13,10 @@ from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.report import FORMATS, printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
-from dbdyno.record import Run
-from dbdyno.report import compare as compare_report
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, markdown
-from dbdyno.store import Store, store_url
+from dbdyno.report.parts import compare as compare_report
 
 
 @click.command()

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno import vectors
 from dbdyno.cli.options import json_option
-from dbdyno.metrics import number_text
-from dbdyno.vectors import Generator, VectorSet
-from dbdyno.vectors.portrait import lengths, nearness
-from dbdyno.vectors.vector_set import DIMENSIONS_MAX, DISTANCES, VECTORS_MAX
+from dbdyno.datasets import vectors
+from dbdyno.datasets.vectors import Generator, VectorSet
+from dbdyno.datasets.vectors.portrait import lengths, nearness
+from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, DISTANCES, VECTORS_MAX
+from dbdyno.records.metrics import number_text
 
 _distance_option = click.option(
     "--distance",

@@ -10,9 +10,9 @@ from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
-from dbdyno.plan import Variant, make_plan
-from dbdyno.report import gap as gap_report
-from dbdyno.store import Store, store_url
+from dbdyno.plan.designs import Variant, make_plan
+from dbdyno.records.store import Store, store_url
+from dbdyno.report.parts import gap as gap_report
 from dbdyno.study import Design, Study
 
 

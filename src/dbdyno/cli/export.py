@@ -9,8 +9,8 @@ import click
 
 from dbdyno.cli.options import store_option
 from dbdyno.errors import UserError
-from dbdyno.export import series_table, trials_table
-from dbdyno.store import Store, store_url
+from dbdyno.export.tables import series_table, trials_table
+from dbdyno.records.store import Store, store_url
 
 
 @click.command()

@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from dbdyno import _driver
 from dbdyno.cli.load_options import RUN_OPTIONS, run_job
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
+from dbdyno.datasets.vectors import WORKLOAD as VECTOR_SEARCH
+from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.driver import _driver
 from dbdyno.errors import DriverFailed, UserError
-from dbdyno.pristine import INDEXING_S
 from dbdyno.study import Option, WorkloadOffer, workload_offers
-from dbdyno.vectors import WORKLOAD as VECTOR_SEARCH
-from dbdyno.vectors import with_vector_set
+from dbdyno.trial.pristine import INDEXING_S
 
 Carry = Callable[[dict[str, Any], dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from dbdyno.metrics import number_text
-from dbdyno.report.wording import plural
+from dbdyno.records.metrics import number_text
+from dbdyno.report.words.wording import plural
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
 

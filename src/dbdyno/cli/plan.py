@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno import fraction
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at
 from dbdyno.cli.wording import duration
-from dbdyno.plan import Plan, expected_duration_s, make_plan
-from dbdyno.study import Design, Study
+from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.study import Design, Study, fraction
 
 
 @click.command()

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from dbdyno.cli.options import json_option
 from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
-from dbdyno.journal import open_journal
 
 
 @click.command()

@@ -12,29 +12,31 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dbdyno import metrics, paths
 from dbdyno.analyse.model import Profile
 from dbdyno.analyse.profile import changes, functions, profile_of
-from dbdyno.bench import Bench
 from dbdyno.cli.options import devices_option, json_option, store_option
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
 from dbdyno.cli.run import alone, measured_installation
 from dbdyno.cli.study_file import study_of
-from dbdyno.drive import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host import paths
 from dbdyno.host.fingerprint import core_count
-from dbdyno.journal import open_journal
+from dbdyno.host.journal import open_journal
+from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers import LAYERS
-from dbdyno.perf import EVENT, PROBES_MOST_S, Sample, Sampler
-from dbdyno.plan import Trial, make_plan
-from dbdyno.record import Outcome, Record, Run
-from dbdyno.report import flame, wording
-from dbdyno.report import profile as profile_report
+from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.store import Store, store_url
+from dbdyno.report.figures import flame
+from dbdyno.report.parts import profile as profile_report
+from dbdyno.report.words import wording
 from dbdyno.run import run_trial
-from dbdyno.store import Store, store_url
 from dbdyno.study import Study
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.drive import LoadProcess
 
 FUNCTIONS_IN_JSON = 200
 

@@ -9,10 +9,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dbdyno import metrics
 from dbdyno.cli.wording import duration
-from dbdyno.plan import Plan, Trial
-from dbdyno.record import Outcome, Record
+from dbdyno.plan.designs import Plan, Trial
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Study
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dbdyno import paths
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
-from dbdyno.record import Run
+from dbdyno.host import paths
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store, store_url
 from dbdyno.report import as_json, html, markdown, terminal
-from dbdyno.store import Store, store_url
 
 FORMATS = ("terminal", "html", "markdown", "json")
 

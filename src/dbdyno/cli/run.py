@@ -14,10 +14,8 @@ from pathlib import Path
 
 import click
 
-from dbdyno import __version__, paths
+from dbdyno import __version__
 from dbdyno.analyse import settled
-from dbdyno.bench import Bench
-from dbdyno.budget import replanned
 from dbdyno.cli.options import budget_option, devices_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
@@ -29,19 +27,22 @@ from dbdyno.cli.study_file import (
     study_at,
     study_of,
 )
-from dbdyno.drive import LoadProcess
+from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.engines import registry
 from dbdyno.engines.base import Installation
 from dbdyno.errors import RunLocked, UserError
+from dbdyno.host import paths
 from dbdyno.host.fingerprint import core_count, fingerprint
-from dbdyno.journal import open_journal
+from dbdyno.host.journal import open_journal
 from dbdyno.layers import LAYERS
-from dbdyno.plan import Plan, expected_duration_s, make_plan
-from dbdyno.record import Record, Run
+from dbdyno.plan.budget import replanned
+from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.records.record import Record, Run
+from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
-from dbdyno.store import Store, store_url
 from dbdyno.study import Study
-from dbdyno.vectors import with_vector_set
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.drive import LoadProcess
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant will not settle."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.store import RunSummary, Store, store_url
+from dbdyno.records.store import RunSummary, Store, store_url
 
 
 @click.command()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.record import Level, Reading
+from dbdyno.records.record import Level, Reading
 
 
 @dataclass(frozen=True)

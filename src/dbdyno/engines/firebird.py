@@ -23,9 +23,9 @@ from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Ref
 from dbdyno.engines.server import how_it_ended, require_space, tail
 from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.host.process import die_with_parent
 from dbdyno.obtain import debian, path, wheel
-from dbdyno.process import die_with_parent
-from dbdyno.record import Level, Reading
+from dbdyno.records.record import Level, Reading
 
 WHEEL = "firebird-embedded"
 CLIENT = "libfbclient.so.2"

@@ -18,9 +18,9 @@ from dbdyno.engines import server
 from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
 from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.host.process import die_with_parent
 from dbdyno.obtain import debian, path
-from dbdyno.process import die_with_parent
-from dbdyno.record import Level, Reading
+from dbdyno.records.record import Level, Reading
 
 RECIPE = debian.Recipe(
     engine="mariadb",

@@ -20,7 +20,7 @@ from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Ref
 from dbdyno.engines.server import require_space
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
-from dbdyno.record import Level, Reading
+from dbdyno.records.record import Level, Reading
 
 DATABASE = "dyno.sqlite"
 
@@ -206,7 +206,7 @@ def _value(name: str, level: Level) -> str:
 def _version() -> str:
     """The library's version, asked of the library itself."""
     try:
-        driver = import_module("dbdyno._driver")
+        driver = import_module("dbdyno.driver._driver")
     except ImportError:
         raise EngineMissing(
             "the driver, which holds SQLite, is not built", "`make setup` builds it"

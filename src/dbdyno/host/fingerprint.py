@@ -9,7 +9,8 @@ from typing import Any
 
 import psutil
 
-from dbdyno import __version__, paths
+from dbdyno import __version__
+from dbdyno.host import paths
 
 CPU = Path("/sys/devices/system/cpu")
 TRANSPARENT_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -20,13 +20,14 @@ from functools import partial
 from glob import glob
 from pathlib import Path
 
-from dbdyno import _driver, cgroups, hardware, kernel_values, paths
+from dbdyno.driver import _driver
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.journal import Journal
+from dbdyno.host import cgroups, hardware, kernel_values, paths
+from dbdyno.host.journal import Journal
+from dbdyno.host.process import Pages, limit_huge_pages
+from dbdyno.host.volumes import loop, mounts
+from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system
 from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
-from dbdyno.process import Pages, limit_huge_pages
-from dbdyno.volumes import loop, mounts
-from dbdyno.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system
 
 PROGRAM = "int main(void) { return 42; }\n"
 """What a compiler must turn into a program that runs and says 42."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from dbdyno.driver.load import Load
 from dbdyno.engines.base import Engine, Installation, Launch, Server
 from dbdyno.errors import Mistake
-from dbdyno.journal import Journal
-from dbdyno.load import Load
-from dbdyno.record import Evidence, Level
+from dbdyno.host.journal import Journal
+from dbdyno.host.volumes.volume import Volume, Wish
+from dbdyno.records.record import Evidence, Level
 from dbdyno.study import Factor
-from dbdyno.volumes.volume import Volume, Wish
 
 
 @dataclass

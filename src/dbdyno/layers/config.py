@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Mistake
 from dbdyno.layers.base import Running, Setup
-from dbdyno.record import Evidence, Level, Reading
+from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 
 

@@ -19,12 +19,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno import cgroups, kernel_values
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Blocked, Mistake
+from dbdyno.host import cgroups, kernel_values
+from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.base import Running, Setup
-from dbdyno.process import bind_memory, can_do
-from dbdyno.record import Evidence, Level, Reading
+from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 
 CPUS = Path("/sys/devices/system/cpu")

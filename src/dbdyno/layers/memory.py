@@ -17,12 +17,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno import kernel_values
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Blocked, Mistake
+from dbdyno.host import kernel_values
+from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.layers.base import Running, Setup
-from dbdyno.process import Pages, can_do, limit_huge_pages
-from dbdyno.record import Evidence, Level, Reading
+from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 
 ALLOCATORS = {

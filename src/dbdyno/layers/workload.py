@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.engines.base import Engine, Installation
 from dbdyno.errors import Mistake
 from dbdyno.layers.base import Running, Setup
-from dbdyno.record import Evidence, Level, Reading
+from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text, pacing
 
 _JOB_KNOBS = ("clients", "threads")

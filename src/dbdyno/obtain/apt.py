@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.process import die_with_parent
+from dbdyno.host.process import die_with_parent
 
 DEBIAN_RELEASE = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|(old)*stable|testing|unstable)(-updates|-security)?$"

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from debian.debfile import DebError, DebFile
 
-from dbdyno import paths
 from dbdyno.engines.base import Offer, covers
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host import paths
 from dbdyno.obtain import apt
 
 MANIFEST = "manifest.json"

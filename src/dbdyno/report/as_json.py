@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, TrialResult
-from dbdyno.record import Outcome
-from dbdyno.report import wording
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome
+from dbdyno.report.words import wording
 
 
 def render(analysis: Analysis) -> str:

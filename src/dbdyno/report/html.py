@@ -20,11 +20,13 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dbdyno import metrics
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Kept, VariantResult
-from dbdyno.record import Evidence, Reading, Record
-from dbdyno.report import charts, compare, frontier, gap, grid, overhead, split, wording
+from dbdyno.records import metrics
+from dbdyno.records.record import Evidence, Reading, Record
+from dbdyno.report.figures import charts
+from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split
+from dbdyno.report.words import wording
 
 
 def render(analysis: Analysis) -> str:

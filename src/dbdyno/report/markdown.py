@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dbdyno import metrics
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Ratio
-from dbdyno.report import compare, frontier, gap, grid, split, wording
+from dbdyno.records import metrics
+from dbdyno.report.parts import compare, frontier, gap, grid, split
+from dbdyno.report.words import wording
 
 COSTS = (
     ("p99_ms", "p99"),

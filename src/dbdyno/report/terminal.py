@@ -13,9 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno import metrics
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
-from dbdyno.report import frontier, gap, grid, overhead, split, wording
+from dbdyno.records import metrics
+from dbdyno.report.parts import frontier, gap, grid, overhead, split
+from dbdyno.report.words import wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study.nouns import Factor
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno import fraction
 from dbdyno.engines.base import Reference
-from dbdyno.record import Frozen, Level
+from dbdyno.records.record import Frozen, Level
+from dbdyno.study import fraction
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.fraction import FACTORS_LEAST, FACTORS_MOST
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Unreadable, parse_document, read_bytes
+from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
     TRIALS_MAX,
     Design,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Key

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dbdyno.engines.base import Reference
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.nouns import Guard, level_text
 

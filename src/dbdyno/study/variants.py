@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from dbdyno.record import Level
+from dbdyno.records.record import Level
 from dbdyno.study import values
 from dbdyno.study.document import Key
 from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant, level_text

@@ -1,0 +1,56 @@
+"""The load process: a child that holds the driver, so that no engine's crash can take Dyno down.
+
+It speaks JSON lines: one request on standard input, one reply on standard output, in turn. An embedded engine
+lives in here, so this process is then the server under test. It imports nothing of Dyno but the driver: what
+is not loaded cannot disturb the measurement.
+
+    {"verb": "run", "job": {...}}              ->  {"reply": {...}}  or  {"error": {"kind", "message",
+    "hint"}} {"verb": "check", "job": {...}, "tally": {...}} {"verb": "query", "url": "...", "sql": "..."}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dbdyno.driver import _driver
+
+_VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "prepare": lambda request: _driver.prepare(json.dumps(request["job"])),
+    "run": lambda request: _driver.run(json.dumps(request["job"])),
+    "check": lambda request: _driver.check(json.dumps(request["job"]), _tally(request)),
+    "cleanup": lambda request: _driver.cleanup(json.dumps(request["job"])),
+    "query": lambda request: _driver.query(request["url"], request["sql"]),
+}
+
+
+def serve() -> None:
+    """Answers requests until standard input ends."""
+    # An engine's library may print. What it prints must not be taken for a reply.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        replies.write(_answer(json.loads(line)) + "\n")
+        replies.flush()
+    # Past the interpreter's own teardown: an engine's exit handlers must not hold up the end of a trial.
+    os._exit(0)
+
+
+def _answer(request: dict[str, Any]) -> str:
+    try:
+        # The driver's reply is JSON already; parsing it here would only cost time.
+        return f'{{"reply": {_VERBS[request["verb"]](request)}}}'
+    except _driver.DriverError as error:
+        return json.dumps({"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
+
+
+def _tally(request: dict[str, Any]) -> str | None:
+    tally = request.get("tally")
+    return None if tally is None else json.dumps(tally)
+
+
+if __name__ == "__main__":
+    serve()

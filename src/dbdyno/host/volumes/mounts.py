@@ -1,0 +1,120 @@
+"""Mounts in a namespace of Dyno's own (mount_namespaces(7)): no other process of the host ever sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import Blocked
+from dbdyno.host.journal import Journal, require_own, undoes
+
+CLONE_NEWNS = 0x00020000
+MS_REC_PRIVATE = 0x4000 | 0x40000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_HOST_NAMESPACE = Path("/proc/self/ns/mnt").readlink()
+"""The namespace in which this process began."""
+
+BUSY_S = 5.0
+"""How long a mount may stay busy: the kernel takes an io_uring apart after its process has ended."""
+
+_C_LOCALE = {**os.environ, "LC_ALL": "C"}
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of /proc/self/mountinfo. `options` are those in force, of the mount and of the file system."""
+
+    device: str
+    filesystem: str
+    source: str
+    options: tuple[str, ...]
+
+
+def enter_private_namespace(factor: str) -> None:
+    """Moves this process, and all that it starts, into a mount namespace of its own. Twice is harmless.
+
+    Only the calling thread moves, so it must be the main thread, before it starts others that need the
+    mounts. Raises Blocked, for `factor`, without the right.
+    """
+    if Path("/proc/thread-self/ns/mnt").readlink() != _HOST_NAMESPACE:
+        return
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("only the main thread may enter a namespace")
+    if _LIBC.unshare(CLONE_NEWNS) != 0:
+        reason = f"a mount namespace needs root: {os.strerror(ctypes.get_errno())}"
+        raise Blocked(factor, reason, "run dyno as root, in a container with CAP_SYS_ADMIN")
+    # Without this a mount would spread back to the host through shared propagation (the default of systemd).
+    if _LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
+        raise Blocked(factor, f"the kernel keeps mounts shared: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(
+    journal: Journal, kind: str, source: str, point: Path, options: tuple[str, ...], factor: str
+) -> None:
+    """Mounts in the private namespace until the journal's scope ends.
+
+    Raises Blocked, for `factor`, with what mount(8) says: an option that the file system refuses ends here.
+    """
+    enter_private_namespace(factor)
+    point.mkdir(parents=True, exist_ok=True)
+    journal.note("mount", point=str(point))
+    command = ["mount", "-t", kind, "-o", ",".join(options) or "defaults", source, str(point)]
+    finished = subprocess.run(command, capture_output=True, text=True, env=_C_LOCALE, check=False)
+    if finished.returncode != 0:
+        # mount(8) begins with the path and ends with advice on dmesg; between them stands why.
+        said = (
+            " ".join(finished.stderr.split()).partition(f"{point}: ")[2].partition(" dmesg(1)")[0].rstrip(".")
+        )
+        reason = f"{kind} would not be mounted with {','.join(options) or 'defaults'}: {said}"
+        hint = f"`man 5 {kind}` lists the options that it takes"
+        if "unknown filesystem type" in said:
+            reason, hint = f"this kernel has no {kind}", f"modprobe {kind}, or a kernel that holds it"
+        raise Blocked(factor, reason, hint)
+
+
+def mounted_at(path: Path) -> Mount:
+    """The mount that carries a path, as the calling thread sees it."""
+    path = path.resolve()
+    best: tuple[int, Mount] | None = None
+    for line in Path("/proc/thread-self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        fields, (kind, source, extra) = before.split(), after.split()[:3]
+        point = Path(_unescape(fields[4]))
+        # Of two mounts on one point the later hides the earlier.
+        if path.is_relative_to(point) and (best is None or len(point.parts) >= best[0]):
+            options = tuple(dict.fromkeys([*fields[5].split(","), *extra.split(",")]))
+            best = len(point.parts), Mount(fields[2], kind, _unescape(source), options)
+    assert best is not None, "something is mounted at /"
+    return best[1]
+
+
+def _unescape(text: str) -> str:
+    """mountinfo writes space, tab, newline and backslash in octal (proc(5))."""
+    for escaped, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escaped, plain)
+    return text
+
+
+@undoes("mount")
+def _unmount(entry: Mapping[str, Any]) -> None:
+    """Unmounts what is mounted in this namespace. A Dyno that died took its namespace, and the mount,
+    along."""
+    require_own(Path(entry["point"]), entry)
+    deadline = time.monotonic() + BUSY_S
+    while os.path.ismount(entry["point"]):
+        if _LIBC.umount2(os.fsencode(entry["point"]), 0) == 0:
+            continue
+        failure = ctypes.get_errno()
+        if failure == errno.EINVAL:
+            return
+        if failure != errno.EBUSY or time.monotonic() > deadline:
+            raise OSError(failure, os.strerror(failure), entry["point"])
+        time.sleep(0.02)

@@ -1,0 +1,320 @@
+"""A volume for one trial: an image with the pristine data, put on a device, and mounted.
+
+The image is made once for each file system, its options, and the data; a trial gets a clone of it. So
+every trial of a variant starts from the same blocks, free space included, which copying files into a
+fresh file system cannot give.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from dbdyno.errors import Blocked
+from dbdyno.host import lock
+from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
+from dbdyno.host.journal import Journal
+from dbdyno.host.volumes import loop, mounts
+
+LABEL = "dyno"
+"""Every file system that Dyno makes bears it; a device with any other signature is never written to."""
+
+MKFS = {
+    "ext2": ("mkfs.ext2", "e2fsprogs", ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0")),
+    "ext3": (
+        "mkfs.ext3",
+        "e2fsprogs",
+        ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    ),
+    "ext4": (
+        "mkfs.ext4",
+        "e2fsprogs",
+        ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    ),
+    "xfs": ("mkfs.xfs", "xfsprogs", ("-q", "-f", "-K", "-L", LABEL)),
+    "btrfs": ("mkfs.btrfs", "btrfs-progs", ("-q", "-f", "-K", "-L", LABEL)),
+    "jfs": ("mkfs.jfs", "jfsutils", ("-q", "-L", LABEL)),
+    "f2fs": ("mkfs.f2fs", "f2fs-tools", ("-q", "-f", "-t", "0", "-l", LABEL)),
+}
+"""Each file system's maker, its package, and the options that keep work out of the measured time (lazy
+tables)."""
+
+SMALLEST_BYTES = 320 << 20
+"""xfs refuses less than 300 MiB (mkfs.xfs(8))."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the storage levels ask for. `device` is `loop`, `ram`, or the path of a block device.
+
+    `size_bytes` 0 leaves the size to `size_for`.
+    """
+
+    device: str = "loop"
+    filesystem: str = "ext4"
+    mkfs: tuple[str, ...] = ()
+    mount: tuple[str, ...] = ()
+    scheduler: str = ""
+    read_ahead_kib: int | None = None
+    size_bytes: int = 0
+
+
+@dataclass
+class Volume:
+    """A volume that is attached. `mount` is None for a raw one; `direct_io` for a device that has no
+    such thing."""
+
+    wish: Wish
+    device: Path
+    data: Path
+    cloned: Cloned
+    mount: mounts.Mount | None = None
+    direct_io: bool | None = None
+    written_before_bytes: int = 0
+    _loop: loop.LoopDevice | None = field(default=None, repr=False)
+
+    @property
+    def sysfs(self) -> Path:
+        """The counters of the device that really carries the data."""
+        return _sysfs(self.device)
+
+    @property
+    def queue(self) -> Path:
+        """The device's queue; a partition has that of its disk."""
+        own = self.sysfs / "queue"
+        return own if own.is_dir() else self.sysfs.resolve().parent / "queue"
+
+    def written_bytes(self) -> int:
+        """Bytes that reached the device since the volume was put on it."""
+        return _device_written_bytes(self.device) - self.written_before_bytes
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+
+def size_for(data_bytes: int, wish: Wish) -> int:
+    """How large a volume is made: thrice the data and room for logs, in whole MiB, unless the study says."""
+    if wish.size_bytes:
+        return wish.size_bytes
+    wanted = max(SMALLEST_BYTES, 3 * data_bytes + (512 << 20))
+    return -(-wanted // (1 << 20)) << 20
+
+
+def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Path:
+    """The image that holds the pristine data under a file system; makes it when it is not there yet.
+
+    It lies beside the data, with a `.json` that says how it was made. `raw_file` names the one file that a
+    raw volume carries. Raises Blocked when the file system cannot be made, filled or mounted here.
+    """
+    size_bytes = size_for(tree_size_bytes(pristine / "data"), wish)
+    name = image_name(wish, size_bytes)
+    with lock.held(pristine / f"{name}.lock"):
+        if not (pristine / f"{name}.json").exists():
+            _make_image(journal, pristine, raw_file, wish, name, size_bytes)
+    return pristine / f"{name}.img"
+
+
+def image_name(wish: Wish, size_bytes: int) -> str:
+    """One name for each shape of an image."""
+    shape = json.dumps([wish.filesystem, wish.mkfs, size_bytes], sort_keys=True)
+    return f"{wish.filesystem}-{hashlib.sha256(shape.encode()).hexdigest()[:12]}"
+
+
+def _make_image(
+    journal: Journal, pristine: Path, raw_file: str, wish: Wish, name: str, size_bytes: int
+) -> None:
+    making = pristine / f"{name}.making"
+    with journal.scope():
+        journal.note("tree", path=str(making))
+        making.unlink(missing_ok=True)
+        began = time.monotonic()
+        with making.open("wb") as file:
+            file.truncate(size_bytes)
+        try:
+            if wish.filesystem == "raw":
+                _fill_raw(pristine / "data" / raw_file, making)
+            else:
+                _fill_file_system(journal, pristine / "data", making, wish)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            reason = f"the pristine data do not fit on a volume of {size_bytes >> 20} MiB"
+            raise Blocked(
+                "storage.size", reason, "a larger storage.size, or none: it is then chosen"
+            ) from None
+        making.rename(pristine / f"{name}.img")
+    account = {
+        "size_bytes": size_bytes,
+        "mkfs": list(wish.mkfs),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    (pristine / f"{name}.json").write_text(json.dumps(account) + "\n")
+
+
+def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: Wish, scratch: Path) -> Volume:
+    """Puts a clone of the image on the wished device and mounts it below `scratch`; its `data` is then
+    in place."""
+    began = time.monotonic()
+    with ExitStack() as undo:
+        if wish.device.startswith("/"):
+            device, attached = Path(wish.device), None
+            way = write_to_device(image, device)
+        else:
+            backing = _backing_folder(journal, wish, image, scratch) / "volume.img"
+            way = f"image {clone_file(image, backing)}"
+            attached = loop.attach(journal, backing, "storage.device", direct_io=wish.device == "loop")
+            undo.callback(attached.close)
+            device = attached.path
+        point, written_before_bytes = None, _device_written_bytes(device)
+        if wish.filesystem == "raw":
+            data = _raw_data(pristine / "data", raw_file, device, scratch / "data")
+        else:
+            mounts.mount(
+                journal, wish.filesystem, str(device), scratch / "volume", wish.mount, "storage.mount"
+            )
+            data = scratch / "volume" / "data"
+            point = mounts.mounted_at(data)
+        # From here on the volume's owner closes the device.
+        undo.pop_all()
+    cloned = Cloned(way, 1, image.stat().st_blocks * 512, time.monotonic() - began)
+    direct_io = attached.direct_io if attached else None
+    return Volume(wish, device, data, cloned, point, direct_io, written_before_bytes, attached)
+
+
+def attach_tmpfs(journal: Journal, pristine: Path, wish: Wish, scratch: Path) -> Volume:
+    """A file system in memory has no device and no image: the data are copied into it."""
+    data_bytes = tree_size_bytes(pristine / "data")
+    _require_memory(2 * data_bytes, "storage.filesystem")
+    options = (f"size={size_for(data_bytes, wish)}", *wish.mount)
+    mounts.mount(journal, "tmpfs", "tmpfs", scratch / "volume", options, "storage.mount")
+    data = scratch / "volume" / "data"
+    try:
+        cloned = clone_tree(pristine / "data", data)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        reason = f"the pristine data do not fit into a tmpfs with {','.join(options)}"
+        raise Blocked("storage.size", reason, "a larger storage.size, or none: it is then chosen") from None
+    return Volume(wish, Path("tmpfs"), data, cloned, mounts.mounted_at(data))
+
+
+def _backing_folder(journal: Journal, wish: Wish, image: Path, scratch: Path) -> Path:
+    """Where the volume's file lies: on the disk of Dyno's cache, or in memory for a RAM disk."""
+    if wish.device != "ram":
+        return scratch
+    _require_memory(2 * image.stat().st_blocks * 512, "storage.device")
+    mounts.mount(journal, "tmpfs", "tmpfs", scratch / "ram", ("size=100%",), "storage.device")
+    return scratch / "ram"
+
+
+def _require_memory(size_bytes: int, factor: str) -> None:
+    """Raises Blocked when data that are to lie in memory, and what is written to them, would fill it."""
+    available_bytes = psutil.virtual_memory().available
+    if size_bytes > available_bytes:
+        reason = f"{size_bytes >> 20} MiB of memory are needed, {available_bytes >> 20} MiB are available"
+        raise Blocked(factor, reason, "less data, or a device that is not in memory")
+
+
+def _raw_data(pristine: Path, raw_file: str, device: Path, data: Path) -> Path:
+    """A data directory whose one large file is the device itself."""
+    clone_tree(pristine, data)
+    (data / raw_file).unlink()
+    (data / raw_file).symlink_to(device)
+    return data
+
+
+def require_maker(filesystem: str) -> None:
+    """Raises Blocked when the program that makes the file system, or the kernel's own support, is missing."""
+    if filesystem in ("raw", "tmpfs"):
+        return
+    program, package, _ = MKFS[filesystem]
+    if shutil.which(program, path=path_with_sbin()) is None:
+        raise Blocked("storage.filesystem", f"{program} is not installed", f"apt-get install {package}")
+
+
+def _fill_raw(source: Path, image: Path) -> None:
+    if source.stat().st_size > image.stat().st_size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with source.open("rb") as origin, image.open("r+b") as target:
+        shutil.copyfileobj(origin, target, 1 << 20)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def make_file_system(image: Path, wish: Wish) -> None:
+    """Makes the wished file system in a file. Raises Blocked with what its maker says."""
+    require_maker(wish.filesystem)
+    program, _, options = MKFS[wish.filesystem]
+    command = [program, *options, *wish.mkfs, str(image)]
+    environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
+    finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if finished.returncode != 0:
+        # Some makers tell all their options after the reason.
+        said = " ".join((finished.stderr or finished.stdout).partition("Usage:")[0].split())
+        reason = f"{' '.join([program, *wish.mkfs])} failed: {said[:300]}"
+        raise Blocked("storage.mkfs", reason, f"`man 8 {program}` lists its options")
+
+
+def path_with_sbin() -> str:
+    """Where the makers of file systems lie; a user's own PATH often leaves it out."""
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:
+    make_file_system(image, wish)
+    point = image.with_suffix(".mount")
+    with journal.scope():
+        journal.note("tree", path=str(point))
+        attached = loop.attach(journal, image, "storage.filesystem")
+        try:
+            mounts.mount(journal, wish.filesystem, str(attached.path), point, (), "storage.filesystem")
+        finally:
+            attached.close()
+        clone_tree(data, point / "data")
+
+
+BLKZEROOUT, BLKGETSIZE64 = 0x127F, 0x80081272
+
+
+def write_to_device(image: Path, device: Path) -> str:
+    """Makes a whole device hold what the image holds, its holes as zeros. Returns the way.
+
+    Raises Blocked when the device is smaller than the image.
+    """
+    with image.open("rb") as origin, device.open("r+b", buffering=0) as target:
+        size_bytes = os.fstat(origin.fileno()).st_size
+        room_bytes = struct.unpack("=Q", fcntl.ioctl(target, BLKGETSIZE64, bytes(8)))[0]
+        if room_bytes < size_bytes:
+            reason = f"{device} has {room_bytes >> 20} MiB, the volume needs {size_bytes >> 20} MiB"
+            raise Blocked("storage.device", reason, "a larger device, or a smaller storage.size")
+        # The file system's maker found zeros where it wrote none; what the device held before must not show.
+        fcntl.ioctl(target, BLKZEROOUT, struct.pack("=QQ", 0, size_bytes))
+        for start, end in data_ranges(origin.fileno()):
+            origin.seek(start)
+            target.seek(start)
+            while start < end:
+                start += target.write(origin.read(min(end - start, 1 << 20)))
+        os.fsync(target.fileno())
+    return "image to device"
+
+
+def _sysfs(device: Path) -> Path:
+    return Path("/sys/class/block") / device.resolve().name
+
+
+def _device_written_bytes(device: Path) -> int:
+    """Bytes written to a device since it came to be, in units of 512 (Documentation/block/stat.rst)."""
+    return int((_sysfs(device) / "stat").read_text().split()[6]) * 512

@@ -1,5 +1,0 @@
-"""Samplers that bracket the load. They run in Dyno's own process, never in the one that drives the load."""
-
-from dbdyno.observe.observer import Observer
-
-__all__ = ["Observer"]

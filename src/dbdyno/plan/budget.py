@@ -1,0 +1,132 @@
+"""How to use a given time well: how many blocks, and how long each trial measures.
+
+More blocks narrow an interval by their number, and by Student's quantile where they are few; but each
+trial costs a warm-up and an overhead that measure nothing. So the number of blocks is chosen that makes the
+interval narrowest for the spread that trials are taken to have.
+
+What a trial takes beside its load is assumed at first, and known after the first block. Then the number of
+blocks is settled anew, for the variants that could be put into effect; their length stays, so that all trials
+are alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from dbdyno.analyse.intervals import confidence_each, t_quantile
+from dbdyno.analyse.museum import blocked_at_first
+from dbdyno.errors import UserError
+from dbdyno.plan.designs import Plan, make_plan
+from dbdyno.records.record import Frozen, Record
+from dbdyno.study import BASELINE, TRIALS_MAX, Study
+
+BLOCKS_LEAST = 3
+"""With two blocks Student's quantile makes every interval wider than most effects."""
+
+SHORTEST_S = 1.5
+"""A trial that measures less shows how it began rather than how it runs."""
+
+SPREAD_OF_TRIALS, SPREAD_OF_SECONDS = 0.05, 0.10
+"""Standard deviations of the log response: from trial to trial whatever their length, and from second to
+second within one. They weigh blocks against length, and nothing that is printed rests on them."""
+
+
+class Precision(Frozen):
+    """Half of an interval's width, as a share of the ratio, where log ratios have this spread from block to
+    block."""
+
+    spread: float
+    half_width: float
+
+
+def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
+    """The study with blocks and a measured part that fill the budget. The measured part is never longer than
+    the study's own, and the warm-up stays.
+
+    Raises UserError when the budget is too small for the fewest and shortest trials.
+    """
+    variants = len(make_plan(study.model_copy(update={"blocks": 1})).variants)
+    fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
+    longest_s = study.workload.duration_s
+    shortest_s = min(SHORTEST_S, longest_s)
+    least_s = variants * BLOCKS_LEAST * (fixed_s + shortest_s)
+    if budget_s < least_s:
+        raise UserError(
+            f"{budget_s:.0f} s are too few for {BLOCKS_LEAST} blocks of {variants} variants, "
+            f"{fixed_s + shortest_s:.0f} s each",
+            f"give at least {math.ceil(least_s)} s, or leave out some levels",
+        )
+    most = min(int(budget_s / (variants * (fixed_s + shortest_s))), TRIALS_MAX // variants)
+    each = confidence_each(study.goal.confidence, _compared(study))
+
+    def measured_s(blocks: int) -> float:
+        return min(longest_s, budget_s / (variants * blocks) - fixed_s)
+
+    def width(blocks: int) -> float:
+        variance = SPREAD_OF_TRIALS**2 + SPREAD_OF_SECONDS**2 / measured_s(blocks)
+        return t_quantile(each, blocks) * math.sqrt(variance / blocks)
+
+    blocks = min(range(BLOCKS_LEAST, most + 1), key=width)
+    # Rounded down, so that the sum of all trials stays within the budget.
+    duration_s = max(shortest_s, math.floor(measured_s(blocks) * 10) / 10)
+    workload = study.workload.model_copy(update={"duration_s": duration_s})
+    return study.model_copy(update={"blocks": blocks, "workload": workload})
+
+
+class Replan(Frozen):
+    """What a budget still gives once its first block is over: blocks, the first included, of the variants
+    that are not `left_out`. `overhead_s` is what a trial took beside its load (median), `enough_s` what the
+    fewest blocks that give an interval worth having would take."""
+
+    blocks: int
+    left_out: frozenset[str]
+    overhead_s: float
+    enough_s: float
+
+    def plan(self, study: Study) -> Plan:
+        """The study's plan with these blocks; what is left out has a trial in the first of them alone."""
+        whole = make_plan(study.model_copy(update={"blocks": self.blocks}))
+        kept = [
+            trial for trial in whole.trials if trial.block == 0 or trial.variant.name not in self.left_out
+        ]
+        return whole.model_copy(update={"trials": tuple(kept)})
+
+
+def replanned(study: Study, budget_s: float, records: Sequence[Record]) -> Replan:
+    """Fills what is left of the budget, from the records of the first block alone: a run that is resumed
+    comes to the same."""
+    first = [record for record in records if record.block == 0]
+    plan = make_plan(study.model_copy(update={"blocks": 1}))
+    left_out = blocked_at_first(first)
+    going_on = [variant.name for variant in plan.variants if variant.name not in left_out]
+    used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
+    # The median: the trial that made the data for all others took longer than any later one will.
+    overhead_s = median([_beside_load_s(record) for record in first if record.variant in going_on] or [0.0])
+    block_s = len(going_on) * (study.workload.warmup_s + study.workload.duration_s + overhead_s)
+    comparable = BASELINE in going_on and len(going_on) > 1
+    more = max(0, int((budget_s - used_s) / block_s)) if comparable else 0
+    return Replan(
+        blocks=min(1 + more, max(1, TRIALS_MAX // len(plan.variants))),
+        left_out=left_out,
+        overhead_s=overhead_s,
+        enough_s=used_s + (BLOCKS_LEAST - 1) * block_s,
+    )
+
+
+def precision(study: Study, spread: float, left_out: frozenset[str] = frozenset()) -> Precision:
+    """What the study's blocks can tell apart, if log ratios spread so from block to block."""
+    each = confidence_each(study.goal.confidence, _compared(study, left_out))
+    half = t_quantile(each, study.blocks) * spread / math.sqrt(study.blocks) if study.blocks > 1 else math.inf
+    return Precision(spread=spread, half_width=math.expm1(min(half, 700.0)))
+
+
+def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
+    """How many variants are compared with the baseline; its twin is none of them."""
+    plan = make_plan(study.model_copy(update={"blocks": 1}))
+    return sum(not variant.twin and variant.name not in left_out for variant in plan.variants[1:])
+
+
+def _beside_load_s(record: Record) -> float:
+    return max(0.0, record.finished_unix_s - record.started_unix_s - record.load_s)

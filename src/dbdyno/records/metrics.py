@@ -1,0 +1,290 @@
+"""The metrics: what a goal may name and a report may show. Each is made here, from one record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from dbdyno.errors import UserError
+from dbdyno.records.record import Record
+
+RECALL_LEAST = 0.9
+"""What an approximate search must find to count as an answer, by the habit of its field."""
+
+
+class Direction(StrEnum):
+    """Which way a metric gets better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Format(StrEnum):
+    """How values are written. `NUMBER` has four significant digits; `BYTES` has a binary unit of its own."""
+
+    NUMBER = "number"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. `definition` is a sentence that says how a value is made; `read` makes it, or gives None
+    where the record does not hold what it needs."""
+
+    name: str
+    title: str
+    unit: str
+    direction: Direction
+    definition: str
+    read: Callable[[Record], float | None]
+    style: Format = Format.NUMBER
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.direction is Direction.HIGHER
+
+    def format(self, value: float) -> str:
+        """The value without its unit; bytes carry theirs."""
+        return _bytes_text(value) if self.style is Format.BYTES else number_text(value)
+
+
+def find(name: str) -> Metric:
+    """The metric of this name. Raises UserError for a name that does not exist."""
+    if name not in METRICS:
+        close = get_close_matches(name, METRICS, n=1)
+        guess = f"did you mean {close[0]}? " if close else ""
+        raise UserError(f"unknown metric {name!r}", f"{guess}there are: {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+def number_text(value: float) -> str:
+    """A number with four significant digits, all digits of its whole part, and thousands set apart."""
+    if not math.isfinite(value):
+        return str(value)
+    rounded = float(f"{value:.3e}") if abs(value) < 1000 else round(value)
+    decimals = 0 if rounded == 0 else max(0, 3 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{min(decimals, 9)}f}"
+
+
+def _bytes_text(value: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{number_text(value) if unit != 'B' else f'{value:,.4g}'} {unit}"
+        value /= 1024
+    return f"{number_text(value)} TiB"
+
+
+def _share(part: object, whole: object) -> float | None:
+    """`part` / `whole`; None where either is missing or nothing was done."""
+    if not isinstance(part, int | float) or not isinstance(whole, int | float) or whole <= 0:
+        return None
+    return part / whole
+
+
+def _tally(record: Record, name: str) -> float | None:
+    value = (record.tally or {}).get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _throughput(record: Record) -> float | None:
+    return _share(_tally(record, "operations"), _tally(record, "duration_s"))
+
+
+def _latency_ms(point: str) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        latency = (record.tally or {}).get("latency_us") or {}
+        value = latency.get(point)
+        return value / 1000 if latency.get("count") and isinstance(value, int | float) else None
+
+    return read
+
+
+def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    """The sum of the observation's totals over the operations of the same measured part."""
+
+    def read(record: Record) -> float | None:
+        seen = record.observation.totals if record.observation else {}
+        if any(name not in seen for name in totals):
+            return None
+        per_operation = _share(sum(seen[name] for name in totals), _tally(record, "operations"))
+        return None if per_operation is None else per_operation * times
+
+    return read
+
+
+def _total(name: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        value = record.observation.totals.get(name) if record.observation else None
+        return None if value is None else value * times
+
+    return read
+
+
+def _throttled_share(record: Record) -> float | None:
+    seen = record.observation.totals if record.observation else {}
+    return _share(seen.get("throttled_periods"), seen.get("quota_periods"))
+
+
+def _driver_cpu(*parts: str) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        spent = (record.tally or {}).get("driver_cpu_us_per_op") or {}
+        if not _tally(record, "operations") or any(part not in spent for part in parts):
+            return None
+        return float(sum(spent[part] for part in parts))
+
+    return read
+
+
+def _errors_per_s(record: Record) -> float | None:
+    errors = (record.tally or {}).get("errors")
+    return _share(sum(errors.values()), _tally(record, "duration_s")) if isinstance(errors, Mapping) else None
+
+
+def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    """Transactions of one type per second, `times` as many."""
+
+    def read(record: Record) -> float | None:
+        counted = ((record.tally or {}).get("by_transaction") or {}).get(transaction) or {}
+        per_s = _share(counted.get("operations"), _tally(record, "duration_s"))
+        return None if per_s is None else per_s * times
+
+    return read
+
+
+def _queries_at_recall(record: Record) -> float | None:
+    recall = _recall(record)
+    return None if recall is None or recall < RECALL_LEAST else _per_s_of("search")(record)
+
+
+def _recall(record: Record) -> float | None:
+    value = ((record.tally or {}).get("recall") or {}).get("mean")
+    return float(value) if isinstance(value, int | float) else None
+
+
+_PERCENTILES = (
+    ("p50_ms", "p50", "median latency", "half of the transactions took longer"),
+    ("p90_ms", "p90", "90th percentile latency", "one transaction in 10 took longer"),
+    ("p95_ms", "p95", "95th percentile latency", "one transaction in 20 took longer"),
+    ("p99_ms", "p99", "99th percentile latency", "one transaction in 100 took longer"),
+    ("p99_9_ms", "p99_9", "99.9th percentile latency", "one transaction in 1,000 took longer"),
+)
+_FROM_START = "from its start (in open loop: its intended start) to its acknowledgement, retries included"
+_SERVER_CPU = "of all the server's processes in the measured part, over its transactions"
+_EMBEDDED = "for an embedded engine, that of the process without the driver's own"
+_HIGHER, _LOWER = Direction.HIGHER, Direction.LOWER
+
+_LATENCIES = (
+    Metric("mean_ms", "mean latency", "ms", _LOWER, f"Mean time of a transaction, {_FROM_START}.",
+           _latency_ms("mean")),
+    *(
+        Metric(name, title, "ms", _LOWER, f"Time of a transaction, {_FROM_START}: {meaning}.",
+               _latency_ms(point))
+        for name, point, title, meaning in _PERCENTILES
+    ),
+    Metric("max_ms", "longest latency", "ms", _LOWER, f"The longest time of a transaction, {_FROM_START}.",
+           _latency_ms("max")),
+)  # fmt: skip
+
+_CPU = (
+    Metric("server_cpu_us_per_op", "server CPU per transaction", "us/op", _LOWER,
+           f"CPU time, user and system, {_SERVER_CPU}; {_EMBEDDED}.",
+           _per_operation("server_cpu_user_s", "server_cpu_system_s", times=1e6)),
+    Metric("server_cpu_user_us_per_op", "server user CPU per transaction", "us/op", _LOWER,
+           f"CPU time in user mode {_SERVER_CPU}; {_EMBEDDED}.",
+           _per_operation("server_cpu_user_s", times=1e6)),
+    Metric("server_cpu_system_us_per_op", "server system CPU per transaction", "us/op", _LOWER,
+           f"CPU time in the kernel {_SERVER_CPU}; {_EMBEDDED}.",
+           _per_operation("server_cpu_system_s", times=1e6)),
+    Metric("driver_cpu_us_per_op", "driver CPU per transaction", "us/op", _LOWER,
+           "CPU time, user and system, of the load driver's threads in the measured part, over its "
+           "transactions; an embedded engine's is not in it.",
+           _driver_cpu("user", "system")),
+    Metric("context_switches_per_op", "context switches per transaction", "per op", _LOWER,
+           f"Context switches, voluntary and forced, {_SERVER_CPU}.",
+           _per_operation("context_switches_voluntary", "context_switches_involuntary")),
+    Metric("run_queue_wait_us_per_op", "wait for a CPU per transaction", "us/op", _LOWER,
+           f"Time that threads were ready to run and waited for a CPU, {_SERVER_CPU}.",
+           _per_operation("run_queue_wait_s", times=1e6)),
+)  # fmt: skip
+
+COUNTERS = {
+    "cycles": "CPU cycles",
+    "instructions": "instructions",
+    "cache_misses": "cache misses",
+    "dtlb_load_misses": "data TLB misses",
+    "stalled_cycles_frontend": "cycles stalled at the front end",
+    "stalled_cycles_backend": "cycles stalled at the back end",
+}
+"""What the observer asks the CPU for, and what it is called."""
+
+_HARDWARE = tuple(
+    Metric(f"{name}_per_op", f"{title} per transaction", "per op", _LOWER,
+           f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter; for an embedded engine the "
+           "driver's own are in it.",
+           _per_operation(name))
+    for name, title in COUNTERS.items()
+)  # fmt: skip
+
+_RESOURCES = (
+    Metric("read_bytes_per_op", "storage read per transaction", "per op", _LOWER,
+           f"Bytes read from storage (not from the page cache) {_SERVER_CPU}.",
+           _per_operation("read_bytes"), Format.BYTES),
+    Metric("written_bytes_per_op", "storage written per transaction", "per op", _LOWER,
+           f"Bytes sent towards storage {_SERVER_CPU}.", _per_operation("written_bytes"), Format.BYTES),
+    Metric("resident_bytes", "resident memory", "", _LOWER,
+           "The most memory that the server's processes held resident at any sample of the measured part.",
+           _total("resident_bytes_max"), Format.BYTES),
+    Metric("ready_s", "time until ready", "s", _LOWER,
+           "Time from the start of the server's process until it answered.", lambda record: record.ready_s),
+)  # fmt: skip
+
+_HOST = (
+    Metric("frequency_ghz", "CPU frequency", "GHz", _HIGHER,
+           "Cycles over CPU time, user and kernel, of all the server's processes in the measured part: the "
+           "clock as it really was, boost and throttling included; none where cycles are not counted.",
+           _total("frequency_hz", times=1e-9)),
+    Metric("steal_s", "steal", "s", _LOWER,
+           "CPU time that the hypervisor took in the measured part, over all the host's CPUs.",
+           _total("steal_s")),
+    Metric("other_cpu_s", "CPU time of other processes", "s", _LOWER,
+           "CPU time in the measured part, over all the host's CPUs, of what is neither server nor driver "
+           "nor Dyno nor the kernel's own threads.", _total("other_cpu_s")),
+    Metric("throttled_s", "time held back", "s", _LOWER,
+           "Time for which the kernel held threads back in the measured part because a CPU quota was used "
+           "up, asked for by the study or not, summed over CPUs.", _total("throttled_s")),
+    Metric("throttled_share", "periods held back", "", _LOWER,
+           "Periods of a CPU quota (of 100 ms, as a rule) in which it was used up, over those in which the "
+           "group ran, in the measured part; none without a quota.", _throttled_share),
+)  # fmt: skip
+
+_OUTCOMES = (
+    Metric("throughput", "throughput", "per s", _HIGHER,
+           "Successful transactions in the measured part, over its duration.", _throughput),
+    Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
+           "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
+           _per_s_of("new_order", times=60)),
+    Metric("queries_per_s", "queries", "per s", _HIGHER,
+           "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
+           "and deletes beside them are not in it.", _per_s_of("search")),
+    Metric("qps_at_recall", f"queries at recall {RECALL_LEAST:g}", "per s", _HIGHER,
+           f"Searches per second of a trial whose recall is at least {RECALL_LEAST:g}; a trial with less has "
+           "none. The frontier interpolates between trials.", _queries_at_recall),
+    Metric("recall", "recall", "", _HIGHER,
+           "Share of the true nearest vectors that an answer holds, mean over the measured answers that "
+           "were scored; against the set as loaded.", _recall),
+    Metric("errors_per_s", "errors", "per s", _LOWER,
+           "Errors of all kinds that the server answered with in the measured part, over its duration; "
+           "those that were retried count.", _errors_per_s),
+    Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
+           "Times that a transaction was started again, over the successful transactions.",
+           lambda record: _share(_tally(record, "retries"), _tally(record, "operations"))),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:], *_HOST)
+}
+"""All metrics by name, in the order in which help lists them."""

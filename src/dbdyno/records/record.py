@@ -1,0 +1,160 @@
+"""The record: all evidence of one trial, written to disk as soon as the trial ends, failed or not.
+
+Records are the only input of an analysis. They are versioned: `FORMAT` rises with every change that an older
+reader could not follow, and `tests/records/golden/` keeps a record of every version that must stay readable.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORMAT = 1
+
+Level = bool | int | float | str
+
+
+class Frozen(BaseModel):
+    """Base of every noun that never changes once made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Outcome(StrEnum):
+    """How a trial ended. Only `measured` trials have a speed."""
+
+    MEASURED = "measured"
+    BROKEN = "broken"
+    BLOCKED = "blocked"
+    INERT = "inert"
+    FAILED = "failed"
+
+
+class Warning(StrEnum):
+    """The closed list of what can make a measured trial doubtful. Text and next step stand in
+    `report/wording.py`."""
+
+    NOT_SETTLED = "not_settled"
+    DRIVER_SATURATED = "driver_saturated"
+    RATE_NOT_KEPT = "rate_not_kept"
+    STEAL = "steal"
+    HOST_BUSY = "host_busy"
+    ERRORS_IN_LOAD = "errors_in_load"
+    SERVER_LOG = "server_log"
+    NOT_EXERCISED = "not_exercised"
+    THROTTLED = "throttled"
+    MIXED_RESETS = "mixed_resets"
+
+
+class Reading(Frozen):
+    """One value and where it was read, so that a reader could read it again."""
+
+    value: str
+    source: str
+
+
+class Evidence(Frozen):
+    """For one factor of one trial: what was asked, and what each later reading showed.
+
+    `in_effect` is the proof's conclusion. When false, `reason` says who refused or changed the value and
+    `remedy` what would allow it.
+    """
+
+    factor: str
+    requested: str
+    accepted: Reading | None = None
+    effective: Reading | None = None
+    exercised: Reading | None = None
+    in_effect: bool
+    reason: str = ""
+    remedy: str = ""
+
+
+class Check(Frozen):
+    """One condition that a trial must meet: an invariant, the server's log, the driver's headroom."""
+
+    name: str
+    holds: bool
+    detail: str = ""
+
+
+class Observation(Frozen):
+    """What the samplers saw between the first and the last measured operation.
+
+    `totals` are differences over the measured part, in the unit of their name (`server_cpu_user_s`,
+    `context_switches`, `read_bytes` ...); `series` are per-second values, one list per name, all of one
+    length. A name that could not be read is absent and stands in `missing` with the reason.
+    `engine_status` is what the engine's own counters gained over the whole load, warm-up included;
+    `engine_view` are those that tell where its time went, by a title with its unit.
+    """
+
+    duration_s: float
+    totals: dict[str, float] = Field(default_factory=dict)
+    series: dict[str, list[float]] = Field(default_factory=dict)
+    missing: dict[str, str] = Field(default_factory=dict)
+    engine_status: dict[str, float] = Field(default_factory=dict)
+    engine_view: dict[str, float] = Field(default_factory=dict)
+
+
+class Record(Frozen):
+    """All evidence of one trial.
+
+    `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
+    each stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
+    pristine data came back and how long that took; `effective` holds the engine settings read from the live
+    server.
+    """
+
+    format: int = FORMAT
+    run: str
+    trial: int
+    block: int
+    position: int
+    variant: str
+    levels: dict[str, Level]
+    host: str
+    started_unix_s: float
+    finished_unix_s: float
+    outcome: Outcome
+    cause: str = ""
+    remedy: str = ""
+    engine_version: str = ""
+    ready_s: float | None = None
+    stages_s: dict[str, float] = Field(default_factory=dict)
+    reset: dict[str, Level] = Field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    checks: tuple[Check, ...] = ()
+    warnings: dict[Warning, str] = Field(default_factory=dict)
+    observation: Observation | None = None
+    tally: dict[str, Any] | None = None
+    server_log: str = ""
+
+    @property
+    def load_s(self) -> float:
+        """Seconds that the load took, warm-up and measured part; 0 where there was none."""
+        tally = self.tally or {}
+        return float(tally.get("warmup_s") or 0.0) + float(tally.get("duration_s") or 0.0)
+
+
+class Run(Frozen):
+    """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
+    the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
+    most it takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with
+    a `budget_s` leaves out what its first block found blocked."""
+
+    format: int = FORMAT
+    run: str
+    study_path: str
+    study_text: str
+    study_digest: str
+    seed: int
+    blocks: int
+    created_unix_s: float
+    dyno_version: str
+    host: dict[str, Any]
+    installation: dict[str, str] = Field(default_factory=dict)
+    sequential: bool = False
+    duration_s: float | None = None
+    budget_s: float | None = None

@@ -1,0 +1,590 @@
+"""The figures of the HTML report, as Vega-Lite specifications made with Altair.
+
+Colours are CSS variables: the page decides what they are, so light, dark and print need no second figure.
+Vega's SVG renderer passes them through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+
+from dbdyno.analyse.compare import VariantGap
+from dbdyno.analyse.model import (
+    Analysis,
+    BlockRatio,
+    Frontier,
+    Gap,
+    Role,
+    TimeSplit,
+    TrialResult,
+    VariantResult,
+)
+from dbdyno.records import metrics
+from dbdyno.report.parts import compare as compare_words
+from dbdyno.report.parts import frontier as frontier_words
+from dbdyno.report.parts import gap as gap_words
+from dbdyno.report.parts import split as split_words
+from dbdyno.report.words import wording
+
+Spec = dict[str, Any]
+Rows = list[dict[str, Any]]
+Layer = Any
+"""A chart that is part of another. Altair's fluent calls give no type of their own."""
+
+REFERENCE = "var(--ink)"
+TWIN = "A/A"
+MARKS: dict[str, tuple[str, str]] = {
+    "faster": ("var(--faster)", "triangle-up"),
+    "slower": ("var(--slower)", "triangle-down"),
+    "no effect": ("var(--no-effect)", "square"),
+    "inconclusive": ("var(--inconclusive)", "circle"),
+    "broken": ("var(--broken)", "cross"),
+    "blocked": ("var(--blocked)", "cross"),
+    "inert": ("var(--inert)", "square"),
+    "failed": ("var(--failed)", "cross"),
+    TWIN: (REFERENCE, "diamond"),
+}
+"""Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
+LINES = tuple(f"var(--line-{index})" for index in range(8))
+PART_COLOURS = {
+    "server, user": "var(--line-0)",
+    "server, kernel": "var(--line-5)",
+    "server waits for a CPU": "var(--line-1)",
+    "driver": "var(--line-2)",
+    "driver waits for a CPU": "var(--line-4)",
+    "the rest": "var(--rule)",
+}
+ROW, LINE = 26, 14
+NAME_COLUMNS = 30
+TICKS_MOST = 9
+LOG_FROM = 4
+COUNT_LABELS = "datum.value ? datum.label : '0'"
+PERCENTILE_LABELS = "format(100 - 100 / datum.value, '~g') + ' %'"
+RATIO_TICKS: tuple[tuple[float, ...], ...] = (
+    (0.98, 0.985, 0.99, 0.995, 1, 1.005, 1.01, 1.015, 1.02),
+    (0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06),
+    (0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25),
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2),
+    (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10),
+    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100),
+    (0.001, 0.01, 0.1, 1, 10, 100, 1000),
+)
+
+
+def effects(analysis: Analysis) -> Spec | None:
+    """Dot and interval per variant on a log axis, each block's ratio behind it, the margin as a band."""
+    shown = [variant for variant in ranked(analysis) if variant.effect is not None]
+    if not shown:
+        return None
+    label = labels(analysis)
+    rows = [_effect_row(variant, analysis) | {"label": label[variant.name]} for variant in shown]
+    blocks = [
+        _block_row(variant, pair, label[variant.name]) for variant in shown for pair in variant.block_ratios
+    ]
+    ends = [row[end] for row in rows for end in ("low", "high")]
+    low, high = _domain([*ends, *(row["ratio"] for row in blocks)], analysis.method.margin)
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        axis=alt.Axis(values=_ticks(low, high), format=".4~g", title=_ratio_title(analysis)),
+    )
+    names = [variant.name for variant in shown]
+    y = _variant_axis(names, analysis)
+    layers = (*_margin(analysis.method.margin), _block_ticks(blocks, x, y), *_dots(rows, x, y))
+    return _spec(
+        alt.layer(*layers).properties(
+            width="container",
+            height=_height(names, analysis),
+            description="Ratio of each variant to the baseline, with its interval",
+        )
+    )
+
+
+def _margin(margin: float) -> tuple[Layer, Layer]:
+    """The band of no effect and the line of equality."""
+    band = alt.Chart(_data([{"low": 1 / (1 + margin), "high": 1 + margin}]))
+    line = alt.Chart(_data([{"one": 1}]))
+    return (
+        band.mark_rect(color="var(--band)", opacity=1).encode(x="low:Q", x2="high:Q"),
+        line.mark_rule(color=REFERENCE, strokeWidth=1).encode(x="one:Q"),
+    )
+
+
+def _block_ticks(rows: Rows, x: alt.X, y: alt.Y) -> Layer:
+    tip = _tooltip(variant="variant", block="block", trial="trial", text="ratio in this block")
+    ticks = alt.Chart(_data(rows)).mark_tick(thickness=1.2, size=11, color="var(--faint)", opacity=0.9)
+    return ticks.encode(x=x, y=y, tooltip=tip)
+
+
+def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
+    present = [word for word in MARKS if any(row["verdict"] == word for row in rows)]
+    colours = alt.Scale(domain=present, range=[MARKS[word][0] for word in present])
+    shapes = alt.Scale(domain=present, range=[MARKS[word][1] for word in present])
+    tip = _tooltip(
+        variant="variant",
+        text="ratio",
+        interval="interval",
+        verdict="verdict",
+        blocks="blocks",
+        remark="note",
+    )
+    base = alt.Chart(_data(rows)).encode(
+        y=y, color=alt.Color("verdict:N", scale=colours, legend=None), tooltip=tip
+    )
+    interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(x="low:Q", x2="high:Q")
+    dot = base.mark_point(size=90, filled=True, opacity=1, stroke="var(--paper)", strokeWidth=1.4)
+    return interval, dot.encode(x=x, shape=alt.Shape("verdict:N", scale=shapes, legend=None))
+
+
+def trials(analysis: Analysis) -> Spec | None:
+    """Each measured trial as a point: its response, by variant, the blocks one under the other within a
+    row.
+    """
+    measured = [trial for trial in analysis.trials if trial.response is not None]
+    if not measured:
+        return None
+    present = {trial.record.variant for trial in measured}
+    names = [variant.name for variant in (analysis.baseline, *ranked(analysis)) if variant.name in present]
+    doubtful = alt.datum.doubtful
+    label = labels(analysis)
+    rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
+    tip = _tooltip(
+        variant="variant", trial="trial", block="block", order="order in block", text="response", p99="p99",
+        cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",
+    )  # fmt: skip
+    return _spec(
+        alt.Chart(_data(rows))
+        .mark_point(size=46, filled=True, opacity=0.85)
+        .encode(
+            x=_response_axis(measured, analysis),
+            y=_variant_axis(names, analysis),
+            yOffset=alt.YOffset("block:O"),
+            color=alt.condition(doubtful, alt.value("var(--warn)"), alt.value("var(--point)")),
+            shape=alt.condition(doubtful, alt.value("triangle-up"), alt.value("circle")),
+            tooltip=tip,
+        )
+        .properties(width="container", height=_height(names, analysis), description="Every trial's response")
+    )
+
+
+def _response_axis(measured: Sequence[TrialResult], analysis: Analysis) -> alt.X:
+    """Logarithmic once the trials differ so much that the slow ones would lie on each other."""
+    metric = metrics.find(analysis.method.response)
+    values = [trial.response for trial in measured if trial.response is not None]
+    log = max(values) > LOG_FROM * min(values)
+    scale = alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=False, padding=12)
+    title = f"{metric.title}, {metric.unit}" + (" (log scale)" if log else "")
+    return alt.X(
+        "response:Q",
+        scale=scale,
+        axis=alt.Axis(title=title, format="~s", tickCount=8, labelOverlap="greedy"),
+    )
+
+
+def latency(analysis: Analysis) -> Spec | None:
+    """Latency at percentiles up to 99.99, one line per variant, both axes logarithmic."""
+    shown = [variant for variant in analysis.variants if variant.latency and variant.role is not Role.TWIN]
+    if not shown:
+        return None
+    rows = [
+        {
+            "variant": wording.clean(variant.name),
+            "times": 1.0 / point.above,
+            "latency": max(point.latency_ms, 0.001),
+            "at": wording.percentile_text(point.above),
+            "text": f"{metrics.number_text(point.latency_ms)} ms",
+        }
+        for variant in shown
+        for point in variant.latency
+    ]
+    lifted = alt.selection_point(fields=["variant"], on="pointerover", nearest=True, clear="pointerout")
+    base = alt.Chart(_data(rows)).encode(
+        x=alt.X(
+            "times:Q",
+            scale=alt.Scale(type="log", nice=False),
+            axis=alt.Axis(
+                values=[2, 10, 100, 1000, 10000],
+                labelExpr=PERCENTILE_LABELS,
+                title="percentile",
+                labelFlush=True,
+            ),
+        ),
+        y=alt.Y(
+            "latency:Q",
+            scale=alt.Scale(type="log", nice=False, padding=8),
+            axis=alt.Axis(title="latency, ms (log scale)", format="~g", tickCount=6),
+        ),
+        color=_variant_colours(shown),
+        tooltip=_tooltip(variant="variant", at="percentile", text="latency"),
+    )
+    lines = base.mark_line(interpolate="monotone", strokeWidth=1.8).encode(
+        opacity=alt.condition(lifted, alt.value(1.0), alt.value(0.18))
+    )
+    points = base.mark_circle(size=30).encode(opacity=alt.value(0)).add_params(lifted)
+    return _spec(
+        (lines + points).properties(width="container", height=340, description="Latency percentiles")
+    )
+
+
+def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
+    """A colour and a legend for each of a few variants; of many, their verdicts' colours, and names on
+    pointing.
+    """
+    names = [wording.clean(variant.name) for variant in shown]
+    if len(names) > 1 + len(LINES):
+        colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
+        return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, symbolType="stroke", labelLimit=300)
+    scale = alt.Scale(domain=names, range=[REFERENCE, *LINES][: len(names)])
+    return alt.Color("variant:N", scale=scale, legend=legend)
+
+
+def series(analysis: Analysis) -> Spec | None:
+    """Operations per second, a small figure per variant with a line per trial; the warm-up is shaded."""
+    rows: Rows = [
+        {
+            "variant": wording.clean(trial.record.variant),
+            "block": trial.record.block + 1,
+            "trial": trial.record.trial,
+            "second": list(trial.series.seconds),
+            "operations": [float(f"{value:.5g}") for value in trial.series.operations_per_s],
+        }
+        for trial in analysis.trials
+        if trial.series is not None
+    ]
+    if not rows:
+        return None
+    names = [wording.clean(variant.name) for variant in analysis.variants]
+    header = alt.Header(labelLimit=300, labelAnchor="start", labelPadding=4)
+    first = min(row["second"][0] for row in rows)
+    figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines())
+    return _spec(
+        figure.properties(width=286, height=84, description="Operations per second of every trial")
+        .facet(
+            facet=alt.Facet("variant:N", sort=names, title=None, header=header),
+            columns=3,
+            spacing={"row": 18, "column": 24},
+            data=_data(rows),
+        )
+        .resolve_scale(y="independent")
+        .resolve_axis(x="independent")
+        .transform_flatten(["second", "operations"])
+    )
+
+
+def _warmup(first: int) -> Layer:
+    return alt.Chart().mark_rect(color="var(--band)").encode(x=alt.datum(first), x2=alt.datum(0))
+
+
+def _trial_lines() -> Layer:
+    return (
+        alt.Chart()
+        .mark_line(strokeWidth=1.1, opacity=0.75, color="var(--point)")
+        .encode(
+            x=alt.X(
+                "second:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title=None, tickCount=5, grid=False)
+            ),
+            y=alt.Y(
+                "operations:Q",
+                scale=alt.Scale(zero=True),
+                axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
+            ),
+            detail="trial:N",
+            tooltip=_tooltip(variant="variant", block="block", trial="trial"),
+        )
+    )
+
+
+def waterfall(gap: Gap) -> Spec | None:
+    """The gap on a log axis: from 1, the slow setup, a bar per factor's share to the total of the fast
+    one.
+    """
+    if gap.total is None:
+        return None
+    parts = [(wording.factor_text(share.factor), share.share) for share in gap.shares]
+    bars: Rows = []
+    at = 1.0
+    for step, part in [*parts, (gap_words.RESIDUAL, gap.residual)]:
+        if part is not None:
+            end, kind = at * part.ratio, gap_words.kind(part, gap)
+            bars.append({"step": step, "from": at, "to": end, "kind": kind, "told": gap_words.told(part)})
+            at = end
+    bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
+    return _spec(_waterfall(bars, f"{gap.metric}: fast / slow (log scale)"))
+
+
+def comparison(gap: VariantGap, metric: str) -> Spec | None:
+    """The gap between two runs as a waterfall: setups, hardware and what is left; None where hardware is not
+    known.
+    """
+    parts = compare_words.parts(gap)
+    if not parts:
+        return None
+    bars: Rows = []
+    at = 1.0
+    for step, ratio, told in parts:
+        bars.append({"step": step, "from": at, "to": at * ratio, "kind": "undecided", "told": told})
+        at *= ratio
+    bars.append(
+        {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": compare_words.told(gap.total)}
+    )
+    return _spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
+
+
+def _waterfall(bars: Rows, title: str) -> Layer:
+    steps = [bar["step"] for bar in bars]
+    y = alt.Y("step:N", sort=steps, title=None, axis=alt.Axis(labelLimit=320, domain=False, ticks=False))
+    x_axis = alt.Axis(format="~g", title=title)
+    x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False, padding=12), axis=x_axis)
+    colours = alt.Scale(
+        domain=["helps", "hurts", "undecided", "total"],
+        range=["var(--faster)", "var(--slower)", "var(--inconclusive)", REFERENCE],
+    )
+    base = alt.Chart(_data(bars))
+    body = base.mark_bar(height=alt.RelativeBandSize(0.6)).encode(
+        x=x,
+        x2="to:Q",
+        y=y,
+        color=alt.Color("kind:N", legend=None, scale=colours),
+        tooltip=_tooltip(step="part", told="ratio"),
+    )
+    text = base.transform_calculate(end="max(datum.from, datum.to)").mark_text(align="left", dx=6)
+    words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))
+    return alt.layer(body, words).properties(
+        width="container", height=ROW * len(bars), description="The gap as a waterfall, a bar per factor"
+    )
+
+
+def split(splits: Sequence[TimeSplit]) -> Spec:
+    """A stacked bar per setup: where the microseconds of one operation went."""
+    rows: Rows = [
+        {
+            "variant": wording.wrapped(wording.clean(each.variant), NAME_COLUMNS),
+            "part": split_words.PARTS[part.name],
+            "order": order,
+            "us": max(part.mean, 0.0),
+            "told": f"{metrics.number_text(part.mean)} us",
+        }
+        for each in splits
+        for order, part in enumerate(each.parts)
+    ]
+    names = list(dict.fromkeys(row["variant"] for row in rows))
+    present = [word for word in split_words.PARTS.values() if any(row["part"] == word for row in rows)]
+    colours = alt.Scale(domain=present, range=[PART_COLOURS[word] for word in present])
+    y_axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=320, domain=False, ticks=False)
+    bars = alt.Chart(_data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
+    return _spec(
+        bars.encode(
+            x=alt.X("us:Q", stack="zero", axis=alt.Axis(title="us per operation", format="~s")),
+            y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
+            color=alt.Color(
+                "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", labelLimit=260)
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=_tooltip(variant="variant", part="part", told="per operation"),
+        ).properties(
+            width="container",
+            height=sum(ROW + LINE * name.count("\n") for name in names),
+            description="The time of an operation, a stacked bar per setup",
+        )
+    )
+
+
+def ranked(analysis: Analysis) -> list[VariantResult]:
+    """All but the baseline: by ratio, best first; then those without one; the twin last, to show the
+    noise.
+    """
+    better = -1.0 if analysis.method.higher_is_better else 1.0
+
+    def rank(variant: VariantResult) -> tuple[bool, bool, float]:
+        effect = variant.effect
+        return variant.role is Role.TWIN, effect is None, better * math.log(effect.ratio) if effect else 0.0
+
+    return sorted((variant for variant in analysis.variants if variant.role is not Role.BASELINE), key=rank)
+
+
+def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
+    effect = variant.effect
+    assert effect is not None
+    return {
+        "variant": wording.clean(variant.name),
+        "ratio": effect.ratio,
+        "low": effect.ratio if effect.low is None else effect.low,
+        "high": effect.ratio if effect.high is None else effect.high,
+        "text": wording.ratio_text(effect.ratio),
+        "interval": wording.interval_text(effect),
+        "verdict": variant.verdict.value if variant.verdict else TWIN,
+        "blocks": str(effect.pairs),
+        "remark": wording.remark(variant, analysis),
+    }
+
+
+def _block_row(variant: VariantResult, pair: BlockRatio, label: str) -> dict[str, Any]:
+    return {
+        "variant": wording.clean(variant.name),
+        "label": label,
+        "block": pair.block + 1,
+        "trial": pair.trial,
+        "ratio": pair.ratio,
+        "text": wording.ratio_text(pair.ratio),
+    }
+
+
+def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
+    record, metric = trial.record, metrics.find(analysis.method.response)
+    assert trial.response is not None
+    return {
+        "variant": wording.clean(record.variant),
+        "trial": record.trial,
+        "block": record.block + 1,
+        "order": record.position + 1,
+        "response": trial.response,
+        "text": f"{metric.format(trial.response)} {metric.unit}".strip(),
+        "p99": _reading("p99_ms", trial),
+        "cpu": _reading("server_cpu_us_per_op", trial),
+        "steady": f"second {trial.steady.settled_at}" if trial.steady else "",
+        "evidence": "; ".join(
+            f"{evidence.factor} = {evidence.effective.value}"
+            for evidence in record.evidence
+            if evidence.effective
+        ),
+        "checks": "; ".join(
+            f"{check.name} {'holds' if check.holds else 'broken'}" for check in record.checks
+        ),
+        "warnings": "; ".join(f"{warning.value}: {text}" for warning, text in trial.warnings.items()),
+        "doubtful": bool(trial.warnings),
+    }
+
+
+def _reading(name: str, trial: TrialResult) -> str:
+    metric = metrics.find(name)
+    value = metric.read(trial.record)
+    return "" if value is None else f"{metric.format(value)} {metric.unit}"
+
+
+def labels(analysis: Analysis) -> dict[str, str]:
+    """Each variant's name as an axis shows it: on several lines if need be, without what all begin with."""
+    names = [wording.clean(variant.name) for variant in analysis.variants]
+    shared = wording.shared_beginning([wording.clean(variant.name) for variant in analysis.candidates])
+    shorter = [f"…{name[len(shared) :]}" if shared and name.startswith(shared) else name for name in names]
+    return {
+        variant.name: wording.wrapped(name, NAME_COLUMNS, indent="")
+        for variant, name in zip(analysis.variants, shorter, strict=True)
+    }
+
+
+def _variant_axis(names: Iterable[str], analysis: Analysis) -> alt.Y:
+    shown = labels(analysis)
+    return alt.Y(
+        "label:N",
+        sort=[shown[name] for name in names],
+        axis=alt.Axis(title=None, labelLimit=260, labelExpr="split(datum.value, '\\n')", grid=True),
+    )
+
+
+def _height(names: Sequence[str], analysis: Analysis) -> int:
+    """Room for a row per name. Vega-Lite's own step would do, but it complains of it beside a fitted
+    width.
+    """
+    lines = max(labels(analysis)[name].count("\n") + 1 for name in names)
+    return len(names) * (ROW + LINE * (lines - 1))
+
+
+def _ratio_title(analysis: Analysis) -> str:
+    metric = metrics.find(analysis.method.response)
+    better = "better →" if analysis.method.higher_is_better else "← better"
+    return f"{metric.title}: variant / baseline (log scale) · {better}"
+
+
+def _domain(values: Sequence[float], margin: float) -> tuple[float, float]:
+    """The log axis: all of the ratios, the margin, and some air; an interval beyond all measure is cut
+    off.
+    """
+    low = max(min([*values, 1.0 / (1.0 + margin)]), 1e-3)
+    high = min(max([*values, 1.0 + margin]), 1e3)
+    air = (high / low) ** 0.04
+    return low / air, high * air
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """The finest set of round ratios of which no more than nine fall on the axis, and 1 among them."""
+    for candidates in RATIO_TICKS:
+        if candidates[0] <= low and high <= candidates[-1]:
+            inside = [tick for tick in candidates if low <= tick <= high]
+            if 3 <= len(inside) <= TICKS_MOST:
+                return inside
+    return [tick for tick in RATIO_TICKS[-2] if low <= tick <= high] or [1]
+
+
+def _tooltip(**titles: str) -> list[alt.Tooltip]:
+    """Fields and their titles, in this order; what is shown is text already."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+
+
+def _data(rows: Rows) -> alt.Data:
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
+def frontier(found: Frontier) -> Spec:
+    """Each curve's measured points with their intervals: speed, on a log axis, over recall."""
+    names = [frontier_words.name(curve) for curve in found.curves]
+    colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=400) if len(names) > 1 else None
+    tip = _tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
+                   trials="trials")  # fmt: skip
+    base = alt.Chart(_data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
+        x=alt.X(
+            "recall:Q",
+            scale=alt.Scale(zero=False, nice=False, padding=24),
+            axis=alt.Axis(title="recall", format=".2~f", tickCount=8),
+        ),
+        color=alt.Color("curve:N", scale=colours, legend=legend),
+        tooltip=tip,
+    )
+    speed = alt.Y(
+        "speed:Q",
+        scale=alt.Scale(type="log", nice=False, padding=14),
+        axis=alt.Axis(title="queries per second", format=",.4~g", tickCount=6),
+    )
+    layers = (
+        base.mark_line(strokeWidth=2).encode(y=speed, order="recall:Q"),
+        base.mark_rule(strokeWidth=1.2).encode(y="low:Q", y2="high:Q"),
+        base.mark_point(size=55, filled=True, opacity=1).encode(y=speed),
+        base.mark_text(dy=-11, fontSize=11).encode(y=speed, text="effort:N"),
+    )
+    about = "Queries per second over recall, one line per setup"
+    return _spec(alt.layer(*layers).properties(width="container", height=340, description=about))
+
+
+def _spec(chart: Any) -> Spec:
+    spec: Spec = chart.configure(**_CONFIG).to_dict()
+    if spec.get("width") == "container":
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return spec
+
+
+_FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+_CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--ink-2)",
+        "titleColor": "var(--ink-2)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+        "gridColor": "var(--grid)",
+        "domainColor": "var(--rule)",
+        "tickColor": "var(--rule)",
+        "tickSize": 4,
+        "labelPadding": 6,
+    },
+    "legend": {"labelColor": "var(--ink-2)", "labelFontSize": 12, "symbolStrokeWidth": 2.5},
+    "header": {"labelColor": "var(--ink)", "labelFontSize": 12, "labelFontWeight": "normal"},
+}

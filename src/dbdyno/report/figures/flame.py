@@ -1,0 +1,140 @@
+"""Flame graphs (B. Gregg, The Flame Graph, Communications of the ACM 59(6), 2016, 48-57) as one HTML file.
+
+A box is a function, on top of its caller; its width is the CPU time per operation with all that it calls.
+With two setups, boxes are coloured by what they gained or lost against the other one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dbdyno.analyse.model import Profile
+from dbdyno.analyse.profile import KERNEL_MARK
+from dbdyno.records.metrics import number_text
+from dbdyno.report.parts import profile as words
+from dbdyno.report.words import wording
+
+WIDTH, ROW = 1200.0, 17.0
+NARROWEST = 0.0004
+"""Boxes narrower than this share of the whole are left out: half a pixel."""
+LETTER = 6.7
+"""Pixels of a letter of the boxes' font."""
+
+
+@dataclass
+class Node:
+    """One function in one place of the tree of calls."""
+
+    us: float = 0.0
+    children: dict[str, Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One box to draw: shares of the width, depth from the root, its tooltip and its colour."""
+
+    name: str
+    left: float
+    width: float
+    depth: int
+    tip: str
+    kind: str
+    strength: float
+
+    @property
+    def label(self) -> str:
+        """As much of the name as the box has room for."""
+        letters = int((self.width * WIDTH - 6.0) / LETTER)
+        if letters >= len(self.name):
+            return self.name
+        return f"{self.name[: letters - 1]}…" if letters > 3 else ""
+
+
+def page(title: str, profiles: Sequence[Profile], notes: Sequence[str]) -> str:
+    """The whole page: a graph per profile, the first one's functions, and where there are two the changes."""
+    graphs = [
+        (each, _boxes(each, profiles[1 - index] if len(profiles) == 2 else None))
+        for index, each in enumerate(profiles)
+    ]
+    tables = [words.changes_table(*profiles)] if len(profiles) == 2 else []
+    tables += [words.functions_table(each) for each in profiles]
+    return _environment().get_template("flame.html").render(
+        title=title,
+        graphs=graphs,
+        tables=tables,
+        notes=notes,
+        css=Markup(_text("report.css") + _text("flame.css")),
+        script=Markup(_text("flame.js")),
+        width=WIDTH,
+        row=ROW,
+        word=wording,
+        number=number_text,
+    )  # fmt: skip
+
+
+def tree(profile: Profile) -> Node:
+    """All stacks of a profile, put together from the root."""
+    root = Node()
+    for stack in profile.stacks:
+        node = root
+        node.us += stack.us
+        for name in stack.frames:
+            node = node.children.setdefault(name, Node())
+            node.us += stack.us
+    return root
+
+
+def _boxes(profile: Profile, other: Profile | None) -> list[Box]:
+    root = tree(profile)
+    opposite = tree(other) if other else None
+    # Colours are strongest where the difference is a quarter of the larger setup's whole.
+    full = 0.25 * max(profile.cpu_us_per_op, other.cpu_us_per_op if other else 0.0)
+    return list(_laid_out("all", root, opposite, 0.0, 0, root.us, full if other else 0.0))
+
+
+def _laid_out(
+    name: str, node: Node, opposite: Node | None, left: float, depth: int, whole: float, full: float
+) -> Iterable[Box]:
+    width = node.us / whole
+    if width < NARROWEST:
+        return
+    kind, strength = _colour(name, node, opposite, full)
+    tip = f"{name}: {number_text(node.us)} us per operation, {100.0 * width:.3g} %"
+    if full:
+        tip += f"; the other setup {number_text(opposite.us if opposite else 0.0)} us"
+    yield Box(wording.clean(name), left, width, depth, wording.clean(tip), kind, strength)
+    for child_name in sorted(node.children):
+        child = node.children[child_name]
+        across = opposite.children.get(child_name) if opposite else None
+        yield from _laid_out(child_name, child, across, left, depth + 1, whole, full)
+        left += child.us / whole
+
+
+def _colour(name: str, node: Node, opposite: Node | None, full: float) -> tuple[str, float]:
+    """What the box is painted with, and how strongly: the difference, else who the function belongs to."""
+    if full:
+        more = node.us - (opposite.us if opposite else 0.0)
+        return ("more" if more > 0.0 else "less"), 0.7 * min(1.0, abs(more) / full)
+    shade = zlib.crc32(name.encode()) % 40 / 100.0
+    kind = "kernel" if name.endswith(KERNEL_MARK) else "unknown" if name.startswith("[") else "user"
+    return kind, 0.45 + shade
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("dbdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")

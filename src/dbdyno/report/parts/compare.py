@@ -1,0 +1,226 @@
+"""Two runs beside each other: what differs, the gap and its parts, and what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.compare import SCALES, Comparison, Conclusion, Difference, Hardware, VariantGap
+from dbdyno.analyse.model import Ratio
+from dbdyno.records import metrics
+from dbdyno.records.metrics import number_text
+from dbdyno.report.words import wording
+
+NOTHING_DIFFERS = "Apples to apples: nothing that Dyno reads differs between the two runs."
+
+
+def title(found: Comparison) -> str:
+    """Which runs, of which study."""
+    return f"{found.left.study_path}: run {found.right.run} beside run {found.left.run}"
+
+
+def render(found: Comparison, console: Console) -> None:
+    """Prints the sentences, the gaps with their parts, and what differs."""
+    for gap in found.gaps:
+        console.print(Text(sentence(gap, found), style="bold"))
+    console.print()
+    console.print(_table(HEADS, [row(gap, found) for gap in found.gaps]))
+    if lines := per_unit_rows(found):
+        console.print()
+        console.print(_table(per_unit_heads(found), lines))
+    console.print(Text(note(found), style="dim"))
+    console.print()
+    if not found.differences:
+        console.print(NOTHING_DIFFERS)
+        return
+    console.print(Text("Apples to apples? What differs", style="bold"))
+    console.print(_table(difference_heads(found), difference_rows(found)))
+
+
+HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "residual", "says")
+
+
+def row(gap: VariantGap, found: Comparison) -> tuple[str, ...]:
+    """One variant's gap and its parts; their product is the gap."""
+    metric = metrics.find(found.metric)
+    return (
+        _names(gap),
+        metric.format(gap.left_mean),
+        metric.format(gap.right_mean),
+        told(gap.total),
+        told(gap.factors) if gap.factors else ("1" if gap.left == gap.right else wording.DASH),
+        wording.DASH if gap.hardware is None else wording.ratio_text(gap.hardware),
+        told(gap.residual) if gap.residual else wording.DASH,
+        gap.conclusion.value,
+    )
+
+
+PER_UNIT = {(1, 1): " per core and GHz", (-1, -1): " x cores x GHz", (0, -1): " x GHz"}
+"""What a response is called once hardware is taken out of it, by the powers with which it goes."""
+
+
+def per_unit_heads(found: Comparison) -> tuple[str, ...]:
+    """Of the table of `per_unit_rows`."""
+    metric = metrics.find(found.metric)
+    name = f"{metric.unit or metric.title}{PER_UNIT[SCALES[metric.unit]]}"
+    return ("variant", f"left: {name}", "cores x GHz", f"right: {name}", "cores x GHz", "right / left")
+
+
+def per_unit_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Each side's response without its hardware, a row per variant; none where the response goes with no
+    hardware, or where it is not known.
+    """
+    metric = metrics.find(found.metric)
+    lines: list[tuple[str, ...]] = []
+    for gap in found.gaps:
+        left, right = gap.per_unit
+        if left is not None and right is not None:
+            sides = [
+                (metric.format(value), f"{_cores(side)} x {_clock(side)}")
+                for value, side in zip((left, right), gap.hardware_sides, strict=True)
+            ]
+            lines.append((_names(gap), *sides[0], *sides[1], wording.ratio_text(right / left)))
+    return lines
+
+
+def difference_heads(found: Comparison) -> tuple[str, ...]:
+    """Of the table of `difference_rows`."""
+    return ("what", f"left, {found.left.run}", f"right, {found.right.run}", "does it matter")
+
+
+def difference_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """What differs, and what the study knows of how much it matters."""
+    return [
+        (wording.clean(one.name), wording.clean(one.left), wording.clean(one.right), matters(one))
+        for one in found.differences
+    ]
+
+
+def sentence(gap: VariantGap, found: Comparison) -> str:
+    """What may be said of one gap, and no more."""
+    head = f"{_names(gap)}: right / left is {told(gap.total)}."
+    margin = wording.share_text(found.margin)
+    if gap.conclusion is Conclusion.NO_GAP:
+        assert gap.residual is not None
+        rest = f"leaves {told(gap.residual)}, within the margin of {margin}."
+        return f"There is no gap. {head} That is {_made_of(gap, found)}. {_explained(gap)}{rest}"
+    if gap.conclusion is Conclusion.GAP:
+        assert gap.residual is not None
+        return f"{head} {_explained(gap)}leaves {told(gap.residual)}, which nothing measured here explains."
+    return f"{head} Whether there is a gap, the data do not carry: {gap.why_open}."
+
+
+WORTH_A_WORD = 0.005
+"""Clocks that were counted never agree to the last digit."""
+
+
+def _made_of(gap: VariantGap, found: Comparison) -> str:
+    """The gap in everyday words: `12.5 % fewer cores`."""
+    parts = []
+    if gap.factors is not None:
+        parts.append(f"{told(gap.factors)} of the setups")
+    powers = SCALES.get(metrics.find(found.metric).unit, (0, 0))
+    left, right = gap.hardware_sides
+    for power, over, under, words in (
+        (powers[0], right.cores_used, left.cores_used, ("more cores", "fewer cores")),
+        (powers[1], right.gigahertz, left.gigahertz, ("more GHz", "less GHz")),
+    ):
+        if power and over and under and abs(over / under - 1.0) >= WORTH_A_WORD:
+            more = over > under
+            share = f"{100.0 * abs(over / under - 1.0):.3g} %"
+            parts.append(f"{share} {words[0] if more else words[1]}")
+    return " and ".join(parts) or "the same hardware and the same setup"
+
+
+def _explained(gap: VariantGap) -> str:
+    parts = []
+    if gap.factors is not None:
+        parts.append(f"the setups ({told(gap.factors)})")
+    if gap.hardware is not None:
+        cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
+        parts.append(
+            f"cores x GHz ({wording.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
+            f"{cores[0]} x {clocks[0]})"
+        )
+    return f"Taking out {' and '.join(parts)} " if parts else "That "
+
+
+def note(found: Comparison) -> str:
+    """How the figures were made, and what they assume."""
+    lines = [
+        f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
+        "means over trials. The runs share no block: intervals are Welch's on logs of trials, together with "
+        f"{found.confidence:.0%}. Factors: the two setups as the left run measured them. Hardware takes it "
+        "that the response goes with cores (no more than clients) and frequency; it is a normalisation, not "
+        "a measurement."
+    ]
+    if any(not side.measured for gap in found.gaps for side in gap.hardware_sides):
+        lines.append(
+            "*: no cycles were counted; the frequency is the one that the host names, at the run's start."
+        )
+    if any(found.doubtful):
+        lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")
+    if found.sequential:
+        lines.append("A run that stopped by what it saw has narrower intervals here than it should.")
+    if found.not_in_both:
+        lines.append(f"Not measured in both: {', '.join(map(wording.clean, found.not_in_both))}.")
+    return " ".join(lines)
+
+
+def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
+    """What the gap multiplies out to, each with its ratio and how it is told; none where hardware is not
+    known.
+    """
+    if gap.hardware is None or gap.residual is None:
+        return []
+    setups = [("setups", gap.factors.ratio, told(gap.factors))] if gap.factors else []
+    return [
+        *setups,
+        ("cores x GHz", gap.hardware, f"×{wording.ratio_text(gap.hardware)}"),
+        ("residual", gap.residual.ratio, told(gap.residual)),
+    ]
+
+
+def matters(difference: Difference) -> str:
+    """What the study knows of how much such a difference matters."""
+    if not difference.known:
+        return "not measured by this study"
+    return "; ".join(
+        f"{one.factor}={wording.clean(one.level)} {told(one.effect)} ({one.side})" for one in difference.known
+    )
+
+
+def _names(gap: VariantGap) -> str:
+    names = dict.fromkeys((gap.left, gap.right))
+    return " to ".join(wording.clean(name) for name in names)
+
+
+def told(ratio: Ratio) -> str:
+    """A ratio with its interval."""
+    text = f"×{wording.ratio_text(ratio.ratio)}"
+    return text if ratio.low is None else f"{text} ({wording.interval_text(ratio)})"
+
+
+def _cores(side: Hardware) -> str:
+    return str(side.cores_used) if side.cores_used else wording.DASH
+
+
+def _clock(side: Hardware) -> str:
+    return (
+        wording.DASH
+        if side.gigahertz is None
+        else number_text(side.gigahertz) + ("" if side.measured else "*")
+    )
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(Text(wording.clean(head)), overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table

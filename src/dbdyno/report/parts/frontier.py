@@ -1,0 +1,132 @@
+"""The frontier of recall against speed: in words and as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
+from dbdyno.records import metrics
+from dbdyno.report.words import wording
+from dbdyno.study import level_text
+
+SPEED = "queries_per_s"
+HEADLINE_RECALL = 0.9
+
+
+def name(curve: FrontierCurve) -> str:
+    """A curve by what sets it apart: the levels of the other factors."""
+    parts = [f"{wording.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
+    return wording.clean(", ".join(parts)) or "all trials"
+
+
+def title(frontier: Frontier) -> str:
+    """What is had at the recall that most people ask for."""
+    said = [
+        (curve, reading)
+        for curve in frontier.curves
+        for reading in curve.readings
+        if reading.recall == HEADLINE_RECALL and reading.queries_per_s is not None
+    ]
+    if not said:
+        return f"No curve reaches a recall of {HEADLINE_RECALL:g} in every block."
+    parts = [f"{_speed(reading.queries_per_s.ratio)}/s with {name(curve)}" if len(frontier.curves) > 1
+             else f"{_speed(reading.queries_per_s.ratio)}/s"
+             for curve, reading in said if reading.queries_per_s is not None]  # fmt: skip
+    return f"Queries at a recall of {HEADLINE_RECALL:g}: {', '.join(parts)}."
+
+
+def heads(frontier: Frontier) -> list[str]:
+    """The table's heads."""
+    return ["queries per second", *(f"recall {recall:g}" for recall in frontier.recalls)]
+
+
+def rows(frontier: Frontier) -> list[list[str]]:
+    """A row per curve: its name, then a cell of up to three lines per recall."""
+    return [
+        [name(curve), *(_cell(curve, reading) for reading in curve.readings)] for curve in frontier.curves
+    ]
+
+
+def note(frontier: Frontier) -> str:
+    """How the figures were made."""
+    text = (
+        f"Interpolated between the measured levels of {wording.factor_text(frontier.factor)} (log queries per"
+        " second over recall,"
+        f" made monotone), in each of {wording.plural(frontier.blocks, 'block')}; geometric mean,"
+        f" {wording.share_text(frontier.confidence)} interval. Never extrapolated: not reached means in at"
+        " least one block."
+    )
+    if len(frontier.curves) > 1:
+        text += f" ×: this curve / {name(frontier.curves[0])}, intervals of all curves together."
+    return text
+
+
+def render(frontier: Frontier, console: Console) -> None:
+    """Prints the sentence and the table."""
+    console.print(Text("Recall against speed", style="bold"))
+    console.print(Text(title(frontier)))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for index, head in enumerate(heads(frontier)):
+        # A name may stand on two lines, a number never.
+        table.add_column(head, justify="right" if index else "left", no_wrap=index > 0)
+    for row in rows(frontier):
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+    console.print(Text(note(frontier), style="dim"))
+
+
+def points(curve: FrontierCurve) -> list[dict[str, Any]]:
+    """The measured points of a curve, for the figure."""
+    return [
+        {
+            "curve": name(curve),
+            "effort": level_text(point.effort),
+            "recall": point.recall.mean,
+            "speed": point.queries_per_s.mean,
+            "low": point.queries_per_s.low,
+            "high": point.queries_per_s.high,
+            "told_recall": f"{point.recall.mean:.3f}",
+            "told_speed": f"{_speed(point.queries_per_s.mean)} ({_speed(point.queries_per_s.low)}–"
+            f"{_speed(point.queries_per_s.high)})",
+            "trials": point.recall.trials,
+        }
+        for point in curve.points
+    ]
+
+
+def _cell(curve: FrontierCurve, reading: FrontierReading) -> str:
+    if reading.queries_per_s is None:
+        return f"not reached\n({_why(curve, reading)})"
+    lines = [_speed(reading.queries_per_s.ratio)]
+    if reading.queries_per_s.low is not None and reading.queries_per_s.high is not None:
+        lines.append(f"({_speed(reading.queries_per_s.low)}–{_speed(reading.queries_per_s.high)})")
+    if reading.effect is not None:
+        lines.append(_effect(reading.effect))
+    return "\n".join(lines)
+
+
+def _effect(effect: Ratio) -> str:
+    text = f"×{wording.cost_text(effect.ratio)}"
+    if effect.low is None or effect.high is None:
+        return text
+    return f"{text}\n({wording.cost_text(effect.low)}–{wording.cost_text(effect.high)})"
+
+
+def _why(curve: FrontierCurve, reading: FrontierReading) -> str:
+    recalls = [point.recall.mean for point in curve.points]
+    if not recalls:
+        return "not measured"
+    if reading.reach is Reach.BELOW:
+        return f"most {max(recalls):.3f}"
+    if reading.reach is Reach.ABOVE:
+        return f"least {min(recalls):.3f}"
+    return f"in {wording.plural(reading.blocks, 'block')} only"
+
+
+def _speed(value: float) -> str:
+    return metrics.find(SPEED).format(value)

@@ -1,0 +1,174 @@
+"""The gap explained: the product as a table, and as a waterfall on a log axis from the slow setup to the
+fast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Gap, Ratio, Share
+from dbdyno.report.words import wording
+from dbdyno.study import fraction, level_text
+
+RESIDUAL = "residual"
+
+
+def title(gap: Gap) -> str:
+    """The whole in a sentence: how far apart, and which factor has the largest part."""
+    if gap.total is None:
+        return "The gap cannot be shared out: setups between the two were not measured together."
+    largest = max(gap.shares, key=lambda share: abs(_log(share.share)))
+    return (
+        f"The gap is {_with_interval(gap.total)} (fast / slow, {gap.metric}); the largest part of it is "
+        f"{wording.factor_text(largest.factor)}, ×{_ratio(largest.share)}."
+    )
+
+
+def product(gap: Gap) -> str:
+    """The gap as a product that multiplies out."""
+    parts = [f"{_ratio(share.share)} {wording.factor_text(share.factor)}" for share in gap.shares]
+    if gap.residual is not None:
+        parts.append(f"{_ratio(gap.residual)} {RESIDUAL}")
+    return f"{_ratio(gap.total)} = {' × '.join(parts)}"
+
+
+def left_out(gap: Gap) -> list[str]:
+    """A sentence per factor that is not in the product."""
+    return [
+        wording.clean(
+            f"Not in it: {wording.factor_text(one.factor)}, for {level_text(one.level)} was never measured: "
+            f"{one.cause}."
+        )
+        for one in gap.left_out
+    ]
+
+
+def render(gap: Gap, console: Console) -> None:
+    """Prints the sentence, the product, and a row per factor."""
+    console.print(Text("The gap explained", style="bold"))
+    console.print(Text(title(gap)))
+    if gap.total is None:
+        for setting in gap.missing:
+            named = ", ".join(f"{n}={level_text(v)}" for n, v in zip(gap.factors, setting, strict=True))
+            console.print(Text(f"  not measured: {wording.clean(named)}"))
+    else:
+        console.print(Text(product(gap)))
+    for line in left_out(gap):
+        console.print(Text(line, style="yellow"))
+    if gap.total is None:
+        return
+    console.print(_table(heads(gap), rows(gap)))
+    if gap.confounded:
+        console.print(_table(CONFOUNDED_HEADS, confounded(gap)))
+    console.print(Text(note(gap), style="dim"))
+
+
+def note(gap: Gap) -> str:
+    """How the columns were made."""
+    over = f"All ratios fast / slow, geometric means over {wording.plural(gap.blocks, 'block')}. "
+    if gap.setups is not None:
+        return over + _note_of_fraction(gap)
+    return (
+        f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
+        f"total exactly, with no residual; their intervals hold together with {gap.confidence:.0%}. "
+        "Alone: on the slow setup. Last: when all others have been changed. Step: in the study's order. "
+        "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
+    )
+
+
+def _note_of_fraction(gap: Gap) -> str:
+    besides = max(len(share.holds_besides) for share in gap.shares)
+    hidden = (
+        f"Not seen in it: up to {wording.plural(besides, 'such interaction')} per factor, which its share "
+        "holds (named in the JSON). "
+    )
+    return (
+        f"{gap.setups} of {2 ** len(gap.factors):,} setups were measured. Share: the factor's effect, "
+        "averaged over the settings of the others, clear of interactions of two factors; where no three "
+        f"interact it is Shapley's share. Intervals hold together with {gap.confidence:.0%} within each "
+        "table; residual and total by themselves. Residual: the total, measured, over the product of the "
+        "shares: interactions of three or more factors, and noise. "
+        f"{hidden if besides else ''}Interactions of two do not change the total: what one factor gains "
+        "before the other it lacks after. Those in one line cannot be told apart."
+    )
+
+
+FULL_HEADS = ("factor", "share", "interval", "alone", "last", "step")
+FRACTION_HEADS = ("factor", "share", "interval")
+CONFOUNDED_HEADS = ("interactions (1: they multiply)", "ratio", "interval")
+
+
+def heads(gap: Gap) -> tuple[str, ...]:
+    """Of the table of `rows`."""
+    return FULL_HEADS if gap.setups is None else FRACTION_HEADS
+
+
+def rows(gap: Gap) -> list[tuple[str, ...]]:
+    """Factor, share, its interval, and where all setups were measured alone, last, step: as text, with the
+    residual or the interactions, and the total, at the end."""
+    lines = [_row(gap, index, share) for index, share in enumerate(gap.shares)]
+    if gap.interactions is not None:
+        lines.append(("interactions", "", _interval(gap.interactions), _ratio(gap.interactions), "", ""))
+    if gap.residual is not None:
+        lines.append((RESIDUAL, _ratio(gap.residual), _interval(gap.residual)))
+    total = ("total", _ratio(gap.total), _interval(gap.total))
+    lines.append(total if gap.setups is not None else (*total, _ratio(gap.total), "", _ratio(gap.total)))
+    return lines
+
+
+def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
+    levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
+    name = f"{wording.factor_text(share.factor)}: {wording.clean(levels)}"
+    shown = (_ratio(share.share), _interval(share.share))
+    if gap.setups is not None:
+        return (f"{fraction.LETTERS[index]}  {name}", *shown)
+    return (name, *shown, _ratio(share.alone), _ratio(share.last), _ratio(share.step))
+
+
+def confounded(gap: Gap) -> list[tuple[str, str, str]]:
+    """The interactions of two factors by the letters of the table above, the largest first."""
+    ranked = sorted(gap.confounded, key=lambda one: -abs(_log(one.effect)))
+    return [(one.text, _ratio(one.effect), _interval(one.effect)) for one in ranked]
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, head in enumerate(heads):
+        table.add_column(head, justify="right" if column else "left", no_wrap=column > 0)
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table
+
+
+def kind(share: Ratio, gap: Gap) -> str:
+    """Whether a share helps to close the gap, hurts, or cannot be told from 1."""
+    if share.low is None or share.high is None or share.low <= 1.0 <= share.high:
+        return "undecided"
+    assert gap.total is not None
+    return "helps" if (share.ratio > 1.0) == (gap.total.ratio > 1.0) else "hurts"
+
+
+def told(share: Ratio | None) -> str:
+    """A ratio and its interval, as the waterfall writes them."""
+    return f"×{_ratio(share)} ({_interval(share)})"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    return wording.ratio_text(ratio.ratio) if ratio else wording.DASH
+
+
+def _interval(ratio: Ratio | None) -> str:
+    return wording.interval_text(ratio) if ratio else wording.DASH
+
+
+def _with_interval(ratio: Ratio) -> str:
+    return f"{_ratio(ratio)} [{_interval(ratio)}]"
+
+
+def _log(ratio: Ratio | None) -> float:
+    return math.log(ratio.ratio) if ratio else 0.0

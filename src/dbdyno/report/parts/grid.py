@@ -1,0 +1,178 @@
+"""A factorial study as one table: the baseline is 100, the factor with most levels runs across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
+from dbdyno.records import metrics
+from dbdyno.records.record import Level
+from dbdyno.report.words import wording
+from dbdyno.study import Design, Factor, level_text
+
+COLUMNS_MOST, ROWS_MOST = 12, 40
+"""A larger table is no longer read."""
+
+WIDEST = 10_000
+
+Setting = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setup: its ratio x 100 and the interval, or the word for why there is none."""
+
+    value: str
+    spread: str = ""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The table as text. `heads` are the levels of the factor that runs across; each row has the other
+    factors' levels, then a cell per column.
+    """
+
+    across: str
+    down: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Setting, tuple[Cell, ...]], ...]
+    note: str
+
+    @property
+    def title(self) -> str:
+        return f"Baseline = 100, by {self.across}"
+
+
+def grid(analysis: Analysis) -> Grid | None:
+    """The table of a factorial study with two factors or more; None where there is none, or it is too
+    large."""
+    factors = analysis.study.factors
+    if analysis.study.design is not Design.FACTORIAL or len(factors) < 2:
+        return None
+    across = max(factors, key=lambda factor: len(factor.levels))
+    down = tuple(factor for factor in factors if factor is not across)
+    settings = list(product(*(factor.levels for factor in down)))
+    if len(across.levels) > COLUMNS_MOST or len(settings) > ROWS_MOST:
+        return None
+    found = {
+        _setting(variant.levels, factors): variant
+        for variant in analysis.variants
+        if variant.role is not Role.TWIN
+    }
+
+    def row(setting: tuple[Level, ...]) -> tuple[Cell, ...]:
+        levels = {factor.name: level for factor, level in zip(down, setting, strict=True)}
+        return tuple(
+            _cell(found.get(_setting({**levels, across.name: level}, factors))) for level in across.levels
+        )
+
+    return Grid(
+        across=wording.factor_text(across.name),
+        down=tuple(wording.factor_text(factor.name) for factor in down),
+        heads=tuple(wording.clean(level_text(level)) for level in across.levels),
+        rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
+        note=_note(analysis),
+    )
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Prints the table, if the study has one."""
+    found = grid(analysis)
+    if found is None:
+        return
+    layouts = [(table, _natural_width(table, console)) for table in (_across(found), _down(found))]
+    table, width = next((one for one in layouts if one[1] <= console.width), min(layouts, key=_width_of))
+    console.print()
+    console.print(Text(found.title, style="bold"))
+    # What is wider than the terminal is left to it: a table without its labels says nothing.
+    table.width = width
+    console.print(table, crop=False, no_wrap=True)
+    console.print(Text(found.note, style="dim"))
+
+
+def _across(found: Grid) -> Table:
+    """The levels of the first factor run across, as in the other forms of the report."""
+    table = _empty_table()
+    for name in found.down:
+        # Layer and knob may stand on two lines; within either no word is broken.
+        table.add_column(Text(name.replace(".", ".\n", 1)), no_wrap=True)
+    for head in found.heads:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for setting, cells in found.rows:
+        table.add_row(*(Text(level) for level in setting), *map(_text, cells))
+    return table
+
+
+def _down(found: Grid) -> Table:
+    """The same turned by a right angle, for a narrow terminal: each column is a setting of the others."""
+    table = _empty_table()
+    table.add_column(Text(found.across.replace(".", ".\n", 1)), no_wrap=True)
+    for setting, _ in found.rows:
+        table.add_column(Text("\n".join(setting)), justify="right", no_wrap=True)
+    for place, head in enumerate(found.heads):
+        table.add_row(Text(head), *(_text(cells[place]) for _, cells in found.rows))
+    return table
+
+
+def _empty_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+
+
+def _text(cell: Cell) -> Text:
+    return Text.assemble(cell.value, *([("\n" + cell.spread, "dim")] if cell.spread else []))
+
+
+def _natural_width(table: Table, console: Console) -> int:
+    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+
+
+def _width_of(layout: tuple[Table, int]) -> int:
+    return layout[1]
+
+
+def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Setting:
+    """Levels as text: 1 and true are two levels, and would be one key."""
+    return tuple(level_text(levels[factor.name]) for factor in factors)
+
+
+def _setting_text(setting: tuple[Level, ...]) -> Setting:
+    return tuple(wording.clean(level_text(level)) for level in setting)
+
+
+def _cell(variant: VariantResult | None) -> Cell:
+    if variant is None:
+        return Cell(wording.DASH)
+    if variant.role is Role.BASELINE and variant.verdict is None:
+        return Cell("100")
+    effect = variant.effect
+    if effect is None or variant.verdict is Verdict.BROKEN:
+        return Cell(variant.verdict.value if variant.verdict else wording.DASH, verdict=variant.verdict)
+    spread = ""
+    if effect.low is not None and effect.high is not None:
+        spread = f"{_hundredths(effect.low)}{wording.DASH}{_hundredths(effect.high)}"
+    return Cell(_hundredths(effect.ratio), spread, variant.verdict)
+
+
+def _hundredths(ratio: float) -> str:
+    """A ratio with 1 written as 100: 102.8, 49.0, 1,204."""
+    value = ratio * 100
+    if value >= 1e6:
+        return "∞"
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _note(analysis: Analysis) -> str:
+    metric = metrics.find(analysis.method.response)
+    better = "more" if metric.higher_is_better else "less"
+    return (
+        f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline x 100, {better} is better. "
+        f"{wording.intervals_text(analysis)} A word stands where there is no speed: the museum says why."
+    )

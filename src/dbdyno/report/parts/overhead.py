@@ -1,0 +1,99 @@
+"""What a trial's wall time went into, and the conditions that trials ran under: two small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Analysis, Condition, Overhead
+from dbdyno.records import metrics
+from dbdyno.report.words import wording
+
+STAGES = {
+    "prepare": "prepare: data put back, server started",
+    "verify": "verify: levels proved",
+    "load": "load: warm-up and measured part",
+    "drive": "drive: connecting, counters",
+    "check": "check: invariants, log",
+    "record": "record: to disk",
+    "restore": "restore: server stopped, host put back",
+}
+HEADS = ("stage", "median, s", "longest, s", "share")
+CONDITION_HEADS = ("condition of the measured parts", "median", "lowest", "highest")
+NOTE = (
+    "Shares are of the wall time of all measured trials. The first trial of a set of data makes it, which is "
+    "in its prepare stage."
+)
+
+
+def title(found: Overhead) -> str:
+    """The whole in a sentence."""
+    return (
+        f"A trial takes {_seconds(found.trial_s)} s (median of {wording.plural(found.trials, 'trial')}), "
+        f"{_seconds(found.overhead_s)} s of it beside the load; in all, {_percent(found.overhead_share)} of "
+        "the wall time is no load."
+    )
+
+
+def rows(found: Overhead) -> list[list[str]]:
+    """A row per stage, in the order of a trial."""
+    return [
+        [
+            STAGES.get(stage.name, wording.clean(stage.name)),
+            _seconds(stage.median_s),
+            _seconds(stage.longest_s),
+            _percent(stage.share),
+        ]
+        for stage in found.stages
+    ]
+
+
+def condition_rows(found: Sequence[Condition]) -> list[list[str]]:
+    """A row per condition, with its unit."""
+    return [
+        [
+            _named(one.metric),
+            *(metrics.find(one.metric).format(v) for v in (one.median, one.lowest, one.highest)),
+        ]
+        for one in found
+    ]
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Prints both tables, where any trial was measured."""
+    if analysis.overhead is None:
+        return
+    console.print()
+    console.print(Text("What a trial takes", style="bold"))
+    console.print(Text(title(analysis.overhead)))
+    console.print(_table(HEADS, rows(analysis.overhead)))
+    if analysis.conditions:
+        console.print()
+        console.print(_table(CONDITION_HEADS, condition_rows(analysis.conditions)))
+    console.print(Text(NOTE, style="dim"))
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="right" if index else "left", overflow="fold", no_wrap=False)
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table
+
+
+def _named(name: str) -> str:
+    metric = metrics.find(name)
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"

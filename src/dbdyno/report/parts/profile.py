@@ -1,0 +1,143 @@
+"""A profile in tables and words: which functions the CPU time went to, and what two setups differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Profile
+from dbdyno.analyse.profile import changes, functions
+from dbdyno.records.metrics import number_text
+from dbdyno.report.words import wording
+
+SHOWN = 20
+UNRESOLVED_MUCH = 0.1
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table: its title, its heads and its rows."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def functions_table(profile: Profile) -> Shown:
+    """The functions with most CPU time of their own."""
+    rows = [
+        (
+            wording.clean(time.name),
+            number_text(time.own_us),
+            f"±{number_text(time.half_us)}",
+            _percent(time.own_us, profile.cpu_us_per_op),
+            number_text(time.whole_us),
+        )
+        for time in functions(profile)[:SHOWN]
+        if time.own_us > 0.0
+    ]
+    heads = ("function", "own, us/op", "", "share", "with all it calls")
+    return Shown(f"{wording.clean(profile.variant)}: functions by their own CPU time", heads, rows)
+
+
+def changes_table(profile: Profile, against: Profile) -> Shown:
+    """The functions that gained or lost most CPU time per operation."""
+    rows = [
+        (
+            wording.clean(change.name),
+            number_text(change.us),
+            number_text(change.against_us),
+            f"{change.change_us:+.4g}",
+            f"±{number_text(change.half_us)}",
+            wording.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
+        )
+        for change in changes(profile, against)[:SHOWN]
+    ]
+    heads = ("function", "us/op", "against", "change", "", "of all change")
+    names = f"{wording.clean(profile.variant)} against {wording.clean(against.variant)}"
+    return Shown(f"{names}: own CPU time per operation", heads, rows)
+
+
+def sentences(profiles: Sequence[Profile]) -> list[str]:
+    """What the profiles say, in up to three sentences."""
+    if len(profiles) == 2:
+        return _difference(*profiles)
+    (profile,) = profiles
+    first = next(iter(functions(profile)))
+    return [
+        f"{wording.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"operation; {_percent(first.own_us, profile.cpu_us_per_op)} of it in "
+        f"{wording.clean(first.name)} itself."
+    ]
+
+
+def _difference(profile: Profile, against: Profile) -> list[str]:
+    more = profile.cpu_us_per_op - against.cpu_us_per_op
+    found = [change for change in changes(profile, against) if abs(change.change_us) > change.half_us]
+    gained = [one for one in found if one.change_us > 0.0][:3]
+    lost = [one for one in found if one.change_us < 0.0][:3]
+    lines = [
+        f"{wording.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"operation, {wording.clean(against.variant)} {number_text(against.cpu_us_per_op)} us: "
+        f"{more:+.4g} us."
+    ]
+    for word, side in (("More", gained), ("Less", lost)):
+        if side:
+            listed = ", ".join(f"{wording.clean(one.name)} ({one.change_us:+.3g} us)" for one in side)
+            lines.append(f"{word} of it goes to {listed}.")
+    if not found:
+        lines.append("No function's change is larger than the error of sampling.")
+    return lines
+
+
+def notes(profiles: Sequence[Profile], embedded: bool) -> list[str]:
+    """How the figures were made, and what they cannot show."""
+    lines = [
+        "One trial each, run again for this profile and not recorded as measured. A function's time: its "
+        "share of the samples x the CPU time per operation that the kernel counted in the same trial. ±: "
+        "95 %, the error of sampling alone."
+    ]
+    if embedded:
+        lines.append("The engine is embedded: the driver's own work is in the samples and in the CPU time.")
+    lines += [
+        f"{wording.clean(profile.variant)}: {profile.samples:,} samples of {profile.event}, callers by "
+        f"{profile.way}; {100.0 * profile.unresolved_share:.3g} % of the time in code without a symbol."
+        for profile in profiles
+    ]
+    if any(profile.unresolved_share > UNRESOLVED_MUCH for profile in profiles):
+        lines.append(
+            "Symbols are missing: a stripped binary names only what it exports. Its package of debug symbols "
+            "(-dbgsym, -debuginfo), or a build that keeps them, names the rest."
+        )
+    return lines
+
+
+def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> None:
+    """Prints the sentences, the tables and the notes."""
+    for line in sentences(profiles):
+        console.print(Text(line, style="bold"))
+    shown = [changes_table(*profiles)] if len(profiles) == 2 else [functions_table(profiles[0])]
+    for each in shown:
+        console.print()
+        console.print(Text(each.title))
+        console.print(_table(each))
+    for line in notes(profiles, embedded):
+        console.print(Text(line, style="dim"))
+
+
+def _table(shown: Shown) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, head in enumerate(shown.heads):
+        table.add_column(Text(head), justify="right" if index else "left", overflow="fold", max_width=60)
+    for row in shown.rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100.0 * part / whole:.3g} %" if whole else wording.DASH

@@ -1,0 +1,190 @@
+"""Where the time of an operation goes: as a table, and in the words for its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.model import Estimate, TimeSplit
+from dbdyno.records.metrics import number_text
+from dbdyno.report.words import wording
+
+PARTS = {
+    "server_user": "server, user",
+    "server_system": "server, kernel",
+    "server_wait": "server waits for a CPU",
+    "driver": "driver",
+    "driver_wait": "driver waits for a CPU",
+    "remainder": "the rest",
+}
+SHORT = {
+    "server_user": "user",
+    "server_system": "kernel",
+    "server_wait": "CPU wait",
+    "driver": "driver",
+    "driver_wait": "its wait",
+    "remainder": "rest",
+}
+HARDWARE = {
+    "instructions_per_cycle": "instructions per cycle",
+    "stalled_frontend_share": "cycles stalled at the front end",
+    "stalled_backend_share": "cycles stalled at the back end",
+    "cycles_per_op": "cycles",
+    "instructions_per_op": "instructions",
+    "cache_misses_per_op": "cache misses",
+    "dtlb_load_misses_per_op": "data TLB misses",
+    "gigahertz": "GHz while on a CPU",
+}
+GRAIN = 0.02
+"""Parts beyond the whole by less than this are the grain of the kernel's CPU clock (ticks of 10 ms)."""
+
+
+def title(splits: Sequence[TimeSplit]) -> str:
+    """The slowest setup's largest part, in a sentence."""
+    slow = max(splits, key=lambda split: split.whole.mean)
+    largest = max(slow.parts, key=lambda part: part.mean)
+    return (
+        f"{wording.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation; "
+        f"the largest part is {PARTS[largest.name]}: {_percent(slow.share(largest))}."
+    )
+
+
+def note(splits: Sequence[TimeSplit]) -> str:
+    """How the columns were made, and what is assumed."""
+    missing = dict.fromkeys(PARTS[name] for split in splits for name in split.missing)
+    lines = [
+        "Means over trials; ±: half the interval, each by itself. The whole is clients x duration / "
+        "operations (open loop: the mean latency).",
+        "An operation is taken to be served by one thread at a time; what background threads burn counts "
+        "as well.",
+        "The rest is what no clock saw: disk, locks, network, or the driver's thread being at other clients.",
+    ]
+    if missing:
+        lines.append(f"Not measured here, and so part of the rest: {', '.join(missing)}.")
+    return " ".join([*lines, *_uncounted(splits), *beyond(splits)])
+
+
+def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
+    """A sentence for each reason why counters of the CPU have no figure."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for split in splits:
+        for name, reason in split.uncounted.items():
+            by_reason.setdefault(reason, {})[name.replace("_", " ")] = None
+    return [
+        f"Not counted: {', '.join(names)} ({wording.clean(reason)})." for reason, names in by_reason.items()
+    ]
+
+
+def beyond(splits: Sequence[TimeSplit]) -> list[str]:
+    """A line for each setup whose parts come to more than the whole."""
+    lines = []
+    for split in splits:
+        if split.beyond_us > 0.0:
+            share = split.beyond_us / split.whole.mean
+            name = wording.clean(split.variant)
+            lines.append(
+                f"{name}: the parts come to {_percent(share)} more than the whole, {_why_beyond(share)}"
+            )
+    return lines
+
+
+def _why_beyond(share: float) -> str:
+    if share < GRAIN:
+        return "the grain of the CPU clock."
+    return (
+        "so parts of it ran at the same time (background threads, or driver and server at once): there is no "
+        "rest to speak of."
+    )
+
+
+def heads(splits: Sequence[TimeSplit], short: bool = False) -> list[str]:
+    """The columns that any setup has."""
+    words = SHORT if short else PARTS
+    return ["variant", "us/op", *(words[name] for name in _parts(splits))]
+
+
+def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
+    """A row per setup: the whole in microseconds, then each part's share with its interval."""
+    return [
+        [
+            wording.clean(split.variant),
+            _with_half(split.whole),
+            *(_share(split, name) for name in _parts(splits)),
+        ]
+        for split in splits
+    ]
+
+
+def facts(splits: Sequence[TimeSplit]) -> tuple[list[str], list[list[str]]]:
+    """What the CPU's counters and the engine itself say, per operation: heads, and a row per fact."""
+    names = dict.fromkeys(fact.name for split in splits for fact in (*split.hardware, *split.engine))
+    lines = [
+        [HARDWARE.get(name, name), *(_fact(split, name) for split in splits)] for name in names
+    ]  # fmt: skip
+    return ["per operation", *(wording.clean(split.variant) for split in splits)], lines
+
+
+def render(splits: Sequence[TimeSplit], console: Console) -> None:
+    """Prints the sentence, a row per setup, and the facts beside it."""
+    console.print(Text("Where the time goes", style="bold"))
+    console.print(Text(title(splits)))
+    console.print(_table(heads(splits, short=True), rows(splits)))
+    counted = facts(splits)
+    if counted[1] and len(splits) <= FACTS_MOST:
+        console.print(_table(*counted))
+    console.print(Text(note(splits), style="dim"))
+
+
+FACTS_MOST = 4
+"""Setups whose facts stand beside each other on a terminal; the page has room for more."""
+
+
+def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for index, head in enumerate(columns):
+        table.add_column(Text(head), justify="right" if index else "left", overflow="fold", no_wrap=False)
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table
+
+
+def _parts(splits: Sequence[TimeSplit]) -> list[str]:
+    present = {part.name for split in splits for part in split.parts}
+    return [name for name in PARTS if name in present]
+
+
+def _share(split: TimeSplit, name: str) -> str:
+    part = next((part for part in split.parts if part.name == name), None)
+    if part is None:
+        return wording.DASH
+    text = _percent(split.share(part))
+    if part.high is None:
+        return text
+    return f"{text} ±{_half(100.0 * (part.high - part.mean) / split.whole.mean)}"
+
+
+def _fact(split: TimeSplit, name: str) -> str:
+    fact = next((fact for fact in (*split.hardware, *split.engine) if fact.name == name), None)
+    if fact is None:
+        return wording.DASH
+    return _percent(fact.mean) if name.endswith("_share") else _with_half(fact)
+
+
+def _with_half(fact: Estimate) -> str:
+    text = number_text(fact.mean)
+    return text if fact.high is None else f"{text} ±{_half(fact.high - fact.mean)}"
+
+
+def _half(width: float) -> str:
+    """Half an interval's width, no finer than a tenth where it is small beside what it belongs to."""
+    if width >= 9.95:
+        return f"{width:,.0f}"
+    return f"{width:.1f}" if width >= 0.05 else "<0.1"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"

@@ -1,0 +1,44 @@
+"""The bench: what all trials of one run share. Tests put an engine, a load and a clock of their own on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.driver.load import Load
+from dbdyno.engines.base import Engine, Installation, Launch
+from dbdyno.host.journal import Journal
+from dbdyno.layers.base import Layer
+from dbdyno.plan.designs import Trial
+from dbdyno.records.record import Level, Run
+from dbdyno.study import Study
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
+    the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
+    with them.
+    """
+
+    study: Study
+    run: Run
+    engine: Engine
+    installation: Installation
+    layers: Mapping[str, Layer]
+    journal: Journal
+    open_load: Callable[[Mapping[str, str], Launch], Load]
+    cores: int
+    clock: Callable[[], float] = time.time
+    allowed_devices: frozenset[Path] = frozenset()
+    verified: set[Path] = field(default_factory=set)
+
+    def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
+        """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""
+        split: dict[str, dict[str, Level]] = {}
+        for name, level in {**self.study.settings, **trial.variant.levels}.items():
+            layer, knob = name.split(".", 1)
+            split.setdefault(layer, {})[knob] = level
+        return split

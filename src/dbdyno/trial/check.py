@@ -1,0 +1,99 @@
+"""The stage after the load: may this trial have a speed, and what makes its speed doubtful?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbdyno.layers.base import Running
+from dbdyno.records.record import Check, Observation, Warning
+
+ERRORS_SHARE_MAX = 0.001
+"""More errors than this per operation, and the speed is partly that of failing."""
+STEAL_SHARE_MAX = 0.01
+OTHERS_SHARE_MAX = 0.05
+"""Shares of the host's CPU time that the hypervisor, or strangers' processes, may take unmentioned."""
+THROTTLED_SHARE_MAX = 0.01
+"""Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
+LOG_LINES_MAX = 5
+
+
+Findings = tuple[tuple[Check, ...], dict[Warning, str]]
+"""Checks that hold or not, and warnings with what was seen."""
+
+
+def check(running: Running, observation: Observation, cores: int) -> Findings:
+    """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
+    invariants = running.load.check(running.setup.job, running.tally)
+    return judge(running.tally, invariants, running.server.log_problems(), observation, cores)
+
+
+def judge(
+    tally: Mapping[str, Any],
+    invariants: Sequence[Mapping[str, Any]],
+    log_problems: Sequence[str],
+    observation: Observation,
+    cores: int,
+) -> Findings:
+    """The judgement alone: no server, no clock."""
+    checks = [Check(name="operations", holds=tally["operations"] > 0, detail=_operations(tally))]
+    checks += [Check(name=one["name"], holds=one["holds"], detail=one["detail"]) for one in invariants]
+    warnings = {
+        Warning.ERRORS_IN_LOAD: _errors(tally),
+        Warning.DRIVER_SATURATED: tally.get("saturated") or "",
+        Warning.RATE_NOT_KEPT: _rate(tally.get("open_loop")),
+        Warning.SERVER_LOG: _log(log_problems),
+        Warning.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
+        Warning.HOST_BUSY: _host_share(
+            observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"
+        ),
+        Warning.THROTTLED: _throttled(observation),
+    }
+    return tuple(checks), {warning: text for warning, text in warnings.items() if text}
+
+
+def _operations(tally: Mapping[str, Any]) -> str:
+    text = f"{tally['operations']} transactions succeeded"
+    return f"{text}; errors: {_by_kind(tally['errors'])}" if tally["errors"] else text
+
+
+def _errors(tally: Mapping[str, Any]) -> str:
+    # What was retried, a deadlock say, did succeed in the end: it shows as time and as `retries`.
+    count = sum(tally["errors"].values()) - tally["retries"]
+    if count <= ERRORS_SHARE_MAX * max(1, tally["operations"]):
+        return ""
+    return (
+        f"{count} errors that were not retried beside {tally['operations']} operations; "
+        f"all errors: {_by_kind(tally['errors'])}"
+    )
+
+
+def _by_kind(errors: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
+
+
+def _rate(open_loop: Mapping[str, Any] | None) -> str:
+    if open_loop is None or open_loop["kept"]:
+        return ""
+    return f"offered {open_loop['offered_per_s']:.0f}/s, achieved {open_loop['achieved_per_s']:.0f}/s"
+
+
+def _log(problems: Sequence[str]) -> str:
+    shown = " | ".join(problems[:LOG_LINES_MAX])
+    rest = len(problems) - LOG_LINES_MAX
+    return f"{shown} | and {rest} more" if rest > 0 else shown
+
+
+def _host_share(observation: Observation, name: str, share_max: float, cores: int, who: str) -> str:
+    capacity_s = observation.duration_s * cores
+    taken_s = observation.totals.get(name, 0.0)
+    if capacity_s <= 0 or taken_s <= share_max * capacity_s:
+        return ""
+    return f"{who} took {taken_s / capacity_s:.1%} of the host's CPU time"
+
+
+def _throttled(observation: Observation) -> str:
+    held_s = observation.totals.get("outer_throttled_s", 0.0)
+    if held_s <= THROTTLED_SHARE_MAX * observation.duration_s:
+        return ""
+    return f"a CPU quota from outside the study held threads back for {held_s:.2f} s, summed over CPUs"

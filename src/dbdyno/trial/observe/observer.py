@@ -1,0 +1,122 @@
+"""The observer: a thread that samples the host and the server while the load runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from dbdyno.host.hardware import HardwareCounters
+from dbdyno.layers.base import Running
+from dbdyno.records.record import Observation
+from dbdyno.trial.observe import window
+from dbdyno.trial.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.quotas import QuotaCounters
+from dbdyno.trial.observe.window import Sample
+
+PERIOD_S = 0.5
+"""Short enough that what a thread did after its last sample is small beside a measured part of seconds."""
+
+_SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_busy_s"]
+
+
+class Observer:
+    """Samples from before the load to after it. A context manager; `observation` tells what was seen, once it
+    ended.
+
+    `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
+    server's.
+    """
+
+    def __init__(
+        self, process_ids: tuple[int, ...], embedded: bool, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._processes = ProcessCounters(process_ids)
+        self._hardware = HardwareCounters(process_ids)
+        self._kernel = KernelThreads()
+        self._quotas = QuotaCounters(process_ids)
+        self._embedded = embedded
+        # An embedded engine shares its process with the driver, and second by second the two cannot be told
+        # apart.
+        self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
+        self._clock = clock
+        self._samples: list[Sample] = []
+        self._missing = self._hardware.missing | self._quotas.missing
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample_until_over, name="observer", daemon=True)
+
+    def __enter__(self) -> Observer:
+        self._sample()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._sample()
+        self._hardware.close()
+
+    def observation(self, running: Running) -> Observation:
+        """What happened in the measured part of the load that the tally tells of."""
+        tally = running.tally
+        start_s = float(tally["started_unix_s"]) + float(tally["warmup_s"])
+        end_s = start_s + float(tally["duration_s"])
+        gained = window.differences(self._samples, start_s, end_s)
+        resident = window.gauge(self._samples, "resident_bytes", start_s, end_s)
+        raw = ("cpu_user_s", "cpu_system_s", self._cpu_name)
+        totals = {name: value for name, value in gained.items() if name not in raw}
+        totals |= self._split_cpu(gained, tally["driver_cpu_s"])
+        used_s = gained["cpu_user_s"] + gained["cpu_system_s"]
+        if self._hardware.with_kernel and gained.get("cycles") and used_s:
+            # What the clock really was, throttling and boost included, whatever a governor says.
+            totals["frequency_hz"] = gained["cycles"] / used_s
+        else:
+            self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
+        totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
+        known_s = _sum(totals, "server_", "driver_", "dyno_", "kernel_")
+        totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
+        changed = _changed(running.status_before, running.status_after)
+        return Observation(
+            duration_s=end_s - start_s,
+            totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
+            series=window.per_second(self._samples, [self._cpu_name, *_SERIES], start_s, end_s),
+            missing=self._missing,
+            engine_status=changed,
+            engine_view=running.setup.engine.view(changed),
+        )
+
+    def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:
+        """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
+        share."""
+        user, system = float(driver["user"]), float(driver["system"])
+        taken = (user, system) if self._embedded else (0.0, 0.0)
+        return {
+            "server_cpu_user_s": max(0.0, gained["cpu_user_s"] - taken[0]),
+            "server_cpu_system_s": max(0.0, gained["cpu_system_s"] - taken[1]),
+            "driver_cpu_user_s": user,
+            "driver_cpu_system_s": system,
+        }
+
+    def _sample_until_over(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self._sample()
+
+    def _sample(self) -> None:
+        counters, missing = self._processes.read()
+        counters |= host_counters() | self._kernel.read() | self._hardware.read() | self._quotas.read()
+        counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
+        counters["dyno_cpu_s"] = time.process_time()
+        self._missing |= missing
+        self._samples.append(Sample(self._clock(), counters))
+
+
+def _changed(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """What the engine's counters gained over the whole load, warm-up included; those that stood still are
+    left out."""
+    gained = {name: round(value - before.get(name, 0.0), 6) for name, value in after.items()}
+    return {name: value for name, value in gained.items() if value}
+
+
+def _sum(totals: Mapping[str, float], *prefixes: str) -> float:
+    """Seconds of CPU of the names that start so; names are `server_cpu_user_s` and the like."""
+    return sum(value for name, value in totals.items() if name.startswith(prefixes) and "_cpu" in name)

@@ -1,0 +1,130 @@
+"""What the kernel counts of the server's processes and threads, read from /proc (proc(5))."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from dbdyno.host.process import family
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+Counters = dict[str, float]
+
+
+@dataclass
+class ProcessCounters:
+    """Running totals over a set of processes and all that descend from them.
+
+    Threads and processes come and go while a server runs, and the kernel forgets a thread's counters with the
+    thread. So each is followed by itself: what it showed last stays in the total when it is gone.
+    """
+
+    roots: tuple[int, ...]
+    _last: dict[tuple[str, int, int], Counters] = field(default_factory=dict)
+
+    def read(self) -> tuple[Counters, dict[str, str]]:
+        """Totals so far, and for each name that could not be read the reason."""
+        missing: dict[str, str] = {}
+        resident_bytes = 0.0
+        for root in self.roots:
+            for process_id in family(root):
+                resident_bytes += self._read_process(process_id, missing)
+        totals: Counters = {"resident_bytes": resident_bytes}
+        for counters in self._last.values():
+            for name, value in counters.items():
+                totals[name] = totals.get(name, 0.0) + value
+        return totals, missing
+
+    def _read_process(self, process_id: int, missing: dict[str, str]) -> float:
+        folder = f"/proc/{process_id}"
+        try:
+            fields = _stat(folder)
+            started = int(fields[19])
+            self._last["cpu", process_id, started] = {
+                "cpu_user_s": int(fields[11]) / TICKS_PER_S,
+                "cpu_system_s": int(fields[12]) / TICKS_PER_S,
+            }
+            try:
+                self._last["io", process_id, started] = _io(_text(f"{folder}/io"))
+            except PermissionError:
+                missing["read_bytes"] = missing["written_bytes"] = f"{folder}/io belongs to another user"
+            for thread_id in os.listdir(f"{folder}/task"):  # noqa: PTH208  as cheap as it gets
+                self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
+            return float(int(_text(f"{folder}/statm").split()[1]) * PAGE_BYTES)
+        except (FileNotFoundError, ProcessLookupError):
+            return 0.0
+
+    def _read_thread(self, folder: str, thread_id: int, started: int) -> None:
+        try:
+            status, schedule = _text(f"{folder}/status"), _text(f"{folder}/schedstat").split()
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        self._last["thread", thread_id, started] = {
+            "context_switches_voluntary": _status_number(status, "\nvoluntary_ctxt_switches:"),
+            "context_switches_involuntary": _status_number(status, "\nnonvoluntary_ctxt_switches:"),
+            "run_queue_wait_s": int(schedule[1]) / 1e9,
+        }
+
+
+KERNEL_THREADS = "/proc/2/task/2/children"
+
+
+@dataclass
+class KernelThreads:
+    """CPU seconds of the kernel's own threads: write-back, a file system's journal, io_uring's workers.
+
+    They work for whoever asked, here mostly for the server, and are nobody's process. Each is followed by
+    itself, as in ProcessCounters.
+    """
+
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def read(self) -> Counters:
+        """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
+        try:
+            threads = _text(KERNEL_THREADS).split()
+        except FileNotFoundError:
+            threads = []
+        for thread in threads:
+            try:
+                fields = _stat(f"/proc/{thread}")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            self._last[f"{thread}:{fields[19]}"] = int(fields[11]) + int(fields[12])
+        return {"kernel_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+
+
+def _stat(folder: str) -> list[str]:
+    """The fields of stat from the third on: the second, the command's name, may hold blanks and brackets."""
+    return _text(f"{folder}/stat").rpartition(")")[2].split()
+
+
+def _text(path: str) -> str:
+    # Plain system calls: /proc is read several times a second beside a measurement.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 16384).decode(errors="replace")
+    finally:
+        os.close(descriptor)
+
+
+def _status_number(status: str, name: str) -> float:
+    start = status.index(name) + len(name)
+    return float(status[start : status.index("\n", start)])
+
+
+def _io(text: str) -> Counters:
+    """Bytes that really went to and came from storage, not those that the page cache answered."""
+    values = dict(line.split(": ", 1) for line in text.splitlines())
+    return {"read_bytes": float(values["read_bytes"]), "written_bytes": float(values["write_bytes"])}
+
+
+def host_counters() -> Counters:
+    """CPU seconds of the whole host since boot, over all its CPUs: what was used, and what the hypervisor
+    took."""
+    # user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user.
+    values = [int(value) / TICKS_PER_S for value in _text("/proc/stat").partition("\n")[0].split()[1:]]
+    user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
+    return {"host_busy_s": user + nice + system + interrupt + soft_interrupt, "steal_s": steal}

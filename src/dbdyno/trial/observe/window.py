@@ -1,0 +1,73 @@
+"""From samples to what happened in the measured part: pure arithmetic on running totals."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dbdyno.trial.observe.processes import Counters
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Running totals at one moment."""
+
+    unix_s: float
+    counters: Counters
+
+
+GAUGES = frozenset({"resident_bytes"})
+"""Values at a moment; all other names are running totals."""
+
+
+def differences(samples: list[Sample], start_s: float, end_s: float) -> Counters:
+    """What each running total gained between two moments (unix time, seconds).
+
+    At the start the load is steady on both sides, so the value is interpolated. At the end the load stops:
+    what the sample after it shows was gained before it, so that sample counts in full.
+    """
+    at_end = _first_at_or_after(samples, end_s)
+    return {
+        name: max(0.0, at_end.counters.get(name, 0.0) - _interpolated(samples, name, start_s))
+        for name in at_end.counters
+        if name not in GAUGES
+    }
+
+
+def gauge(samples: list[Sample], name: str, start_s: float, end_s: float) -> list[float]:
+    """A gauge's values from the sample before the start to the one after the end."""
+    first = max(0, bisect_right([sample.unix_s for sample in samples], start_s) - 1)
+    last = samples.index(_first_at_or_after(samples, end_s))
+    return [sample.counters[name] for sample in samples[first : last + 1] if name in sample.counters]
+
+
+def per_second(
+    samples: list[Sample], names: list[str], start_s: float, end_s: float
+) -> dict[str, list[float]]:
+    """Each name's gain in each whole second of the measured part; a gauge's value at the second's end."""
+    seconds = int(end_s - start_s + 1e-6)
+    series: dict[str, list[float]] = {}
+    for name in names:
+        values = [_interpolated(samples, name, start_s + second) for second in range(seconds + 1)]
+        if name in GAUGES:
+            series[name] = values[1:]
+        else:
+            series[name] = [round(after - before, 6) for before, after in pairwise(values)]
+    return series
+
+
+def _interpolated(samples: list[Sample], name: str, moment_s: float) -> float:
+    following = bisect_right([sample.unix_s for sample in samples], moment_s)
+    if following == 0:
+        return samples[0].counters.get(name, 0.0)
+    if following == len(samples):
+        return samples[-1].counters.get(name, 0.0)
+    before, after = samples[following - 1], samples[following]
+    share = (moment_s - before.unix_s) / (after.unix_s - before.unix_s)
+    low, high = before.counters.get(name, 0.0), after.counters.get(name, 0.0)
+    return low + share * (high - low)
+
+
+def _first_at_or_after(samples: list[Sample], moment_s: float) -> Sample:
+    return next((sample for sample in samples if sample.unix_s >= moment_s), samples[-1])

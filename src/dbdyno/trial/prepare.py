@@ -1,0 +1,104 @@
+"""The first stage: from a trial to a running server that holds pristine data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.host import paths
+from dbdyno.host.journal import start_ticks
+from dbdyno.layers.base import Running, Setup
+from dbdyno.plan.designs import Trial
+from dbdyno.records.record import Level
+from dbdyno.study import Workload, pacing
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.placement import place
+from dbdyno.trial.pristine import pristine_data
+
+
+def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
+    """Puts the levels in, the data back, and the server up; returns it and how the data came back.
+
+    What it opens is closed by `undo`.
+    Raises Blocked when a layer cannot put a level in, ServerFailed when the server does not come up.
+    """
+    setup = _setup(trial, bench)
+    # Before the volume is there: a level may be refused once it is.
+    undo.callback(_release_volume, setup)
+    pristine = pristine_data(setup, bench)
+    setup.job["baseline"] = next((check["value"] for check in pristine.checks if check.get("value")), None)
+    reset = place(setup, pristine, bench)
+    runtime = paths.runtime() / setup.scratch.name
+    bench.journal.note("tree", path=str(runtime))
+    runtime.mkdir()
+    server = setup.engine.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
+    undo.push(_stop_or_kill(server.stop, server.kill))
+    for process_id in server.process_ids:
+        bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
+    setup.job["url"] = server.url
+    # An embedded engine runs in the load process: what the layers ask for its process goes there.
+    launch = setup.launch if setup.engine.embedded else setup.load_launch
+    load = bench.open_load(server.driver_environment, launch)
+    undo.push(_stop_or_kill(load.close, load.kill))
+    if dataset := setup.job["options"].get("dataset"):
+        # A set's folder is named by its content: the record tells what was searched.
+        reset = {**reset, "dataset": Path(str(dataset)).name}
+    return Running(setup, server, load), reset
+
+
+def _release_volume(setup: Setup) -> None:
+    if setup.volume is not None:
+        setup.volume.close()
+
+
+def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callable[..., None]:
+    """Ends cleanly after a trial, at once after an interruption: the data are thrown away anyway."""
+
+    def end(failure: type[BaseException] | None, *_: object) -> None:
+        if failure is None:
+            stop()
+        else:
+            kill()
+
+    return end
+
+
+def _setup(trial: Trial, bench: Bench) -> Setup:
+    """The trial's own folder, and in it what each layer puts there."""
+    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    bench.journal.note("tree", path=str(scratch))
+    scratch.mkdir(parents=True)
+    job = _job(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job=job)
+    setup.allowed_devices = bench.allowed_devices
+    levels = bench.levels_by_layer(trial)
+    for name, layer in bench.layers.items():
+        if name in levels:
+            layer.put(levels[name], setup)
+    # Before the pristine data, which are made from the set and named by its content.
+    setup.job = with_vector_set(setup.job)
+    return setup
+
+
+def _job(workload: Workload, trial: Trial, bench: Bench) -> dict[str, Any]:
+    load = pacing.load(
+        workload.rate_per_s,
+        workload.arrivals,
+        pacing.schedule(workload.schedule) if workload.schedule else None,
+        pacing.think_time(workload.think_time) if workload.think_time else None,
+    )
+    return {
+        "workload": workload.name,
+        "options": dict(workload.options),
+        "clients": workload.clients,
+        "threads": workload.threads,
+        "ramp_s": workload.ramp_s,
+        "warmup_s": workload.warmup_s,
+        "duration_s": workload.duration_s,
+        "load": load,
+        # All variants of a block draw the same keys, so that they differ in nothing but their levels.
+        "seed": bench.run.seed * 1_000_003 + trial.block,
+    }

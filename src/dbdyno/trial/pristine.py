@@ -1,0 +1,142 @@
+"""Pristine data: a workload's rows in a data directory, made once and cloned for each trial.
+
+Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the
+settings fixed at creation, the workload and its options. A folder gets that name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.engines.base import Launch
+from dbdyno.errors import DynoError
+from dbdyno.host import lock, paths
+from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
+from dbdyno.layers.base import Setup
+from dbdyno.records.record import Level
+from dbdyno.trial.bench import Bench
+
+SEED = 1
+"""The rows are the same in every study, so that the data are made once."""
+
+INDEXING_S = 3600.0
+"""A server that makes an index is silent until it is done."""
+
+HEADROOM = 1.5
+SPARE_BYTES = 256 << 20
+"""A trial needs room for its copy, for what it writes, and for the server's own logs."""
+
+
+@dataclass(frozen=True)
+class Pristine:
+    """Data ready to be cloned. `prepared` is the driver's account of making them; `checks` what held right
+    after."""
+
+    folder: Path
+    prepared: dict[str, Any]
+    checks: list[dict[str, Any]]
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def clone(self, target: Path) -> Cloned:
+        """Puts the pristine data back at `target`, which must not exist."""
+        require_space(target.parent, int(tree_size_bytes(self.data) * HEADROOM) + SPARE_BYTES)
+        return clone_tree(self.data, target)
+
+
+def pristine_data(setup: Setup, bench: Bench) -> Pristine:
+    """The pristine data of a setup; makes them when they are not there yet."""
+    creation = {
+        name: setup.settings[name] for name in sorted(setup.engine.creation_settings & set(setup.settings))
+    }
+    key = _key(setup, creation, bench)
+    home = paths.cache() / "pristine"
+    home.mkdir(exist_ok=True)
+    folder = home / key
+    with lock.held(home / f"{key}.lock"):
+        if not (folder / "pristine.json").exists():
+            _make(folder, setup, creation, bench)
+    account = json.loads((folder / "pristine.json").read_text())
+    return Pristine(folder, account["prepared"], account["checks"])
+
+
+def require_space(folder: Path, needed_bytes: int) -> None:
+    """Raises before anything is written when the disk would run full in mid-trial."""
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise DynoError(
+            f"{folder} has {free_bytes >> 20} MiB free, a trial needs {needed_bytes >> 20} MiB",
+            "free some space, or point XDG_CACHE_HOME at a larger disk",
+        )
+
+
+def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
+    options = setup.job["options"]
+    shape = {
+        "engine": setup.engine.name,
+        "installation": setup.installation.digest,
+        "creation": dict(creation),
+        "workload": setup.job["workload"],
+        "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
+        "seed": SEED,
+    }
+    return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _make(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> None:
+    """Initialises, loads, stops the server cleanly, and only then gives the folder its name."""
+    making = folder.with_name(folder.name + ".making")
+    with bench.journal.scope():
+        bench.journal.note("tree", path=str(making))
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        require_space(making, SPARE_BYTES)
+        began = time.monotonic()
+        setup.engine.initialise(setup.installation, making / "data", creation)
+        prepared, checks = _load_rows(making / "data", setup, creation, bench)
+        account = {
+            "engine": f"{setup.engine.name} {setup.installation.version}",
+            "workload": setup.job["workload"],
+            "options": setup.job["options"],
+            "creation": dict(creation),
+            "prepared": prepared,
+            "checks": checks,
+            "seconds": round(time.monotonic() - began, 3),
+        }
+        (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        making.rename(folder)
+
+
+def _load_rows(
+    data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    runtime = paths.runtime() / f"{setup.scratch.name}p"
+    bench.journal.note("tree", path=str(runtime))
+    runtime.mkdir()
+    settings = {**setup.engine.loading_settings, **creation}
+    server = setup.engine.start(setup.installation, data, runtime, settings, Launch())
+    try:
+        load = bench.open_load(server.driver_environment, Launch())
+        try:
+            job = {**setup.job, "url": server.url, "seed": SEED, "answer_timeout_s": INDEXING_S}
+            prepared = load.prepare(job)
+            checks = load.check(job, None)
+        except BaseException:
+            load.kill()
+            raise
+        load.close()
+        server.stop()
+    except BaseException:
+        server.kill()
+        raise
+    return prepared, checks

@@ -1,0 +1,35 @@
+"""The second stage: before any load, is what runs what was declared?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbdyno.errors import Blocked
+from dbdyno.layers.base import Layer, Running
+from dbdyno.records.record import Evidence, Level
+
+
+def verify(
+    running: Running, levels: Mapping[str, Mapping[str, Level]], layers: Mapping[str, Layer]
+) -> tuple[Evidence, ...]:
+    """Every layer proves its knobs on the running system: one Evidence per factor and fixed setting."""
+    if running.setup.engine.embedded:
+        # Its library is loaded with the first statement; before that its process shows nothing of it.
+        running.status()
+    return tuple(
+        evidence for name, knobs in levels.items() for evidence in layers[name].prove(knobs, running)
+    )
+
+
+def exercised(
+    evidence: Sequence[Evidence], running: Running, layers: Mapping[str, Layer]
+) -> tuple[Evidence, ...]:
+    """After the load: the same evidence, with what the load showed of each knob's use."""
+    return tuple(layers[one.factor.split(".", 1)[0]].exercised(one, running) for one in evidence)
+
+
+def require_in_effect(evidence: Sequence[Evidence]) -> None:
+    """Raises Blocked for the first level that is not in effect: it is never measured as if it were."""
+    for one in evidence:
+        if not one.in_effect:
+            raise Blocked(one.factor, f"{one.factor}: {one.reason}", one.remedy)

@@ -1,0 +1,305 @@
+"""The command line as a user meets it: a process of its own, its output, its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from dbdyno.cli import main, study_file
+from dbdyno.host.interrupts import SIGNALS
+from tests.conftest import DYNO
+
+STUDY = """
+title  = "Which page size?"
+engine = "firebird@5"
+blocks = 2
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "1s"
+[factors]
+"config.page_size" = [8192, 16384]
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call printed and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def dyno(*arguments: str) -> Said:
+    """Calls the command as its entry point does, and checks what holds for every call: no traceback, no
+    fault of Dyno's own."""
+    output, errors = io.StringIO(), io.StringIO()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    study_file.installation_of.cache_clear()
+    try:
+        with (
+            mock.patch.object(sys, "argv", ["dyno", *arguments]),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            pytest.raises(SystemExit) as exit_,
+        ):
+            main()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    said = Said(int(exit_.value.code or 0), output.getvalue(), errors.getvalue())
+    assert "Traceback" not in said.stdout + said.stderr
+    assert "this is a fault in Dyno" not in said.stderr, said.stderr
+    return said
+
+
+def complaint(*arguments: str, code: int = 2) -> str:
+    """What a call that must fail says."""
+    result = dyno(*arguments)
+    assert (result.returncode, result.stdout) == (code, ""), result.stderr
+    return result.stderr
+
+
+@pytest.fixture
+def study(homes_with_engines: Path) -> Path:
+    path = homes_with_engines / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def changed(study: Path, old: str, new: str) -> str:
+    assert old in STUDY
+    study.write_text(STUDY.replace(old, new))
+    return str(study)
+
+
+def test_help_names_every_verb(homes: Path) -> None:
+    result = dyno("--help")
+    assert result.returncode == 0
+    for verb in (
+        "run",
+        "plan",
+        "report",
+        "compare",
+        "profile",
+        "runs",
+        "export",
+        "engines",
+        "load",
+        "schema",
+        "cleanup",
+    ):
+        assert f"\n  {verb} " in result.stdout
+        assert dyno(verb, "--help").returncode == 0
+
+
+def test_the_version(homes: Path) -> None:
+    assert dyno("--version").stdout.startswith("dyno 0.")
+
+
+def test_a_misspelt_verb(homes: Path) -> None:
+    assert "No such command 'rum'" in complaint("rum")
+
+
+def test_a_plan_has_no_side_effect(study: Path, homes: Path) -> None:
+    before = sorted(homes.rglob("*"))
+    result = dyno("plan", str(study))
+    assert result.returncode == 0, result.stderr
+    assert "4 trials, about 6 s" in result.stdout
+    made = [path for path in homes.rglob("*") if path not in before and not path.is_dir()]
+    assert made == []
+
+
+def test_a_plan_for_machines(study: Path) -> None:
+    plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
+    assert (len(plan["trials"]), plan["seed"]) == (6, 9)
+
+
+def test_the_schema_is_json(homes: Path) -> None:
+    assert json.loads(dyno("schema").stdout)["title"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"firebird@5"', '"fireburd@5"', "fireburd"),
+        ('"tpcb"', '"tpcd"', "unknown workload"),
+        ('"config.page_size"', '"config.page_sise"', "page_size"),
+        ('"config.page_size"', '"colour.page_size"', "colour"),
+        ('"1s"', '"soon"', "soon"),
+        ("blocks = 2", 'blocks = "two"', "two"),
+        ("[8192, 16384]", "[8192]", "page_size"),
+        ("[8192, 16384]", "[8192, 8192]", "8192"),
+        ("[8192, 16384]", "[]", "page_size"),
+        ("blocks = 2", "blocks = 2\nblocks = 3", "blocks"),
+        ("[workload]", "[workload", "line 5"),
+    ],
+)
+def test_a_mistake_in_a_study_is_named_with_its_line(study: Path, old: str, new: str, said: str) -> None:
+    for verb in ("plan", "run"):
+        message = complaint(verb, changed(study, old, new))
+        assert message.startswith(f"error: {study}: 1 mistake; nothing was run\n  line ")
+        assert said in message
+
+
+def test_all_mistakes_are_reported_at_once(study: Path) -> None:
+    study.write_text(STUDY.replace("tpcb", "tpcd").replace("firebird", "fireburd").replace("1s", "soon"))
+    message = complaint("plan", str(study))
+    assert "3 mistakes" in message
+    assert message.count("  line ") == 3
+
+
+@pytest.mark.parametrize("content", ["", "\n# nothing\n", "\x00\x01\x02", "{]", "[[[["])
+def test_a_file_that_is_no_study(study: Path, content: str) -> None:
+    study.write_text(content)
+    assert "nothing was run" in complaint("plan", str(study))
+
+
+def test_ten_megabytes_are_refused_quickly(study: Path) -> None:
+    study.write_text("x = 1\n" * 1_700_000)
+    assert "nothing was run" in complaint("plan", str(study))
+
+
+@pytest.mark.parametrize("name", ["missing.toml", ".", "\N{WHALE}.toml"])
+def test_a_study_that_cannot_be_read(homes: Path, name: str) -> None:
+    assert "error:" in complaint("plan", str(homes / name))
+
+
+def test_a_run_without_a_study(homes: Path) -> None:
+    assert "no study was named" in complaint("run")
+
+
+def test_resuming_where_there_is_nothing(study: Path) -> None:
+    assert "no unfinished run" in complaint("run", str(study), "--resume")
+    assert "no unfinished run" in complaint("run", "--resume", str(study))
+    assert "no run 'mine'" in complaint("run", "--resume", "mine")
+
+
+def test_a_report_of_nothing(homes: Path) -> None:
+    assert "no run yet" in complaint("report")
+    assert "no run 'x'" in complaint("report", "x")
+    assert "no folder to write into" in complaint("export", "x")
+
+
+def test_a_store_that_cannot_be(homes: Path) -> None:
+    assert "not a store's URL" in complaint("runs", "--store", "nonsense")
+    assert "failed" in complaint("runs", "--store", "postgresql://x@/y?host=/nowhere", code=1)
+
+
+def test_homes_that_cannot_be_made(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/proc/nothing")
+    result = dyno("runs")
+    assert result.returncode == 2
+    assert "cannot make /proc/nothing/dyno" in result.stderr
+    assert "hint: set XDG_DATA_HOME" in result.stderr
+
+
+def test_an_empty_store_lists_nothing(homes: Path) -> None:
+    result = dyno("runs")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "no run yet" in result.stderr
+    assert json.loads(dyno("runs", "--json").stdout) == []
+
+
+def test_engines_are_listed_for_people_and_machines(homes: Path) -> None:
+    assert "mariadb" in dyno("engines").stdout
+    assert {offer["engine"] for offer in json.loads(dyno("engines", "--json").stdout)} >= {
+        "mariadb",
+        "firebird",
+    }
+
+
+def test_an_engine_that_nobody_has(homes: Path) -> None:
+    assert "there is no engine `oracle`" in complaint("engines", "fetch", "oracle")
+
+
+def test_cleaning_up_nothing(homes: Path) -> None:
+    result = dyno("cleanup")
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "url"),
+        ("mysql://root@localhost/test?socket=/nowhere/socket", "/nowhere/socket"),
+        ("mysql://root@127.0.0.1:1/test", "127.0.0.1"),
+        ("oracle://x", "oracle"),
+    ],
+)
+def test_a_load_on_a_server_that_is_not_there(homes: Path, url: str, said: str) -> None:
+    result = dyno("load", "run", "tpcb", "--url", url, "--time", "1")
+    assert result.returncode in (1, 2)
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr.lower()
+
+
+def test_a_load_with_an_unknown_option(homes: Path) -> None:
+    assert "--scales" in complaint("load", "run", "tpcb", "--url", "mysql://localhost/x", "--scales", "2")
+
+
+def test_output_that_nobody_reads_is_no_failure(homes: Path) -> None:
+    command = " ".join([f"'{part}'" for part in DYNO]) + " schema | head -c 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
+    assert "Broken" not in result.stderr
+
+
+def test_colours_only_on_a_terminal_that_wants_them(homes: Path) -> None:
+    assert "\x1b[" not in complaint("engines", "fetch", "oracle")
+    assert b"\x1b[" in _on_terminal("engines", "fetch", "oracle")
+    assert b"\x1b[" not in _on_terminal("engines", "fetch", "oracle", NO_COLOR="1")
+
+
+def _on_terminal(*arguments: str, **environment: str) -> bytes:
+    """What the command prints on a terminal of its own."""
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(
+        [*DYNO, *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, **environment},
+    )
+    os.close(follower)
+    said = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+    os.close(leader)
+    child.wait(30)
+    return said
+
+
+def test_a_fault_in_dyno_is_one_line_and_a_file(homes: Path) -> None:
+    code = (
+        "import dbdyno.cli, dbdyno.cli.runs as runs\n"
+        "def fail(*_): raise RuntimeError('two\\nlines')\n"
+        "runs.store_url = fail\n"
+        "import sys; sys.argv = ['dyno', 'runs']\n"
+        "dbdyno.cli.main()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    first, second = result.stderr.splitlines()
+    assert first == "error: Dyno failed: RuntimeError: two lines"
+    [kept] = (homes / "state" / "dyno").glob("failure-*.txt")
+    assert second.endswith(str(kept))
+    assert "Traceback" in kept.read_text()

@@ -1,0 +1,92 @@
+"""`dyno explain`, on stored runs: what it tells of a gap, and which runs it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.study_file import study_of
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store, store_url
+from tests.analyse.factory import a_run, a_study, records_of
+from tests.cli.test_cli import complaint, dyno
+
+Stored = Callable[[str, int], None]
+
+
+def text(design: str, factors: int) -> str:
+    lines = "".join(f'"config.f{index}" = [0, 1]\n' for index in range(factors))
+    head = f'engine = "firebird@5"\ndesign = "{design}"\nblocks = 2\n[workload]\nname = "tpcb"\n'
+    return f"{head}[factors]\n{lines}"
+
+
+@pytest.fixture
+def stored(homes: Path) -> Stored:
+    """Puts a run of a design with so many factors into the store; the first one doubles the speed."""
+
+    def put(design: str, factors: int) -> None:
+        run = a_run_of(design, factors)
+        study = study_of(run)
+        names = [variant.name for variant in make_plan(study).variants if variant.levels["config.f0"]]
+        with Store(store_url()) as store:
+            store.add_run(run)
+            for record in records_of(study, dict.fromkeys(names, 2.0), trial_sd=0.001):
+                store.add_record(record.model_copy(update={"run": run.run}))
+
+    return put
+
+
+def a_run_of(design: str, factors: int) -> Run:
+    changed = {"run": "gap", "study_text": text(design, factors), "blocks": 2, "seed": 1}
+    return a_run(a_study()).model_copy(update=changed)
+
+
+def test_a_factorial_run_is_explained(stored: Stored) -> None:
+    stored("factorial", 2)
+    said = dyno("explain", "gap", "--json")
+    shares = {share["factor"]: share["share"]["ratio"] for share in json.loads(said.stdout)["shares"]}
+    assert shares == pytest.approx({"config.f0": 2.0, "config.f1": 1.0}, rel=0.01)
+
+
+def test_a_fraction_is_explained_with_its_residual_and_what_it_cannot_tell_apart(stored: Stored) -> None:
+    stored("fractional-factorial", 7)
+    said = dyno("explain", "gap")
+    assert said.returncode == 0, said.stderr
+    assert "residual" in said.stdout and "C×E + F×G" in said.stdout
+    assert "33 of 128 setups" in " ".join(said.stdout.split())
+
+
+def test_a_fraction_has_no_inner_gaps(stored: Stored) -> None:
+    stored("fractional-factorial", 7)
+    end = "config.f0=1, config.f1=1, config.f2=1, config.f3=1, config.f4=1, config.f5=1, config.f6=1"
+    assert "to every factor's second level" in complaint("explain", "gap", "--from", end)
+
+
+def test_runs_that_measured_too_little_are_refused_with_the_design_that_would_do(stored: Stored) -> None:
+    stored("one-at-a-time", 2)
+    assert 'design = "factorial"' in complaint("explain", "gap")
+
+
+def test_more_factors_than_can_be_shared_out_exactly_are_refused(stored: Stored) -> None:
+    stored("factorial", 7)
+    said = complaint("explain", "gap")
+    assert "they differ in 7 factors, which is 128 setups" in said
+    assert 'design = "fractional-factorial"' in said
+
+
+def test_a_plan_says_what_its_fraction_cannot_tell_apart(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(text("fractional-factorial", 7))
+    said = dyno("plan", str(path))
+    assert "resolution IV" in said.stdout and "C×E + F×G" in said.stdout
+    assert "G = config.f6" in said.stdout
+
+
+def test_too_many_factors_are_a_mistake_of_the_study(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(text("fractional-factorial", 13))
+    assert "for 5 to 12 factors, and here are 13" in complaint("plan", str(path))

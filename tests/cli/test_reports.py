@@ -1,0 +1,92 @@
+"""What the command line shows of a run that is over: from the store alone, in every form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars
+import pytest
+
+from dbdyno.cli.study_file import study_of
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.store import Store, store_url
+from tests.cli.test_cli import STUDY, complaint, dyno
+from tests.fakes import make_tally
+
+NAME = "261121-120000-abcd"
+
+
+@pytest.fixture
+def run(homes: Path) -> Run:
+    """A run of four trials in the store, the second variant 10 % faster in both blocks."""
+    run = Run(
+        run=NAME,
+        study_path="study.toml",
+        study_text=STUDY,
+        study_digest="d",
+        seed=1,
+        blocks=2,
+        created_unix_s=1.0,
+        dyno_version="0",
+        host={"name": "here"},
+    )
+    plan = make_plan(study_of(run))
+    with Store(store_url()) as store:
+        store.add_run(run)
+        for trial in plan.trials:
+            operations = (1000 if trial.variant.name == "baseline" else 1100) + trial.block
+            store.add_record(
+                Record(
+                    run=NAME,
+                    trial=trial.index,
+                    block=trial.block,
+                    position=trial.position,
+                    variant=trial.variant.name,
+                    levels=trial.variant.levels,
+                    host="here",
+                    started_unix_s=1.0,
+                    finished_unix_s=2.0,
+                    outcome=Outcome.MEASURED,
+                    tally=make_tally(operations=operations, series=[{"second": 0, "operations": operations}]),
+                )
+            )
+        store.finish_run(NAME)
+    return run
+
+
+def test_a_run_is_listed(run: Run) -> None:
+    assert NAME in dyno("runs").stdout
+    [listed] = json.loads(dyno("runs", "--json").stdout)
+    assert (listed["run"], listed["outcomes"], listed["finished"]) == (NAME, {"measured": 4}, True)
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "json", "html"])
+def test_a_report_in_every_form(run: Run, form: str, tmp_path: Path) -> None:
+    printed = dyno("report", "261121", "--format", form)
+    assert printed.returncode == 0, printed.stderr
+    assert "page_size" in printed.stdout
+    path = tmp_path / "out" / "report"
+    written = dyno("report", "--format", form, "--output", str(path))
+    assert written.stdout == f"{path}\n"
+    assert "page_size" in path.read_text()
+
+
+def test_the_json_report_is_json(run: Run) -> None:
+    assert json.loads(dyno("report", "--format", "json").stdout)
+
+
+def test_an_output_that_cannot_be_written(run: Run) -> None:
+    assert "cannot write /proc/report" in complaint("report", "--output", "/proc/report")
+
+
+def test_an_export_has_a_row_per_trial_and_per_second(run: Run, tmp_path: Path) -> None:
+    assert dyno("export", "--csv", str(tmp_path), "--parquet", str(tmp_path)).returncode == 0
+    for trials, series in (
+        (polars.read_csv(tmp_path / "trials.csv"), polars.read_csv(tmp_path / "series.csv")),
+        (polars.read_parquet(tmp_path / "trials.parquet"), polars.read_parquet(tmp_path / "series.parquet")),
+    ):
+        assert (trials.height, series.height) == (4, 4)
+        assert set(trials["throughput"]) == {1000.0, 1001.0, 1100.0, 1101.0}
+        assert set(map(str, trials["level.config.page_size"])) == {"8192", "16384"}

@@ -1,0 +1,81 @@
+"""`dyno compare` and `dyno profile`: on stored runs, and once on a real engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.study_file import study_at
+from dbdyno.errors import Blocked
+from dbdyno.host import perf
+from dbdyno.records.store import Store, store_url
+from tests.analyse.factory import a_run, records_of
+from tests.cli.test_cli import STUDY, complaint, dyno
+
+OTHER = STUDY.replace("Which page size?", "Which page size, again?")
+
+
+@pytest.fixture
+def runs(homes_with_engines: Path) -> Path:
+    """Three runs in the store: two of one study, one of another."""
+    with Store(store_url()) as store:
+        for name, text in (("first", STUDY), ("second", STUDY), ("other", OTHER)):
+            path = homes_with_engines / f"{name}.toml"
+            path.write_text(text)
+            study = study_at(path)
+            run = a_run(study).model_copy(
+                update={"run": name, "study_text": text, "study_digest": study.digest, "blocks": study.blocks}
+            )
+            store.add_run(run)
+            for record in records_of(study, seed=len(name)):
+                store.add_record(record.model_copy(update={"run": name}))
+    return homes_with_engines
+
+
+def test_two_runs_of_one_study_are_compared(runs: Path) -> None:
+    said = dyno("compare", "first", "second")
+    assert said.returncode == 0, said.stderr
+    assert "right / left is" in said.stdout and "config.page_size=16384" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"), [("html", "<!doctype html>"), ("markdown", "# "), ("json", "{")]
+)
+def test_a_comparison_is_written_in_every_form(runs: Path, tmp_path: Path, form: str, beginning: str) -> None:
+    path = tmp_path / "comparison"
+    said = dyno("compare", "first", "second", "--format", form, "--output", str(path))
+    assert said.stdout.strip() == str(path), said.stderr
+    assert path.read_text().lstrip().startswith(beginning)
+
+
+def test_runs_of_different_studies_are_refused(runs: Path) -> None:
+    assert "different studies" in complaint("compare", "first", "other")
+    assert "with itself" in complaint("compare", "first", "first")
+    assert "has no variant 'x'" in complaint("compare", "first", "second", "--from", "x")
+
+
+def test_a_variant_that_is_not_there_cannot_be_profiled(runs: Path) -> None:
+    assert "no variant 'x'" in complaint("profile", "first", "--variant", "x")
+
+
+def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> None:
+    try:
+        perf.Sampler(tmp_path)
+    except Blocked as refused:
+        pytest.skip(f"{refused.message}; {refused.hint}")
+    path = homes_with_engines / "study.toml"
+    path.write_text(STUDY)
+    ran = dyno("run", str(path), "--blocks", "1", "--quiet")
+    assert ran.returncode == 0, ran.stderr
+    page = tmp_path / "flame.html"
+    said = dyno("profile", "last", "--json", "--output", str(page))
+    assert said.returncode == 0, said.stderr
+    (profile,) = json.loads(said.stdout)["profiles"]
+    assert profile["samples"] > 0 and profile["cpu_us_per_op"] > 0
+    own = sum(time["own_us"] for time in profile["functions"])
+    assert own == pytest.approx(profile["cpu_us_per_op"], rel=0.2)
+    assert "<svg" in page.read_text()
+    kept = json.loads(dyno("runs", "--json").stdout)
+    assert [run["outcomes"] for run in kept] == [{"measured": 2}], "a profile is no measured trial"

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from dbdyno.datasets import vectors
+from dbdyno.datasets.vectors import Generator, VectorSet
+from dbdyno.datasets.vectors.neighbors import exact_neighbors
+from dbdyno.errors import UserError
+from dbdyno.host import paths
+
+OPTIONS: dict[str, Any] = {
+    "dataset": "", "k": 5, "distance": "euclidean", "vectors": 200, "dimensions": 8, "queries": 20,
+    "clusters": 1, "intrinsic_dimension": 4, "noise": 0.1, "data_seed": 1, "ef": 10,
+}  # fmt: skip
+RANDOM = np.random.default_rng(5)
+TRAIN = RANDOM.standard_normal((120, 6)).astype(np.float32)
+TEST = RANDOM.standard_normal((9, 6)).astype(np.float32)
+
+
+class Told(list[str]):
+    def __call__(self, line: str) -> None:
+        self.append(line)
+
+
+def ready(**options: Any) -> VectorSet:
+    return vectors.vector_set(OPTIONS | options, Told())
+
+
+def ann_benchmarks(path: Path, distance: str, spoil: bool = False) -> Path:
+    name = {"euclidean": "euclidean", "angular": "cosine"}[distance]
+    truth = exact_neighbors(TRAIN, TEST, name, 7)
+    rows = np.roll(truth.rows, 1, axis=0) if spoil else truth.rows
+    with h5py.File(path, "w") as file:
+        file.attrs["distance"] = distance
+        file["train"], file["test"], file["neighbors"], file["distances"] = TRAIN, TEST, rows, truth.distances
+    return path
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_generated_set_is_made_once() -> None:
+    told = Told()
+    first = vectors.vector_set(OPTIONS, told)
+    assert len(told) == 2
+    again = vectors.vector_set(OPTIONS | {"ef": 99}, told)
+    assert (again, len(told)) == (first, 2)
+    assert first.folder == paths.cache() / "vectors" / first.digest[:24]
+    known = first.neighbors("euclidean")
+    assert known is not None
+    assert known.count == 100
+    assert ready(data_seed=2).digest != first.digest
+
+
+@pytest.mark.usefixtures("homes")
+def test_the_same_content_lies_in_the_cache_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        ann_benchmarks(tmp_path / name / "set.hdf5", "euclidean")
+    one = ready(dataset=str(tmp_path / "a" / "set.hdf5"))
+    other = ready(dataset=str(tmp_path / "b" / "set.hdf5"))
+    assert one.folder == other.folder
+    assert [each.digest for each in vectors.cached()] == [one.digest]
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "set.npy"
+    np.save(path, TRAIN)
+    before = ready(dataset=str(path))
+    np.save(path, TRAIN + 1)
+    assert ready(dataset=str(path)).digest != before.digest
+
+
+@pytest.mark.usefixtures("homes")
+def test_held_out_queries_are_no_longer_in_the_set(tmp_path: Path) -> None:
+    path = tmp_path / "set.npy"
+    np.save(path, TRAIN)
+    made = ready(dataset=str(path), queries=20)
+    assert (made.vectors, made.queries) == (100, 20)
+    both = np.concatenate([made.train, made.test])
+    assert np.array_equal(np.unique(both, axis=0), np.unique(TRAIN, axis=0))
+    with pytest.raises(UserError, match="120 cannot be taken out"):
+        ready(dataset=str(path), queries=120)
+
+
+@pytest.mark.usefixtures("homes")
+@pytest.mark.parametrize(("distance", "name"), [("euclidean", "euclidean"), ("angular", "cosine")])
+def test_neighbours_that_a_file_brings_are_taken_when_they_are_right(
+    tmp_path: Path, distance: str, name: str
+) -> None:
+    made = vectors.imported(ann_benchmarks(tmp_path / "set.hdf5", distance), None, 1, 1, Told())
+    kept = made.neighbors(name)
+    assert kept is not None
+    assert kept.count == 7
+
+
+@pytest.mark.usefixtures("homes")
+def test_neighbours_that_are_wrong_are_computed_anew(tmp_path: Path) -> None:
+    told, path = Told(), ann_benchmarks(tmp_path / "set.hdf5", "euclidean", spoil=True)
+    made = vectors.imported(path, None, 1, 1, told)
+    assert made.neighbors("euclidean") is None
+    assert "computed anew" in told[-1]
+    vectors.with_neighbors(made, "euclidean", 3, told)
+    kept = made.neighbors("euclidean")
+    assert kept is not None
+    assert np.array_equal(kept.rows, exact_neighbors(TRAIN, TEST, "euclidean", 100).rows)
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_second_file_can_hold_the_queries(tmp_path: Path) -> None:
+    np.save(tmp_path / "base.npy", TRAIN)
+    np.save(tmp_path / "queries.npy", TEST)
+    made = vectors.imported(tmp_path / "base.npy", tmp_path / "queries.npy", 1, 1, Told())
+    assert (made.vectors, made.queries) == (120, 9)
+    np.save(tmp_path / "queries.npy", TEST[:, :5])
+    with pytest.raises(UserError, match="5 dimensions, not 6"):
+        vectors.imported(tmp_path / "base.npy", tmp_path / "queries.npy", 1, 1, Told())
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_k_that_is_too_large_and_a_vector_without_direction_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="k is 201, but the set has only 200 vectors"):
+        ready(k=201)
+    np.save(tmp_path / "zero.npy", np.vstack([TRAIN, np.zeros((1, 6), np.float32)]))
+    assert ready(dataset=str(tmp_path / "zero.npy")).vectors == 101
+    with pytest.raises(UserError, match="has no cosine distance"):
+        ready(dataset=str(tmp_path / "zero.npy"), distance="cosine")
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_larger_k_gets_more_neighbours() -> None:
+    made = ready()
+    ready(k=150)
+    kept = made.neighbors("euclidean")
+    assert kept is not None
+    assert kept.count == 150
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_set_is_found_by_its_digest_or_folder() -> None:
+    made = ready()
+    assert vectors.find(made.digest[:8]) == made
+    assert vectors.find(str(made.folder)) == made
+    assert ready(dataset=made.digest[:8]) == made
+    with pytest.raises(UserError, match="no vector set in the cache begins with 'zz'"):
+        vectors.find("zz")
+
+
+@pytest.mark.usefixtures("homes")
+def test_a_job_of_vector_search_gets_its_folder_and_others_stay_as_they_are() -> None:
+    job = {"workload": "vector_search", "options": OPTIONS, "clients": 3}
+    changed = vectors.with_vector_set(job)
+    assert changed == job | {"options": OPTIONS | {"dataset": str(ready().folder)}}
+    assert OPTIONS["dataset"] == ""
+    other = {"workload": "tpcb", "options": {"scale": 1}}
+    assert vectors.with_vector_set(other) == other
+
+
+@pytest.mark.usefixtures("homes")
+def test_what_failed_leaves_nothing_behind(tmp_path: Path) -> None:
+    np.save(tmp_path / "bad.npy", np.full((5, 2), np.nan))
+    with pytest.raises(UserError, match="holds nan"):
+        ready(dataset=str(tmp_path / "bad.npy"), queries=1)
+    assert vectors.cached() == []
+    assert not list((paths.cache() / "vectors").glob("making-*"))
+
+
+def test_a_generator_says_what_it_makes() -> None:
+    assert Generator(9, 1, 40, clusters=3).origin.startswith("generated 9 x 40 (3 clusters in 32 intrinsic")
+
+
+def test_a_refused_row_is_named_as_its_file_counts_it(tmp_path: Path) -> None:
+    spoilt = TRAIN.copy()
+    spoilt[100, 2] = np.nan
+    np.save(tmp_path / "nan.npy", spoilt)
+    with pytest.raises(UserError, match=r"(vector|query) 100 holds nan in dimension 2"):
+        ready(dataset=str(tmp_path / "nan.npy"), queries=40)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "missing.hdf5"}, "cannot read"),
+        ({"dataset": "odd.npy"}, "no .npy file"),
+        ({"dataset": "fine.npy", "queries": 120}, "120 cannot be taken out"),
+        ({"dataset": "fine.npy", "queries": 20, "k": 101}, "k is 101, but the set has only 100 vectors"),
+        ({"k": 201}, "k is 201, but the set has only 200 vectors"),
+        ({"dataset": "ffff"}, "no vector set in the cache"),
+    ],
+)
+def test_data_that_do_not_do_are_refused_before_anything_is_made(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    np.save(tmp_path / "fine.npy", TRAIN)
+    (tmp_path / "odd.npy").write_bytes(b"not an array")
+    if "." in (name := options.get("dataset", "")):
+        options = options | {"dataset": str(tmp_path / name)}
+    before = vectors.cached()
+    with pytest.raises(UserError, match=message):
+        vectors.require_vectors(OPTIONS | options)
+    assert vectors.cached() == before
+
+
+def test_data_that_do_are_let_pass_and_not_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "fine.npy", TRAIN)
+    before = vectors.cached()
+    vectors.require_vectors(OPTIONS | {"dataset": str(tmp_path / "fine.npy")})
+    vectors.require_vectors(OPTIONS)
+    assert vectors.cached() == before

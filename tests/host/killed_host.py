@@ -1,0 +1,195 @@
+"""A trial that changes all of the host that Dyno can change, killed (-9) at every fault point in turn.
+
+`python -m tests.host.killed_host [STRIDE]` prints a line of JSON per point after which the host was not as
+before, and at the end how many points there were. A fault point lies before and after every line of the
+journal, and at the start of every stage. Only the server is no database: it maps the huge pages that were
+reserved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.engines.base import HugePages, Installation, Launch
+from dbdyno.host import cgroups, kernel_values, paths, process
+from dbdyno.host.journal import Journal, open_journal, replay_abandoned
+from dbdyno.layers.memory import THP_MODE
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Level, Outcome
+from dbdyno.records.store import Store, store_url
+from dbdyno.run import run_study
+from tests.fakes import FakeEngine, FakeServer, Stages, make_bench, make_run, make_study
+from tests.trials import alone_on_host, host_state
+
+PAGES_BYTES = 8 << 20
+SERVER = f"""
+import mmap, time
+area = mmap.mmap(-1, {PAGES_BYTES}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)
+area[0] = 1
+small = mmap.mmap(-1, {PAGES_BYTES}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+small[0] = 1
+print("ready", flush=True)
+time.sleep(600)
+"""
+BACK_S = 15.0
+"""How long the kernel may take to end what a killed process held."""
+
+
+@dataclass
+class HostEngine(FakeEngine):
+    """A server whose process does what the levels ask of it."""
+
+    def huge_pages(
+        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages:
+        return HugePages({}, PAGES_BYTES, PAGES_BYTES)
+
+    def start(
+        self,
+        installation: Installation,
+        data: Path,
+        runtime: Path,
+        settings: Mapping[str, Level],
+        launch: Launch,
+    ) -> FakeServer:
+        if not settings:
+            # The pristine data are made without the levels, and there are no huge pages for that.
+            return super().start(installation, data, runtime, settings, launch)
+        log = runtime / "log"
+        with log.open("wb") as output:
+            child = process.start(
+                [sys.executable, "-c", SERVER],
+                environment={},
+                output=output,
+                affinity=launch.affinity,
+                cgroups=launch.cgroups,
+                before_exec=launch.before_exec,
+            )
+        while "ready" not in log.read_text():
+            time.sleep(0.005)
+        self.running_settings = dict(settings)
+        return FakeServer(child)
+
+
+def levels() -> dict[str, Level]:
+    """Every kind of change: two host-wide values, a group, a volume with a file system, its queue."""
+    # The host's own mode allows no less than this one, so that no prctl can do and the host must change.
+    mode = "always" if kernel_values.read(THP_MODE) != "always" else "madvise"
+    chosen: dict[str, Level] = {
+        "config.speed": 1,
+        "memory.huge_pages": "2M",
+        "storage.filesystem": "ext4",
+        "storage.mount": "noatime",
+        "storage.scheduler": "bfq" if "bfq" in _schedulers() else "none",
+        "storage.read_ahead": 64,
+    }
+    if mode == "always":
+        chosen["memory.thp"] = mode
+    if cgroups.hierarchy("cpu"):
+        chosen["cpu.quota"] = "90%"
+    return chosen
+
+
+def _schedulers() -> str:
+    offered = Path("/sys/block/loop0/queue/scheduler")
+    return offered.read_text() if offered.exists() else ""
+
+
+def one_run(point: Callable[[str], None]) -> None:
+    """The whole run, with a call of `point` at every fault point."""
+    append = Journal._append
+
+    def watched(journal: Journal, line: Mapping[str, Any]) -> None:
+        what = f"undone {line['undone']}" if "undone" in line else line.get("kind", "header")
+        point(f"before {what}")
+        append(journal, line)
+        point(f"after {what}")
+
+    setattr(Journal, "_append", watched)  # noqa: B010  a method of the real journal
+    study = make_study(1, blocks=1, settings={k: v for k, v in levels().items() if k != "config.speed"})
+    run, engine = make_run(study), HostEngine()
+    with Store(store_url()) as store, open_journal() as journal:
+        store.add_run(run)
+        bench = make_bench(study, run, journal, engine)
+        stages = Stages(lambda trial, stage: point(f"stage {stage}"))
+        [record] = run_study(make_plan(study), bench, store, stages)
+        if record.outcome is not Outcome.MEASURED:
+            raise SystemExit(f"the run is no measure of anything: {record.cause}")
+
+
+def in_child(point: Callable[[str], None]) -> int:
+    """The run in a child, whose wait status is returned. Each begins without pristine data."""
+    shutil.rmtree(paths.cache() / "pristine", ignore_errors=True)
+    (paths.data() / "dyno.sqlite").unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            one_run(point)
+            os._exit(0)
+        except BaseException as failure:
+            print(repr(failure), file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
+def killed_at(number: int) -> Callable[[str], None]:
+    seen = 0
+
+    def point(_name: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return point
+
+
+def what_is_left(before: Mapping[str, str]) -> dict[str, str]:
+    """What differs from before once the next start has put the host back and the kernel has caught up."""
+    replay_abandoned()
+    deadline = time.monotonic() + BACK_S
+    while True:
+        now = host_state()
+        # A value of a device that is somebody else's by now is not there.
+        left = {name: now[name] for name in before if name in now and now[name] != before[name]}
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.02)
+
+
+def main(stride: int) -> int:
+    before = host_state()
+    names = paths.data() / "points"
+    names.unlink(missing_ok=True)
+
+    def note(name: str) -> None:
+        with names.open("a") as file:
+            print(name, file=file)
+
+    if in_child(note) != 0:
+        return 1
+    points = names.read_text().splitlines()
+    bad = 0
+    for number in range(1, len(points) + 1, stride):
+        status = in_child(killed_at(number))
+        left = what_is_left(before)
+        if left or not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
+            bad += 1
+            print(json.dumps({"point": points[number - 1], "status": status, "left": left}), flush=True)
+    print(json.dumps({"points": len(points), "tried": len(range(1, len(points) + 1, stride)), "bad": bad}))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    with alone_on_host():
+        sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1))

@@ -1,0 +1,93 @@
+"""Ending signals: the first interrupts, later ones get a line, none reaches the putting back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from dbdyno.host import interrupts
+from dbdyno.host.interrupts import AGAIN, SIGNALS, raise_on_signals, shielded
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    previous = {number: signal.getsignal(number) for number in (*SIGNALS, AGAIN)}
+    hook = sys.unraisablehook
+    raise_on_signals()
+    yield
+    raise_on_signals()
+    sys.unraisablehook = hook
+    for number, handler in previous.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_every_ending_signal_interrupts(number: int) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), number)
+
+
+def test_a_second_signal_does_not_interrupt_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert capsys.readouterr().err == "putting the host back first; a moment\n"
+
+
+class Interrupted:
+    """The signal comes while the interpreter takes this apart, where it drops what is raised."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+
+def test_an_interruption_that_the_interpreter_drops_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    raise_on_signals()
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted()
+        time.sleep(60)
+
+
+def test_one_that_comes_again_waits_for_a_shield_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    # The timer itself could be early or late on a busy machine.
+    monkeypatch.setattr(interrupts, "AGAIN_S", 3600)
+    raise_on_signals()
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted()
+        with shielded():
+            signal.raise_signal(AGAIN)
+            done.append("put back")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert done == ["put back"]
+
+
+def test_a_shield_lets_its_work_end_first(capsys: pytest.CaptureFixture[str]) -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), shielded():
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("first")
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append("second")
+    assert done == ["first", "second"]
+    assert capsys.readouterr().err.count("a moment") == 2
+
+
+def test_a_shield_raised_after_an_interrupt_keeps_to_one(capsys: pytest.CaptureFixture[str]) -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            with shielded():
+                os.kill(os.getpid(), signal.SIGINT)
+            done.append("put back")
+    assert done == ["put back"]

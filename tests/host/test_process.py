@@ -1,0 +1,76 @@
+"""What Dyno starts ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.host import process
+
+FOREVER = "import time; time.sleep(600)"
+FAMILY = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {FOREVER!r}]); {FOREVER}"
+
+
+def wait_until(condition: object, timeout_s: float = 20.0) -> bool:
+    assert callable(condition)
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_killed_family_leaves_nobody(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        child = process.start([sys.executable, "-c", FAMILY], environment=os.environ, output=output)
+    assert wait_until(lambda: len(process.family(child.pid)) == 2)
+    members = process.family(child.pid)
+    process.kill_family(child)
+    assert process.family(child.pid) == ()
+    assert not any(psutil.pid_exists(member) for member in members)
+
+
+def test_a_worker_that_ends_meanwhile_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", FOREVER])
+    listed = psutil.Process(worker.pid)
+    worker.kill()
+    worker.wait()
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [listed])
+    assert process.family(os.getpid()) == (os.getpid(),)
+
+
+def test_a_child_dies_when_dyno_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time; from dbdyno.host import process; "
+        "child = process.start([sys.executable, '-c', sys.argv[1]], environment=os.environ,"
+        " output=sys.stderr.buffer); "
+        "print(child.pid, flush=True); time.sleep(600)"
+    )
+    dyno = subprocess.Popen([sys.executable, "-c", script, FOREVER], stdout=subprocess.PIPE)
+    assert dyno.stdout is not None
+    child = int(dyno.stdout.readline())
+    assert psutil.pid_exists(child)
+    dyno.send_signal(signal.SIGKILL)
+    dyno.wait()
+    dyno.stdout.close()
+    assert wait_until(lambda: not psutil.pid_exists(child))
+
+
+def test_a_child_runs_on_the_cpus_it_was_given(tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with (tmp_path / "log").open("wb") as output:
+        child = process.start(
+            [sys.executable, "-c", FOREVER], environment=os.environ, output=output, affinity=(cpu,)
+        )
+    try:
+        assert os.sched_getaffinity(child.pid) == {cpu}
+    finally:
+        process.kill_family(child)

@@ -1,0 +1,213 @@
+"""The budget: as many blocks as pay, durations that fit, and never more time than was given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as some
+
+from dbdyno.analyse import analyse
+from dbdyno.cli.study_file import replan_text
+from dbdyno.errors import UserError
+from dbdyno.host.journal import open_journal
+from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, fitted, precision, replanned
+from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.store import Store, store_url
+from dbdyno.run import run_study
+from dbdyno.study import Study
+from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
+
+OVERHEAD_S = 3.0
+
+
+def study_of(levels: int, warmup_s: float = 2.0, duration_s: float = 20.0) -> Study:
+    study = make_study(*range(levels))
+    timed = study.workload.model_copy(update={"warmup_s": warmup_s, "duration_s": duration_s})
+    return study.model_copy(update={"workload": timed})
+
+
+@given(
+    levels=some.integers(2, 30),
+    warmup_s=some.floats(0, 10),
+    duration_s=some.floats(0.5, 60),
+    budget_s=some.floats(10, 20_000),
+)
+def test_a_budget_is_never_exceeded_and_well_used(
+    levels: int, warmup_s: float, duration_s: float, budget_s: float
+) -> None:
+    study = study_of(levels, warmup_s, duration_s)
+    assume(budget_s >= levels * BLOCKS_LEAST * (warmup_s + OVERHEAD_S + SHORTEST_S))
+    fit = fitted(study, budget_s, OVERHEAD_S)
+    takes_s = expected_duration_s(make_plan(fit), fit, OVERHEAD_S)
+    assert takes_s <= budget_s * (1 + 1e-9)
+    assert fit.blocks >= BLOCKS_LEAST
+    assert min(SHORTEST_S, duration_s) <= fit.workload.duration_s <= duration_s
+    assert fit.workload.warmup_s == warmup_s
+    # One more block would not have fitted, or the time went into longer trials.
+    one_block_s = levels * (warmup_s + OVERHEAD_S + fit.workload.duration_s)
+    assert takes_s + one_block_s + levels * fit.blocks * 0.1 > budget_s
+
+
+def test_more_time_gives_more_precision() -> None:
+    widths = [
+        precision(fitted(study_of(4), budget_s, OVERHEAD_S), 0.05).half_width
+        for budget_s in (120.0, 300.0, 900.0, 3600.0)
+    ]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == 4
+
+
+def test_too_small_a_budget_says_what_is_needed() -> None:
+    with pytest.raises(UserError, match="5 s are too few for 3 blocks of 4 variants") as caught:
+        fitted(study_of(4), 5.0, OVERHEAD_S)
+    assert caught.value.hint == "give at least 78 s, or leave out some levels"
+    fitted(study_of(4), 78.0, OVERHEAD_S)
+
+
+def test_one_block_has_no_precision() -> None:
+    assert math.isfinite(precision(make_study(1, 2, blocks=2), 0.05).half_width)
+    assert precision(make_study(1, 2, blocks=1), 0.05).half_width > 1e300
+
+
+def first_block(
+    study: Study, overhead_s: Mapping[str, float], blocked: frozenset[str] = frozenset()
+) -> list[Record]:
+    """A record per variant that took so long beside its load; a blocked one had no load."""
+    load_s = study.workload.warmup_s + study.workload.duration_s
+    records = []
+    for trial in make_plan(study.model_copy(update={"blocks": 1})).trials:
+        name = trial.variant.name
+        measured = name not in blocked
+        tally = make_tally(warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s)
+        records.append(
+            Record(
+                run="first", trial=trial.index, block=0, position=trial.position, variant=name,
+                levels=trial.variant.levels, host="here", started_unix_s=100.0,
+                finished_unix_s=100.0 + overhead_s.get(name, 1.0) + (load_s if measured else 0.0),
+                outcome=Outcome.MEASURED if measured else Outcome.BLOCKED,
+                tally=tally if measured else None,
+            )
+        )  # fmt: skip
+    return records
+
+
+def test_the_first_block_settles_how_many_follow() -> None:
+    # 4 variants of 2 + 20 s, 1 s beside it: a block takes 92 s, so ten fit into 920 s.
+    study = study_of(4)
+    found = replanned(study, 920.0, first_block(study, {}))
+    assert (found.blocks, found.left_out, found.overhead_s) == (10, frozenset(), 1.0)
+    assert replanned(study, 919.0, first_block(study, {})).blocks == 9
+    assert len(found.plan(study).trials) == 40
+
+
+def test_the_trial_that_made_the_data_does_not_speak_for_all() -> None:
+    study = study_of(4)
+    slow = first_block(study, {"baseline": 101.0})
+    # It took 100 s more, once: what is left of 1,020 s gives as many blocks as 920 s would have.
+    assert replanned(study, 1020.0, slow).blocks == 10
+    assert replanned(study, 1020.0, slow).overhead_s == 1.0
+
+
+def test_blocked_variants_give_their_time_to_the_others() -> None:
+    study = study_of(4)
+    blocked = frozenset({"config.speed=2", "config.speed=3"})
+    found = replanned(study, 230.0, first_block(study, {}, blocked))
+    # 48 s went into the first block; a block of the two that go on takes 46 s.
+    assert (found.blocks, found.left_out) == (4, blocked)
+    plan = found.plan(study)
+    assert [trial.variant.name for trial in plan.trials if trial.block == 0] == [
+        trial.variant.name for trial in make_plan(study).trials if trial.block == 0
+    ]
+    later = {trial.variant.name for trial in plan.trials if trial.block > 0}
+    assert later == {"baseline", "config.speed=1"}
+
+
+@given(
+    levels=some.integers(2, 12),
+    overhead_s=some.floats(0, 30),
+    budget_s=some.floats(10, 20_000),
+    blocked_count=some.integers(0, 11),
+)
+def test_what_is_planned_anew_keeps_within_the_budget(
+    levels: int, overhead_s: float, budget_s: float, blocked_count: int
+) -> None:
+    study = study_of(levels)
+    names = [variant.name for variant in make_plan(study).variants]
+    blocked = frozenset(names[1 : 1 + blocked_count])
+    first = first_block(study, dict.fromkeys(names, overhead_s), blocked)
+    found = replanned(study, budget_s, first)
+    used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
+    later = [trial for trial in found.plan(study).trials if trial.block > 0]
+    each_s = overhead_s + study.workload.warmup_s + study.workload.duration_s
+    assert not later or used_s + len(later) * each_s <= budget_s * (1 + 1e-9) + 1e-6
+    assert found.blocks == 1 or not later or {trial.variant.name for trial in later}.isdisjoint(blocked)
+
+
+def test_nothing_left_to_compare_ends_the_run() -> None:
+    study = study_of(3)
+    others = frozenset({"config.speed=1", "config.speed=2"})
+    assert replanned(study, 9000.0, first_block(study, {}, others)).blocks == 1
+    assert replanned(study, 9000.0, first_block(study, {}, frozenset({"baseline"}))).blocks == 1
+
+
+def test_what_the_rest_of_a_budget_gives_is_told() -> None:
+    study = study_of(4)
+    told = replan_text(study, Replan(blocks=9, left_out=frozenset({"a"}), overhead_s=1.04, enough_s=300.0))
+    assert told.startswith(
+        "the first block took 1.0 s per trial beside the load, 1 blocked variant left out: the budget gives "
+        "9 blocks; intervals, where ratios vary from block to block: ±"
+    )
+    told = replan_text(study, Replan(blocks=1, left_out=frozenset(), overhead_s=40.0, enough_s=744.2))
+    assert told == (
+        "the first block took 40.0 s per trial beside the load: no second block fits, and one gives no "
+        "interval; 3 blocks need 744 s"
+    )
+
+
+def ticking() -> Callable[[], float]:
+    """A clock that is a second on each time it is read."""
+    seconds = count(1_000)
+    return lambda: float(next(seconds))
+
+
+def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
+    """Real trials of the fake engine, which takes no more than 2 of 3 speeds; each reading of the clock takes
+    a second, so that a trial takes as many as it has stages."""
+    study = make_study(1, 2, 3, blocks=3)
+    run = make_run(study).model_copy(update={"budget_s": 60.0})
+    replans: list[Replan] = []
+
+    def carry_out() -> list[Record]:
+        with Store(store_url()) as store, open_journal() as journal:
+            store.add_run(run)
+            bench = replace(make_bench(study, run, journal, FakeEngine(cap=2)), clock=ticking())
+
+            def replan(first: list[Record]) -> Plan:
+                replans.append(replanned(study, 60.0, first))
+                return replans[-1].plan(study)
+
+            return run_study(make_plan(study), bench, store, Stages(), replan=replan)
+
+    records = carry_out()
+    [found] = replans
+    assert found.left_out == {"config.speed=3"}
+    outcomes = [(record.block, record.variant, record.outcome) for record in records]
+    assert len([one for one in outcomes if one[0] == 0]) == 3
+    assert {one[1] for one in outcomes if one[0] > 0} == {"baseline", "config.speed=2"}
+    assert {one[2] for one in outcomes if one[0] > 0} == {Outcome.MEASURED}
+    assert max(one[0] for one in outcomes) == found.blocks - 1 > 1
+    assert sum(record.finished_unix_s - record.started_unix_s for record in records) <= 60.0
+    # Gone on with, it comes to the same and has nothing left to do.
+    assert carry_out() == records
+    assert replans[1] == found
+    settled = run.model_copy(update={"blocks": found.blocks})
+    again = study.model_copy(update={"blocks": found.blocks})
+    analysis = analyse(again, settled, records)
+    assert analysis.trials_planned == len(records) == len(analysis.trials)

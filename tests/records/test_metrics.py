@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.errors import UserError
+from dbdyno.records.metrics import METRICS, Format, find, number_text
+from dbdyno.records.record import Observation, Outcome, Record
+
+TOTALS = {
+    "server_cpu_user_s": 3.0,
+    "server_cpu_system_s": 1.0,
+    "driver_cpu_user_s": 0.5,
+    "driver_cpu_system_s": 0.25,
+    "context_switches_voluntary": 30_000.0,
+    "context_switches_involuntary": 10_000.0,
+    "read_bytes": 0.0,
+    "written_bytes": 81_920_000.0,
+    "run_queue_wait_s": 0.2,
+    "cycles": 2_000_000.0,
+    "instructions": 4_000_000.0,
+    "cache_misses": 60_000.0,
+    "dtlb_load_misses": 20_000.0,
+    "stalled_cycles_frontend": 200_000.0,
+    "stalled_cycles_backend": 400_000.0,
+    "frequency_hz": 2.5e9,
+    "steal_s": 0.5,
+    "other_cpu_s": 0.25,
+    "quota_periods": 80.0,
+    "throttled_periods": 20.0,
+    "throttled_s": 1.5,
+    "resident_bytes_end": 100.0,
+    "resident_bytes_max": 2.0**30,
+}
+TALLY: dict[str, Any] = {
+    "operations": 20_000,
+    "duration_s": 10.0,
+    "errors": {"1213 deadlock": 30, "1205 lock wait timeout": 20},
+    "retries": 100,
+    "latency_us": {
+        "count": 20_000, "mean": 800.0, "p50": 700, "p90": 1_000, "p95": 1_500, "p99": 4_000, "p99_9": 9_000,
+        "max": 12_345,
+    },
+    "by_transaction": {"new_order": {"operations": 9_000, "latency_us": {"count": 9_000}},
+                       "search": {"operations": 8_000, "latency_us": {"count": 8_000}}},
+    "recall": {"count": 8_000, "mean": 0.93, "min": 0.2},
+    "driver_cpu_us_per_op": {"user": 3.5, "system": 1.5},
+}  # fmt: skip
+EXPECTED = {
+    "throughput": 2_000.0,
+    "mean_ms": 0.8,
+    "p50_ms": 0.7,
+    "p90_ms": 1.0,
+    "p95_ms": 1.5,
+    "p99_ms": 4.0,
+    "p99_9_ms": 9.0,
+    "max_ms": 12.345,
+    "frequency_ghz": 2.5,
+    "steal_s": 0.5,
+    "other_cpu_s": 0.25,
+    "throttled_s": 1.5,
+    "throttled_share": 0.25,
+    "server_cpu_us_per_op": 200.0,
+    "server_cpu_user_us_per_op": 150.0,
+    "server_cpu_system_us_per_op": 50.0,
+    "driver_cpu_us_per_op": 5.0,
+    "context_switches_per_op": 2.0,
+    "run_queue_wait_us_per_op": 10.0,
+    "cycles_per_op": 100.0,
+    "instructions_per_op": 200.0,
+    "cache_misses_per_op": 3.0,
+    "dtlb_load_misses_per_op": 1.0,
+    "stalled_cycles_frontend_per_op": 10.0,
+    "stalled_cycles_backend_per_op": 20.0,
+    "read_bytes_per_op": 0.0,
+    "written_bytes_per_op": 4_096.0,
+    "resident_bytes": 2.0**30,
+    "ready_s": 0.75,
+    "new_orders_per_minute": 54_000.0,
+    "queries_per_s": 800.0,
+    "qps_at_recall": 800.0,
+    "recall": 0.93,
+    "errors_per_s": 5.0,
+    "retries_per_op": 0.005,
+}
+
+
+def record(tally: dict[str, Any] | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
+    return Record(
+        run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
+        finished_unix_s=1, outcome=Outcome.MEASURED, tally=tally, ready_s=ready_s,
+        observation=None if totals is None else Observation(duration_s=10.0, totals=totals),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_each_metric_is_read_from_a_full_record(name: str) -> None:
+    assert find(name).read(record(TALLY, TOTALS, 0.75)) == pytest.approx(EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+@pytest.mark.parametrize(
+    ("tally", "totals"),
+    [
+        (None, None),
+        ({}, {}),
+        ({"operations": 0, "duration_s": 0.0, "latency_us": {"count": 0, "p99": 0}}, {}),
+        ({"operations": None, "latency_us": None, "by_transaction": None, "driver_cpu_us_per_op": None}, {}),
+    ],
+)
+def test_nothing_is_made_up_where_a_record_lacks_it(name: str, tally: Any, totals: Any) -> None:
+    assert find(name).read(record(tally, totals, None)) is None
+
+
+def test_a_trial_without_operations_has_no_figure_per_operation() -> None:
+    idle = record({**TALLY, "operations": 0}, TOTALS, 0.75)
+    assert [name for name in METRICS if name.endswith("_per_op") and find(name).read(idle) is not None] == []
+    assert find("throughput").read(idle) == 0.0
+
+
+def test_a_total_that_could_not_be_read_hides_only_its_own_metrics() -> None:
+    partial = record(
+        TALLY, {name: value for name, value in TOTALS.items() if name != "server_cpu_system_s"}, 0.75
+    )
+    hidden = [name for name in METRICS if find(name).read(partial) is None]
+    assert hidden == ["server_cpu_us_per_op", "server_cpu_system_us_per_op"]
+
+
+def test_a_search_that_finds_too_little_has_no_speed_at_recall() -> None:
+    hasty = record({**TALLY, "recall": {"count": 8_000, "mean": 0.89}}, TOTALS, 0.75)
+    assert find("qps_at_recall").read(hasty) is None
+    assert find("queries_per_s").read(hasty) == 800.0
+
+
+def test_every_metric_says_what_it_is() -> None:
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert metric.title and metric.definition.endswith(".") and metric.definition[0].isupper()
+    assert [name for name, metric in METRICS.items() if metric.higher_is_better] == [
+        "throughput",
+        "new_orders_per_minute",
+        "queries_per_s",
+        "qps_at_recall",
+        "recall",
+        "frequency_ghz",
+    ]
+    assert len({metric.title for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_the_documentation_lists_every_metric_as_it_is() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text()
+    for metric in METRICS.values():
+        unit = f"bytes {metric.unit}".strip() if metric.style is Format.BYTES else metric.unit
+        assert f"| `{metric.name}` | {metric.title} | {unit} | {metric.direction} |" in page
+
+
+def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError) as caught:
+        find("p9_ms")
+    assert "did you mean p99_ms?" in caught.value.hint or "did you mean p90_ms?" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (1, "1.000"), (3.14159, "3.142"), (99.996, "100.0"), (999.96, "1,000"), (12345.6, "12,346"),
+        (1_234_567, "1,234,567"), (0.001234, "0.001234"), (-12.3456, "-12.35"), (math.inf, "inf"),
+    ],
+)  # fmt: skip
+def test_numbers_have_four_digits_that_count(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+@given(st.floats(1e-5, 1e15))
+def test_a_written_number_is_within_its_last_digit(value: float) -> None:
+    assert float(number_text(value).replace(",", "")) == pytest.approx(value, rel=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (1000, "1,000 B"), (4096, "4.000 KiB"), (1.5e9, "1.397 GiB"), (2.0**50, "1,024 TiB")],
+)
+def test_bytes_carry_their_unit(value: float, text: str) -> None:
+    assert find("resident_bytes").format(value) == text

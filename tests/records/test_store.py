@@ -1,0 +1,196 @@
+"""The store, on SQLite and on a real PostgreSQL: what was reported written is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.errors import DynoError, UserError
+from dbdyno.host import process
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.store import Store, store_url
+from tests.fakes import make_run, make_study
+
+_INITDB = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=None)
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """The URL of a PostgreSQL of this test's own, on a socket, as `nobody` where the test is root."""
+    if _INITDB is None:
+        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
+    user = (65534, 65534) if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="dyno-pg-") as name:
+        folder = Path(name)
+        if user:
+            os.chown(folder, *user)
+        initdb = [str(_INITDB), "-D", f"{folder}/data", "-U", "dyno", "--auth=trust", "--no-sync"]
+        ids: dict[str, Any] = {"user": user[0], "group": user[1]} if user else {}
+        subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **ids)
+        command = [str(_INITDB.with_name("postgres")), "-D", f"{folder}/data", "-k", str(folder), "-h", ""]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=folder, preexec_fn=process.settle(), **ids
+            )
+        try:
+            ready = [str(_INITDB.with_name("pg_isready")), "-h", str(folder), "-t", "20"]
+            for _ in range(100):
+                if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
+                    break
+                time.sleep(0.1)
+            yield f"postgresql://dyno@/postgres?host={folder}"
+        finally:
+            process.kill_family(server)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.sqlite'}"
+    found: str = request.getfixturevalue("postgresql")
+    with Store(found) as store, store._engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM dyno_records")
+        connection.exec_driver_sql("DELETE FROM dyno_runs")
+    return found
+
+
+def make_record(trial: int, outcome: Outcome = Outcome.MEASURED, log: str = "") -> Record:
+    return Record(
+        run="first",
+        trial=trial,
+        block=0,
+        position=trial,
+        variant="baseline",
+        levels={"config.speed": 1},
+        host="here",
+        started_unix_s=1.5,
+        finished_unix_s=2.5,
+        outcome=outcome,
+        server_log=log,
+    )
+
+
+def test_what_was_written_is_read_back(url: str) -> None:
+    run, record = make_run(make_study()), make_record(0, log="a zero \x00 and a 鯨")
+    with Store(url) as store:
+        store.add_run(run)
+        store.add_record(record)
+    with Store(url) as store:
+        assert store.run("first") == run
+        assert store.records("first") == [record]
+
+
+def test_a_trial_has_one_record(url: str) -> None:
+    with Store(url) as store:
+        store.add_run(make_run(make_study()))
+        store.add_record(make_record(1))
+        store.add_record(make_record(0, Outcome.FAILED))
+        store.add_record(make_record(0))
+        assert [(record.trial, record.outcome) for record in store.records("first")] == [
+            (0, Outcome.MEASURED),
+            (1, Outcome.MEASURED),
+        ]
+
+
+def test_a_run_is_found_by_the_start_of_its_name(url: str) -> None:
+    study = make_study()
+    with Store(url) as store:
+        for number, name in enumerate(["2611-a", "2611-ab", "2612-b"]):
+            store.add_run(make_run(study, name).model_copy(update={"created_unix_s": float(number)}))
+        assert store.run("2612").run == "2612-b"
+        assert store.run("last").run == "2612-b"
+        assert store.run("2611-ab").run == "2611-ab"
+        with pytest.raises(UserError, match="more than one run starts with '2611'"):
+            store.run("2611")
+        with pytest.raises(UserError, match="no run '%'"):
+            store.run("%")
+
+
+def test_a_whole_name_wins_over_longer_ones(url: str) -> None:
+    with Store(url) as store:
+        store.add_run(make_run(make_study(), "2611-a").model_copy(update={"created_unix_s": 1.0}))
+        store.add_run(make_run(make_study(), "2611-ab").model_copy(update={"created_unix_s": 2.0}))
+        assert store.run("2611-a").run == "2611-a"
+
+
+def test_an_unfinished_run_is_found_by_its_study(url: str) -> None:
+    study = make_study()
+    with Store(url) as store:
+        assert store.unfinished_run(study.digest) is None
+        store.add_run(make_run(study))
+        found = store.unfinished_run(study.digest)
+        assert found is not None
+        assert found.run == "first"
+        assert store.unfinished_run("another") is None
+        store.finish_run("first")
+        assert store.unfinished_run(study.digest) is None
+        assert [(summary.run.run, summary.finished) for summary in store.runs()] == [("first", True)]
+
+
+def test_a_record_survives_the_death_of_its_writer(tmp_path: Path) -> None:
+    """SIGKILL right after `add_record` returned."""
+    code = (
+        "import os, signal, sys\n"
+        "from dbdyno.records.store import Store\n"
+        "from tests.fakes import make_run, make_study\n"
+        "from tests.records.test_store import make_record\n"
+        "store = Store(sys.argv[1])\n"
+        "store.add_run(make_run(make_study()))\n"
+        "store.add_record(make_record(7))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    assert subprocess.run([sys.executable, "-c", code, url], check=False).returncode == -9
+    with Store(url) as store:
+        assert [record.trial for record in store.records("first")] == [7]
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        ("nonsense", UserError, "not a store's URL"),
+        ("mysql://root@localhost/x", UserError, "no store speaks mysql"),
+        ("postgresql://nobody@/x?host=/nowhere", DynoError, "failed"),
+        ("sqlite:////proc/dyno.sqlite", DynoError, "failed"),
+    ],
+)
+def test_a_store_that_cannot_be_opened_is_named(bad: str, error: type[DynoError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Store(bad)
+
+
+def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(DynoError, match="file is not a database"):
+        Store(f"sqlite:///{tmp_path / 'x'}")
+
+
+def test_a_store_of_another_schema_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    with Store(url) as store, store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE dyno_schema SET version = 99")
+    with pytest.raises(DynoError, match="has schema 99, this Dyno reads 1"):
+        Store(url)
+
+
+def test_a_password_is_never_shown() -> None:
+    with pytest.raises(DynoError) as caught:
+        Store("postgresql://me:secret@/x?host=/nowhere")
+    assert "secret" not in caught.value.message
+
+
+def test_the_store_is_the_chosen_the_variables_or_the_default(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store_url() == f"sqlite:///{homes / 'data' / 'dyno' / 'dyno.sqlite'}"
+    monkeypatch.setenv("DYNO_STORE", "sqlite:///x")
+    assert store_url() == "sqlite:///x"
+    assert store_url("sqlite:///y") == "sqlite:///y"

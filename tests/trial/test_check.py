@@ -1,0 +1,78 @@
+"""The judgement after the load: what breaks a trial, and what only makes it doubtful."""
+
+from __future__ import annotations
+
+from dbdyno.records.record import Observation, Warning
+from dbdyno.trial.check import judge
+from tests.fakes import make_tally
+
+CALM = Observation(duration_s=10.0, totals={"steal_s": 0.0, "other_cpu_s": 0.1})
+HOLDS = [{"name": "balances_equal", "holds": True, "detail": "12, 12"}]
+
+
+def test_a_clean_trial_has_no_warning() -> None:
+    checks, warnings = judge(make_tally(), HOLDS, [], CALM, cores=2)
+    assert all(check.holds for check in checks)
+    assert warnings == {}
+
+
+def test_a_trial_without_a_success_is_broken_and_says_why() -> None:
+    tally = make_tally(operations=0, errors={"1054 unknown column": 3, "1146 no such table": 9})
+    checks, _ = judge(tally, HOLDS, [], CALM, cores=2)
+    [operations] = [check for check in checks if not check.holds]
+    assert operations.detail.endswith("errors: 1146 no such table (9), 1054 unknown column (3)")
+
+
+def test_a_hurt_invariant_is_kept_with_its_detail() -> None:
+    hurt = [{"name": "balances_equal", "holds": False, "detail": "account 12, teller 11"}]
+    checks, _ = judge(make_tally(), hurt, [], CALM, cores=2)
+    assert [(check.name, check.detail) for check in checks if not check.holds] == [
+        ("balances_equal", "account 12, teller 11")
+    ]
+
+
+def test_errors_warn_beyond_one_in_a_thousand() -> None:
+    few, many = {"1213 deadlock": 1}, {"1213 deadlock": 2}
+    assert Warning.ERRORS_IN_LOAD not in judge(make_tally(errors=few), HOLDS, [], CALM, 2)[1]
+    warnings = judge(make_tally(errors=many), HOLDS, [], CALM, 2)[1]
+    assert warnings[Warning.ERRORS_IN_LOAD].startswith(
+        "2 errors that were not retried beside 1000 operations"
+    )
+
+
+def test_an_error_that_was_retried_does_not_warn() -> None:
+    tally = make_tally(errors={"1213 deadlock": 900}, retries=900)
+    assert judge(tally, HOLDS, [], CALM, 2)[1] == {}
+
+
+def test_the_drivers_own_limits_warn() -> None:
+    loop = {"offered_per_s": 100.0, "achieved_per_s": 60.0, "backlog_max": 9, "kept": False}
+    warnings = judge(make_tally(saturated="thread 0 at 99 %", open_loop=loop), HOLDS, [], CALM, 2)[1]
+    assert warnings == {
+        Warning.DRIVER_SATURATED: "thread 0 at 99 %",
+        Warning.RATE_NOT_KEPT: "offered 100/s, achieved 60/s",
+    }
+
+
+def test_a_noisy_host_warns_with_the_share_of_all_its_cpus() -> None:
+    noisy = Observation(duration_s=10.0, totals={"steal_s": 0.5, "other_cpu_s": 2.0})
+    warnings = judge(make_tally(), HOLDS, [], noisy, cores=2)[1]
+    assert warnings == {
+        Warning.STEAL: "the hypervisor took 2.5% of the host's CPU time",
+        Warning.HOST_BUSY: "other processes took 10.0% of the host's CPU time",
+    }
+
+
+def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
+    asked = {"throttled_s": 9.0, "outer_throttled_s": 0.05, "throttled_periods": 90.0, "quota_periods": 100.0}
+    own = Observation(duration_s=10.0, totals=asked)
+    assert judge(make_tally(), HOLDS, [], own, cores=2)[1] == {}
+    outer = Observation(duration_s=10.0, totals={**asked, "outer_throttled_s": 4.25})
+    assert judge(make_tally(), HOLDS, [], outer, cores=2)[1] == {
+        Warning.THROTTLED: "a CPU quota from outside the study held threads back for 4.25 s, summed over CPUs"
+    }
+
+
+def test_a_long_log_is_cut_and_says_so() -> None:
+    warnings = judge(make_tally(), HOLDS, [f"[ERROR] {n}" for n in range(8)], CALM, 2)[1]
+    assert warnings[Warning.SERVER_LOG].endswith("[ERROR] 4 | and 3 more")
