@@ -35,8 +35,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
-from dbdyno.engines.base import Launch, Reference, Server
+from dbdyno.engines.base import Server
 from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.host.launch import Launch
+from dbdyno.study.reference import Reference
 from dbdyno.trial.drive import LoadProcess
 
 ROWS = 200_000

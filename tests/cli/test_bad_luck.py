@@ -15,10 +15,10 @@ import pytest
 
 from dbdyno.cli.study_file import study_at
 from dbdyno.engines import registry
-from dbdyno.engines.base import Launch
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
+from dbdyno.host.launch import Launch
 from dbdyno.layers import LAYERS
 from dbdyno.plan.designs import Trial, make_plan
 from dbdyno.records.record import Outcome, Record
@@ -259,7 +259,7 @@ def test_a_load_process_ends_with_its_owner(homes: Path) -> None:
     code = (
         "import os, signal\n"
         "from dbdyno.trial.drive import LoadProcess\n"
-        "from dbdyno.engines.base import Launch\n"
+        "from dbdyno.host.launch import Launch\n"
         "print(LoadProcess({}, Launch()).process_id, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

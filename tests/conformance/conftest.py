@@ -16,10 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.base import Ask, Engine, Installation, Launch, Reference, Server
+from dbdyno.engines.base import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Level
+from dbdyno.study.reference import Reference
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.engines.base import Launch, Reference, Server
+from dbdyno.engines.base import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
+from dbdyno.host.launch import Launch
+from dbdyno.study.reference import Reference
 from tests.conformance.conftest import SAMPLES, Bench
 
 pytestmark = pytest.mark.engine
@@ -240,7 +242,7 @@ def test_a_launch_reaches_the_server(bench: Bench) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from dbdyno.engines.base import Launch
+from dbdyno.host.launch import Launch
 from dbdyno.engines.registry import ENGINES
 from tests.conformance.conftest import obtain
 engine = ENGINES[sys.argv[1]]

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.driver import _driver
-from dbdyno.engines.base import Launch, Server
+from dbdyno.engines.base import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
+from dbdyno.host.launch import Launch
 from dbdyno.obtain import debian
 from dbdyno.records.record import Level
 from tests.conformance.conftest import obtain

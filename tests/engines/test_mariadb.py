@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import mariadb
-from dbdyno.engines.base import Installation
+from dbdyno.obtain.installation import Installation
 
 NONE = Installation("mariadb", "11.8.6", "nowhere", Path("/nowhere"), ("/nowhere/bin/mariadbd",), "0")
 

@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.engines.base import HugePages, Installation, Launch
+from dbdyno.engines.base import HugePages
 from dbdyno.host import cgroups, kernel_values, paths, process
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
+from dbdyno.host.launch import Launch
 from dbdyno.layers.memory import THP_MODE
+from dbdyno.obtain.installation import Installation
 from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Level, Outcome
 from dbdyno.records.store import Store, store_url

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.base import Engine, Reference
+from dbdyno.engines.base import Engine
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
+from dbdyno.study.reference import Reference
 
 SERVERS = [ENGINES["mariadb"], ENGINES["postgresql"]]
 

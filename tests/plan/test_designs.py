@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.engines.base import Reference
 from dbdyno.errors import UserError
 from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
 from dbdyno.records.record import Level
 from dbdyno.study import BASELINE, TWIN, Design, Factor, ListedVariant, Study, Workload
+from dbdyno.study.reference import Reference
 
 COMPUTED = [Design.ONE_AT_A_TIME, Design.LADDER, Design.FACTORIAL]
 LEVELS = st.one_of(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
 from dbdyno.records.metrics import METRICS
 from dbdyno.study import Catalogue, Factor, workload_offers
+from dbdyno.study.reference import Reference
 
 WORKLOADS = [
     {

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.study import Design, Factor, Goal, Guard, Study, Workload, parse_study, read_study
+from dbdyno.study.reference import Reference
 from tests.study.catalogue import CATALOGUE
 
 EXAMPLE = """\

@@ -29,12 +29,12 @@ from dbdyno.cli.study_file import (
 )
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.engines import registry
-from dbdyno.engines.base import Installation
 from dbdyno.errors import RunLocked, UserError
 from dbdyno.host import paths
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.layers import LAYERS
+from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import replanned
 from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
 from dbdyno.records.record import Record, Run

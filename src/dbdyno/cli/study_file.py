@@ -10,16 +10,17 @@ from pathlib import Path
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
-from dbdyno.engines.base import Installation, Reference
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.layers import LAYERS
 from dbdyno.layers.base import Layer
+from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
 from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.words import wording
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
+from dbdyno.study.reference import Reference
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 

@@ -3,55 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.records.record import Level, Reading
-
-
-@dataclass(frozen=True)
-class Reference:
-    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`."""
-
-    engine: str
-    version: str = ""
-    path: str = ""
-
-
-def covers(wanted: str, version: str) -> bool:
-    """Whether a version is one that was asked for: `11.8` covers 11.8.6, an empty one covers all."""
-    return not wanted or f"{version}.".startswith(f"{wanted}.")
-
-
-@dataclass(frozen=True)
-class Installation:
-    """An engine that can be started. `command` runs the server binary, private loader included if any.
-
-    `origin` says where it came from in words a person can check; `digest` identifies the bytes.
-    """
-
-    engine: str
-    version: str
-    origin: str
-    prefix: Path
-    command: tuple[str, ...]
-    digest: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Offer:
-    """One line of `dyno engines`: an engine that is here, or that can be had.
-
-    `source` is a path or where it comes from; `command` is what `dyno engines fetch` takes, if anything.
-    """
-
-    engine: str
-    version: str
-    source: str
-    present: bool
-    command: str = ""
+from dbdyno.study.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -64,22 +23,6 @@ class HugePages:
     settings: Mapping[str, Level]
     size_bytes: int
     cache_bytes: int
-
-
-@dataclass
-class Launch:
-    """How to start the server's process. Layers add to it before the start; the engine only carries it out.
-
-    `wrapper` stands before the command (`setpriv`, `numactl`, `unshare`) and must become it by exec, so that
-    signals and readings reach the server; `cgroups` are directories the process is put into before it runs;
-    `affinity` the CPUs it may use (empty: all).
-    """
-
-    environment: dict[str, str] = field(default_factory=dict)
-    wrapper: tuple[str, ...] = ()
-    affinity: tuple[int, ...] = ()
-    cgroups: tuple[Path, ...] = ()
-    before_exec: tuple[Callable[[], None], ...] = ()
 
 
 class Server(Protocol):

@@ -20,12 +20,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.engines import server
-from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
+from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import settle
 from dbdyno.obtain import debian, path
+from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Level, Reading
+from dbdyno.study.reference import Reference
 
 RECIPE = debian.Recipe(
     engine="postgresql",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from dbdyno.engines.base import Engine, Offer
+from dbdyno.engines.base import Engine
 from dbdyno.engines.firebird import Firebird
 from dbdyno.engines.mariadb import MariaDB
 from dbdyno.engines.postgresql import PostgreSQL
 from dbdyno.engines.sqlite import SQLite
 from dbdyno.errors import UserError
+from dbdyno.obtain.installation import Offer
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL(), SQLite())

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.engines.base import Installation, Launch
 from dbdyno.errors import DynoError, ServerFailed, UserError
 from dbdyno.host import process
+from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
+from dbdyno.obtain.installation import Installation
 
 LOG_BYTES = 64 * 1024
 READY_TIMEOUT_S = 120.0

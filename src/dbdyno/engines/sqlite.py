@@ -16,11 +16,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from dbdyno.engines.base import Ask, HugePages, Installation, Launch, Offer, Reference, covers
+from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.server import require_space
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Level, Reading
+from dbdyno.study.reference import Reference
 
 DATABASE = "dyno.sqlite"
 

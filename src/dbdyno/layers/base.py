@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dbdyno.driver.load import Load
-from dbdyno.engines.base import Engine, Installation, Launch, Server
+from dbdyno.engines.base import Engine, Server
 from dbdyno.errors import Mistake
 from dbdyno.host.journal import Journal
+from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Level
 from dbdyno.study import Factor
 

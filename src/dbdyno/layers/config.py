@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from dbdyno.engines.base import Engine, Installation
+from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.layers.base import Running, Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 

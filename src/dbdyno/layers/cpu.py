@@ -19,11 +19,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.engines.base import Engine, Installation
+from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.base import Running, Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 

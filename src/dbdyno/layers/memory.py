@@ -17,11 +17,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.engines.base import Engine, Installation
+from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.host import kernel_values
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.layers.base import Running, Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text
 

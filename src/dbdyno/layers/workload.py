@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dbdyno.engines.base import Engine, Installation
+from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.layers.base import Running, Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Level, Reading
 from dbdyno.study import Factor, level_text, pacing
 

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from debian.debfile import DebError, DebFile
 
-from dbdyno.engines.base import Offer, covers
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.obtain import apt
+from dbdyno.obtain.installation import Offer, covers
 
 MANIFEST = "manifest.json"
 

@@ -1,6 +1,6 @@
 """What a study may name here: engines, workloads, layers, metrics.
 
-The study reads no registry itself: who reads a study (`cli.py`) makes the catalogue from the real ones, so
+The study reads no registry itself: who reads a study (`cli/`) makes the catalogue from the real ones, so
 that the names a study may use are those that will run.
 """
 
@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
 from dbdyno.records.record import Level
 from dbdyno.study.nouns import Factor
+from dbdyno.study.reference import Reference
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno.engines.base import Reference
 from dbdyno.records.record import Frozen, Level
 from dbdyno.study import fraction
+from dbdyno.study.reference import Reference
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
-from dbdyno.engines.base import Reference
 from dbdyno.errors import Mistake
 from dbdyno.records.record import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Key
 from dbdyno.study.nouns import Factor
+from dbdyno.study.reference import Reference
 from dbdyno.study.values import Fault, name_shown, nearest, shown
 
 STUDY_KEYS = frozenset(

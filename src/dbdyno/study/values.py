@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from dbdyno.engines.base import Reference
 from dbdyno.records.record import Level
 from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.nouns import Guard, level_text
+from dbdyno.study.reference import Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATION = rf"^({NUMBER}) ?(ms|s|m|h)$"

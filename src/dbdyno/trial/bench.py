@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.driver.load import Load
-from dbdyno.engines.base import Engine, Installation, Launch
+from dbdyno.engines.base import Engine
 from dbdyno.host.journal import Journal
+from dbdyno.host.launch import Launch
 from dbdyno.layers.base import Layer
+from dbdyno.obtain.installation import Installation
 from dbdyno.plan.designs import Trial
 from dbdyno.records.record import Level, Run
 from dbdyno.study import Study

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.driver.load import Job, Tally
-from dbdyno.engines.base import Launch
 from dbdyno.errors import DriverFailed, LoadDied
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import kill_family, settle
 from dbdyno.layers.base import Running
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.engines.base import Launch
 from dbdyno.errors import DynoError
 from dbdyno.host import lock, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
+from dbdyno.host.launch import Launch
 from dbdyno.layers.base import Setup
 from dbdyno.records.record import Level
 from dbdyno.trial.bench import Bench

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.base import Launch, Reference
 from dbdyno.engines.registry import engine
 from dbdyno.errors import DynoError
+from dbdyno.host.launch import Launch
+from dbdyno.study.reference import Reference
 
 
 @dataclass(frozen=True)

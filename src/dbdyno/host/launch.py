@@ -1,0 +1,23 @@
+"""How a process is started: what layers add to it, and what the start carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Launch:
+    """How to start the server's process. Layers add to it before the start; the engine only carries it out.
+
+    `wrapper` stands before the command (`setpriv`, `numactl`, `unshare`) and must become it by exec, so that
+    signals and readings reach the server; `cgroups` are directories the process is put into before it runs;
+    `affinity` the CPUs it may use (empty: all).
+    """
+
+    environment: dict[str, str] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()
+    affinity: tuple[int, ...] = ()
+    cgroups: tuple[Path, ...] = ()
+    before_exec: tuple[Callable[[], None], ...] = ()

@@ -1,0 +1,42 @@
+"""An engine on this machine, and one that can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An engine that can be started. `command` runs the server binary, private loader included if any.
+
+    `origin` says where it came from in words a person can check; `digest` identifies the bytes.
+    """
+
+    engine: str
+    version: str
+    origin: str
+    prefix: Path
+    command: tuple[str, ...]
+    digest: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One line of `dyno engines`: an engine that is here, or that can be had.
+
+    `source` is a path or where it comes from; `command` is what `dyno engines fetch` takes, if anything.
+    """
+
+    engine: str
+    version: str
+    source: str
+    present: bool
+    command: str = ""
+
+
+def covers(wanted: str, version: str) -> bool:
+    """Whether a version is one that was asked for: `11.8` covers 11.8.6, an empty one covers all."""
+    return not wanted or f"{version}.".startswith(f"{wanted}.")

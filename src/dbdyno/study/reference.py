@@ -1,0 +1,14 @@
+"""How a study names its engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reference:
+    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`."""
+
+    engine: str
+    version: str = ""
+    path: str = ""
