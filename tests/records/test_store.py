@@ -38,7 +38,7 @@ def postgresql() -> Iterator[str]:
         command = [str(_INITDB.with_name("postgres")), "-D", f"{folder}/data", "-k", str(folder), "-h", ""]
         with (folder / "log").open("wb") as log:
             server = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=folder, preexec_fn=process.settle(), **ids
+                command, stdout=log, stderr=log, cwd=folder, preexec_fn=process.confine(), **ids
             )
         try:
             ready = [str(_INITDB.with_name("pg_isready")), "-h", str(folder), "-t", "20"]

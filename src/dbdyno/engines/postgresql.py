@@ -24,7 +24,7 @@ from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import settle
+from dbdyno.host.process import confine
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Level, Reading
@@ -358,7 +358,7 @@ def _run(installation: Installation, command: list[str], text: str = "") -> subp
             errors="replace",
             env={**os.environ, **installation.environment, "LC_ALL": "C"},
             cwd="/",
-            preexec_fn=settle(before_exec=_step_down()),
+            preexec_fn=confine(before_exec=_step_down()),
         )
     except OSError as error:
         raise ServerFailed(f"{command[0]} cannot be run: {error.strerror}") from None

@@ -44,28 +44,28 @@ def start(
         env=dict(environment),
         cwd=folder,
         start_new_session=True,
-        preexec_fn=settle(affinity, cgroups, before_exec),
+        preexec_fn=confine(affinity, cgroups, before_exec),
     )
 
 
 def die_with_parent() -> Callable[[], None]:
     """A `preexec_fn` that ties the child to the life of the calling thread."""
-    return settle()
+    return confine()
 
 
-def settle(
+def confine(
     affinity: Iterable[int] = (),
     cgroups: Iterable[Path] = (),
     before_exec: Iterable[Callable[[], None]] = (),
 ) -> Callable[[], None]:
-    """A `preexec_fn` that puts the child where it belongs and ties it to the life of the calling thread.
+    """A `preexec_fn` that confines the child to CPUs and groups, and ties it to the calling thread's life.
 
     Between fork and exec only system calls may be made, as other threads may hold locks.
     """
     parent, cpus, steps = os.getpid(), tuple(affinity), tuple(before_exec)
     members = tuple(str(folder / "cgroup.procs") for folder in cgroups)
 
-    def settle_child() -> None:
+    def confine_child() -> None:
         for path in members:
             _join(path)
         if cpus:
@@ -77,7 +77,7 @@ def settle(
         if os.getppid() != parent:
             os._exit(127)
 
-    return settle_child
+    return confine_child
 
 
 def _join(members: str) -> None:

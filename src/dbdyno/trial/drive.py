@@ -18,7 +18,7 @@ from typing import Any
 from dbdyno.driver.load import Job, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import kill_family, settle
+from dbdyno.host.process import confine, kill_family
 from dbdyno.layers.base import Running
 
 START_TIMEOUT_S = 30.0
@@ -53,7 +53,7 @@ class LoadProcess:
                 env={**os.environ, **environment, **launch.environment},
                 # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
                 start_new_session=True,
-                preexec_fn=settle(launch.affinity, launch.cgroups, launch.before_exec),
+                preexec_fn=confine(launch.affinity, launch.cgroups, launch.before_exec),
             )
         except (OSError, subprocess.SubprocessError) as error:
             self._errors.close()
