@@ -11,15 +11,16 @@ from typing import Any
 
 from dbdyno.engines.base import Ask, HugePages
 from dbdyno.errors import ServerFailed
+from dbdyno.frozen import Level
 from dbdyno.host import process
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.plan.designs import Trial
-from dbdyno.records.record import Level, Reading, Record, Run
+from dbdyno.records.record import Reading, Record, Run
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
 ROWS = b"x" * 8192

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from dbdyno.plan.designs import Trial
+from dbdyno.study.trials import Trial
 from tests.fakes import Stages, make_study
 from tests.test_run import carry_out
 

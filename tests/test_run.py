@@ -15,11 +15,12 @@ import pytest
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
-from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Outcome, Record, Warning
 from dbdyno.records.store import Store
 from dbdyno.run import run_study
 from dbdyno.study import Study
+from dbdyno.study.trials import Trial
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
 
 STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]

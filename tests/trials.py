@@ -12,15 +12,16 @@ from pathlib import Path
 import psutil
 
 from dbdyno.engines import registry
+from dbdyno.frozen import Level
 from dbdyno.host import lock, paths
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import LAYERS
 from dbdyno.layers.base import Running
-from dbdyno.plan.designs import Trial, Variant
-from dbdyno.records.record import Evidence, Level
+from dbdyno.records.record import Evidence
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 from dbdyno.trial.prepare import prepare

@@ -11,9 +11,9 @@ from typing import Protocol
 from dbdyno.errors import DynoError, ServerFailed
 from dbdyno.host.interrupts import shielded
 from dbdyno.layers.base import Running
-from dbdyno.plan.designs import Plan, Trial
 from dbdyno.records.record import Outcome, Record, Warning
 from dbdyno.records.store import Store
+from dbdyno.study.trials import Plan, Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.draft import Draft

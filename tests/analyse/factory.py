@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.plan.designs import Trial, make_plan
-from dbdyno.records.record import Check, Evidence, Level, Observation, Outcome, Reading, Record, Run, Warning
+from dbdyno.frozen import Level
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Check, Evidence, Observation, Outcome, Reading, Record, Run, Warning
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Trial
 
 STARTED_UNIX_S = 1_760_000_000.0
 WARMUP_S, DURATION_S = 5, 20

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.resets import mixed_resets
-from dbdyno.records.record import Level, Record, Warning
+from dbdyno.frozen import Level
+from dbdyno.records.record import Record, Warning
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
 

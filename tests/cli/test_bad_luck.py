@@ -20,10 +20,11 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers import LAYERS
-from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 from tests.cli.test_cli import complaint, dyno

@@ -19,9 +19,9 @@ import pytest
 from dbdyno.engines.base import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Level
 from dbdyno.study.reference import Reference
 
 

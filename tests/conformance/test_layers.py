@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, DynoError
+from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.volumes.volume import MKFS, require_maker
 from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, find_library
-from dbdyno.records.record import Level
 from tests.trials import alone_on_host, host_state, tried
 
 pytestmark = [pytest.mark.engine]

@@ -19,9 +19,9 @@ from dbdyno.driver import _driver
 from dbdyno.engines.base import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain import debian
-from dbdyno.records.record import Level
 from tests.conformance.conftest import obtain
 from tests.conftest import DYNO
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbdyno.engines import firebird, firebird_file
 from dbdyno.errors import ServerFailed
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 
 LOG = """\
 

@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.engines.sqlite import SQLite, _value
 from dbdyno.errors import ServerFailed
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.engines.values import as_text, quantity, same_value
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 
 
 @pytest.mark.parametrize(

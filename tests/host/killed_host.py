@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.engines.base import HugePages
+from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths, process
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.launch import Launch
 from dbdyno.layers.memory import THP_MODE
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.designs import make_plan
-from dbdyno.records.record import Level, Outcome
+from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
 from tests.fakes import FakeEngine, FakeServer, Stages, make_bench, make_run, make_study

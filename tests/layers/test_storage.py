@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dbdyno.frozen import Level
 from dbdyno.layers.storage import StorageLayer, in_force
-from dbdyno.records.record import Level
 from dbdyno.study import Factor
 from tests.fakes import INSTALLATION, FakeEngine
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.layers.base import Running, Setup
 from dbdyno.layers.workload import WorkloadLayer
-from dbdyno.records.record import Level
 from tests.fakes import INSTALLATION, FakeEngine
 
 LAYER = WorkloadLayer()

@@ -17,11 +17,12 @@ from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, fitted, precision, replanned
-from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
 from dbdyno.study import Study
+from dbdyno.study.trials import Plan
 from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
 
 OVERHEAD_S = 3.0

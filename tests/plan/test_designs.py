@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
+from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.study import BASELINE, TWIN, Design, Factor, ListedVariant, Study, Workload
 from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Plan
 
 COMPUTED = [Design.ONE_AT_A_TIME, Design.LADDER, Design.FACTORIAL]
 LEVELS = st.one_of(

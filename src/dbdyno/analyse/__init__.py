@@ -35,10 +35,12 @@ from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
-from dbdyno.plan.designs import Plan, Variant, make_plan
+from dbdyno.frozen import Level
+from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
-from dbdyno.records.record import Level, Outcome, Record, Run, Warning
+from dbdyno.records.record import Outcome, Record, Run, Warning
 from dbdyno.study import Design, Study
+from dbdyno.study.trials import Plan, Variant
 
 __all__ = ["Analysis", "analyse", "explain_gap", "settled"]
 

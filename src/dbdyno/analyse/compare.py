@@ -25,9 +25,9 @@ from dbdyno.analyse.effects import log_ratios
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.split import HARDWARE
+from dbdyno.frozen import Frozen, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Frozen, Outcome, Record, Run
-from dbdyno.study import level_text
+from dbdyno.records.record import Outcome, Record, Run
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}
 """Powers of cores and of frequency with which a response goes, by its unit. In closed loop a latency is the

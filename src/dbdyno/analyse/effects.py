@@ -22,10 +22,11 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.plan.designs import Variant
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Warning
-from dbdyno.study import Goal, Guard, level_text
+from dbdyno.study import Goal, Guard
+from dbdyno.study.trials import Variant
 
 Block = tuple[str, int]
 """A block is a host and a number: only trials of one host can be paired."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from dbdyno.analyse.intervals import confidence_each, ratio_of
 from dbdyno.analyse.model import FactorEffect, Factorial, Interaction, Ratio
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 from dbdyno.study import Factor
 
 Block = tuple[str, int]

@@ -26,7 +26,7 @@ from dbdyno.analyse.model import (
     Reach,
     Role,
 )
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 from dbdyno.study import Study
 
 EFFORTS = ("workload.ef", "config.mhnsw_ef_search", "config.hnsw.ef_search")

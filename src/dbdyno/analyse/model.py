@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno.records.record import Check, Evidence, Frozen, Level, Outcome, Record, Run, Warning
+from dbdyno.frozen import Frozen, Level
+from dbdyno.records.record import Check, Evidence, Outcome, Record, Run, Warning
 from dbdyno.study import Study
 
 FORMAT = 1

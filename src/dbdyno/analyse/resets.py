@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dbdyno.frozen import level_text
 from dbdyno.records.record import Outcome, Record
-from dbdyno.study import level_text
 
 
 def mixed_resets(records: Sequence[Record]) -> dict[int, str]:

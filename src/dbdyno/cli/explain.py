@@ -10,10 +10,11 @@ from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
-from dbdyno.plan.designs import Variant, make_plan
+from dbdyno.plan.designs import make_plan
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.parts import gap as gap_report
 from dbdyno.study import Design, Study
+from dbdyno.study.trials import Variant
 
 
 @click.command()

@@ -13,8 +13,9 @@ from rich.text import Text
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at
 from dbdyno.cli.wording import duration
-from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.study import Design, Study, fraction
+from dbdyno.study.trials import Plan
 
 
 @click.command()

@@ -26,7 +26,7 @@ from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers import LAYERS
-from dbdyno.plan.designs import Trial, make_plan
+from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
@@ -35,6 +35,7 @@ from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.words import wording
 from dbdyno.run import run_trial
 from dbdyno.study import Study
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.cli.wording import duration
-from dbdyno.plan.designs import Plan, Trial
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Study
+from dbdyno.study.trials import Plan, Trial
 
 
 class Quiet:

@@ -36,11 +36,12 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import replanned
-from dbdyno.plan.designs import Plan, expected_duration_s, make_plan
+from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
 from dbdyno.study import Study
+from dbdyno.study.trials import Plan
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 

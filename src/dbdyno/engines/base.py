@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.records.record import Level, Reading
+from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
 
 

@@ -23,11 +23,12 @@ from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.server import how_it_ended, require_space, tail
 from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers
-from dbdyno.records.record import Level, Reading
+from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
 
 WHEEL = "firebird-embedded"

@@ -18,11 +18,12 @@ from dbdyno.engines import server
 from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.values import View, as_text, quantity, same_value, viewed
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers
-from dbdyno.records.record import Level, Reading
+from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
 
 RECIPE = debian.Recipe(

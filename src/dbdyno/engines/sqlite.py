@@ -20,9 +20,10 @@ from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.server import require_space
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer, covers
-from dbdyno.records.record import Level, Reading
+from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
 
 DATABASE = "dyno.sqlite"

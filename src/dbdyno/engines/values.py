@@ -9,7 +9,7 @@ import os.path
 import re
 from collections.abc import Mapping
 
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 
 TRUE = frozenset({"1", "on", "true", "yes"})
 FALSE = frozenset({"0", "off", "false", "no"})

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 from dbdyno.driver.load import Load
 from dbdyno.engines.base import Engine, Server
 from dbdyno.errors import Mistake
+from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level
+from dbdyno.records.record import Evidence
 from dbdyno.study import Factor
 
 

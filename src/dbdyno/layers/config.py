@@ -7,10 +7,11 @@ from difflib import get_close_matches
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.layers.base import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor
 
 
 class ConfigLayer:

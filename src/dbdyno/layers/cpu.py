@@ -21,12 +21,13 @@ from pathlib import Path
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.base import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor
 
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")

@@ -19,12 +19,13 @@ from pathlib import Path
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.layers.base import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor
 
 ALLOCATORS = {
     "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),

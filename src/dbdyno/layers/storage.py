@@ -26,14 +26,15 @@ from pathlib import Path
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values
 from dbdyno.host.volumes.device import require_allowed
 from dbdyno.host.volumes.mounts import mounted_at
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.layers.base import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor
 
 _SYNTAX = {
     "device": r"disk|loop|ram|/dev/[\w./:@+-]+",

@@ -9,10 +9,11 @@ from typing import Any
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.layers.base import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence, Level, Reading
-from dbdyno.study import Factor, level_text, pacing
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor, pacing
 
 _JOB_KNOBS = ("clients", "threads")
 """Knobs that stand in the job itself."""

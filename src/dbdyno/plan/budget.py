@@ -18,9 +18,11 @@ from statistics import median
 from dbdyno.analyse.intervals import confidence_each, t_quantile
 from dbdyno.analyse.museum import blocked_at_first
 from dbdyno.errors import UserError
-from dbdyno.plan.designs import Plan, make_plan
-from dbdyno.records.record import Frozen, Record
+from dbdyno.frozen import Frozen
+from dbdyno.plan.designs import make_plan
+from dbdyno.records.record import Record
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
+from dbdyno.study.trials import Plan
 
 BLOCKS_LEAST = 3
 """With two blocks Student's quantile makes every interval wider than most effects."""

@@ -9,17 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from dbdyno.frozen import Frozen, Level
 
 FORMAT = 1
-
-Level = bool | int | float | str
-
-
-class Frozen(BaseModel):
-    """Base of every noun that never changes once made."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Outcome(StrEnum):

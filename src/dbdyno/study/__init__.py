@@ -17,7 +17,6 @@ from dbdyno.study.nouns import (
     Size,
     Study,
     Workload,
-    level_text,
 )
 from dbdyno.study.reader import parse_study, read_study
 from dbdyno.study.schema import study_schema
@@ -39,7 +38,6 @@ __all__ = [
     "Study",
     "Workload",
     "WorkloadOffer",
-    "level_text",
     "pacing",
     "parse_study",
     "read_study",

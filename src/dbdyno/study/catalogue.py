@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from dbdyno.errors import Mistake
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 
-from dbdyno.records.record import Frozen
+from dbdyno.frozen import Frozen
 
 GENERATORS: Mapping[int, tuple[str, ...]] = {
     5: ("ABCD",),

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno.records.record import Frozen, Level
+from dbdyno.frozen import Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
 
@@ -162,8 +162,3 @@ def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: in
 
 def _counted(count: int) -> str:
     return f"{count:,}" if count < COUNTED_TO else f"over {COUNTED_TO:,}"
-
-
-def level_text(level: Level) -> str:
-    """A level as a study writes it, without quotes."""
-    return str(level).lower() if isinstance(level, bool) else str(level)

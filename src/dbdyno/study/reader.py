@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Unreadable, parse_document, read_bytes

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dbdyno.errors import Mistake
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Key

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level, level_text
 from dbdyno.study.catalogue import Catalogue, Option
-from dbdyno.study.nouns import Guard, level_text
+from dbdyno.study.nouns import Guard
 from dbdyno.study.reference import Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"

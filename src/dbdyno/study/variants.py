@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from dbdyno.records.record import Level
+from dbdyno.frozen import Level, level_text
 from dbdyno.study import values
 from dbdyno.study.document import Key
-from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant, level_text
+from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant
 from dbdyno.study.section import VARIANT_KEYS, SectionReader
 from dbdyno.study.values import Fault, shown
 

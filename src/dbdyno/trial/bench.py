@@ -9,13 +9,14 @@ from pathlib import Path
 
 from dbdyno.driver.load import Load
 from dbdyno.engines.base import Engine
+from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.base import Layer
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.designs import Trial
-from dbdyno.records.record import Level, Run
+from dbdyno.records.record import Run
 from dbdyno.study import Study
+from dbdyno.study.trials import Trial
 
 
 @dataclass(frozen=True)

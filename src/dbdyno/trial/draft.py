@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.frozen import Level
 from dbdyno.layers.base import Running
-from dbdyno.plan.designs import Trial
-from dbdyno.records.record import Check, Evidence, Level, Observation, Outcome, Record, Warning
+from dbdyno.records.record import Check, Evidence, Observation, Outcome, Record, Warning
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
 UNDER_LOAD = ("drive", "check")

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 from dbdyno.errors import DynoError
+from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.volumes import volume
 from dbdyno.layers.base import Setup
-from dbdyno.records.record import Level
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.pristine import Pristine, require_space
 

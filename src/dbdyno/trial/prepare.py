@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks
 from dbdyno.layers.base import Running, Setup
-from dbdyno.plan.designs import Trial
-from dbdyno.records.record import Level
 from dbdyno.study import Workload, pacing
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import pristine_data

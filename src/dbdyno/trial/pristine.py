@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DynoError
+from dbdyno.frozen import Level
 from dbdyno.host import lock, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.launch import Launch
 from dbdyno.layers.base import Setup
-from dbdyno.records.record import Level
 from dbdyno.trial.bench import Bench
 
 SEED = 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
 from dbdyno.layers.base import Layer, Running
-from dbdyno.records.record import Evidence, Level
+from dbdyno.records.record import Evidence
 
 
 def verify(

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
-from dbdyno.records.record import Level, Outcome, Record
+from dbdyno.frozen import Level
+from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts.grid import Cell, grid, render
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, broken, records_of

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.report.words import wording
-from dbdyno.study import level_text
 
 SPEED = "queries_per_s"
 HEADLINE_RECALL = 0.9

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Gap, Ratio, Share
+from dbdyno.frozen import level_text
 from dbdyno.report.words import wording
-from dbdyno.study import fraction, level_text
+from dbdyno.study import fraction
 
 RESIDUAL = "residual"
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
+from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Level
 from dbdyno.report.words import wording
-from dbdyno.study import Design, Factor, level_text
+from dbdyno.study import Design, Factor
 
 COLUMNS_MOST, ROWS_MOST = 12, 40
 """A larger table is no longer read."""

@@ -26,9 +26,9 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Warning
-from dbdyno.study import level_text
 
 DASH = "–"
 NAMED_MOST = 4

@@ -1,0 +1,35 @@
+"""What a study is carried out as: variants, their trials, and the plan that puts these in order."""
+
+from __future__ import annotations
+
+from dbdyno.frozen import Frozen, Level
+
+
+class Variant(Frozen):
+    """One whole setup: a level for every factor. The first variant of a plan is the baseline.
+
+    `name` is unique in the plan: `baseline`, or the levels that differ from the baseline's
+    (`config.innodb_buffer_pool_size=1G`), or the name a `list` design gives. `twin` marks the second copy of
+    the baseline of an A/A study.
+    """
+
+    name: str
+    levels: dict[str, Level]
+    twin: bool = False
+
+
+class Trial(Frozen):
+    """One variant in one block. `index` counts trials from 0 in the order in which they run."""
+
+    index: int
+    block: int
+    position: int
+    variant: Variant
+
+
+class Plan(Frozen):
+    """The trials of a study in their order. `seed` is the one that drew the order."""
+
+    variants: tuple[Variant, ...]
+    trials: tuple[Trial, ...]
+    seed: int
