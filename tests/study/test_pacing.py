@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbdyno.study import pacing
@@ -103,6 +103,10 @@ def test_what_does_not_go_together(
 
 
 @given(st.text(alphabet="rampsteinoc:/=,.0123456789 -", max_size=20))
+@example("0s ")
+@example("exponential: 1s")
+@example("ramp: 5 /3s")
+@example("steps:1s= 5, 2s=6 ")
 def test_what_is_read_matches_the_pattern_for_editors(text: str) -> None:
     for read, pattern in ((pacing.schedule, pacing.SCHEDULE), (pacing.think_time, pacing.THINK_TIME)):
         try:

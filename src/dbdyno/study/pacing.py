@@ -17,10 +17,12 @@ from dbdyno.study.values import NUMBER, Fault, shown
 Seconds = Callable[[str], float]
 """How a time is read: a study demands a unit, the command line takes plain seconds as well."""
 
+_RATE = rf"\s*{NUMBER}\s*"
 SCHEDULE = (
-    rf"^(constant|ramp:{NUMBER}/[^/]+|sine:{NUMBER}/[^/]+|(steps|points):[^=,]+={NUMBER}(,[^=,]+={NUMBER})*)$"
+    rf"^(constant|ramp:{_RATE}/[^/]+|sine:{_RATE}/[^/]+|(steps|points):[^=,]+={_RATE}(,[^=,]+={_RATE})*)$"
 )
-THINK_TIME = rf"^(exponential:)?{NUMBER} ?(ms|s|m|h)$"
+THINK_TIME = rf"^(exponential:)?\s*{NUMBER} ?(ms|s|m|h)\s*$"
+"""The patterns that editors check by. Blanks around a number mean nothing to the readers, nor to these."""
 SCHEDULE_FORMS = "ramp:TO/OVER, steps:AT=RATE,..., sine:AMPLITUDE/PERIOD, points:AT=RATE,... or constant"
 THINK_TIME_FORMS = "a time, or exponential:MEAN"
 _GIVES_ALL_RATES = ("points", "file")
