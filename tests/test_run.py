@@ -16,7 +16,7 @@ from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.plan.designs import make_plan
-from dbdyno.records.record import Outcome, Record, Warning
+from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.run import run_study
 from dbdyno.study import Study
@@ -168,7 +168,7 @@ def test_a_death_under_load_is_broken(homes: Path, on_run: Callable[[FakeLoad], 
 def test_a_server_that_is_slow_to_stop_is_measured_with_a_warning(homes: Path) -> None:
     records = carry_out(make_study(1, 2, blocks=1), engine=FakeEngine(slow_to_stop=True))
     assert all(record.outcome is Outcome.MEASURED for record in records)
-    assert "did not stop within" in stored()[0].warnings[Warning.SERVER_LOG]
+    assert "did not stop within" in stored()[0].warnings[Doubt.SERVER_LOG]
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -11,7 +11,7 @@ from typing import Protocol
 from dbdyno.errors import DynoError, ServerFailed
 from dbdyno.host.interrupts import shielded
 from dbdyno.layers.base import Running
-from dbdyno.records.record import Outcome, Record, Warning
+from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Plan, Trial
 from dbdyno.trial.bench import Bench
@@ -121,7 +121,7 @@ def restoring(draft: Draft, bench: Bench, store: Store) -> Iterator[ExitStack]:
             try:
                 undo.__exit__(*interruption)
             except ServerFailed as failure:
-                draft.warn(Warning.SERVER_LOG, failure.message)
+                draft.warn(Doubt.SERVER_LOG, failure.message)
             finally:
                 bench.journal.undo_to(mark)
     store.add_record(draft.record())

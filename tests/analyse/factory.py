@@ -18,7 +18,7 @@ import numpy as np
 
 from dbdyno.frozen import Level
 from dbdyno.plan.designs import make_plan
-from dbdyno.records.record import Check, Evidence, Observation, Outcome, Reading, Record, Run, Warning
+from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Reading, Record, Run
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
@@ -272,7 +272,7 @@ def broken(detail: str) -> Change:
     )
 
 
-def warned(warning: Warning, detail: str) -> Change:
+def warned(warning: Doubt, detail: str) -> Change:
     return lambda record: record.model_copy(update={"warnings": {warning: detail}})
 
 
@@ -307,8 +307,8 @@ def every_verdict() -> tuple[Study, list[Record]]:
         "memory.allocator=mimalloc": ended(Outcome.FAILED, "the server died of SIGSEGV as it started"),
         "memory.huge_pages=always": cap,
         "build.flags=-O3": ended(Outcome.INERT, "the same machine code: 0 of 41,207 functions differ"),
-        "config.page_size=32768": warned(Warning.DRIVER_SATURATED, "busiest thread 97 % on its CPU"),
-        "storage.scheduler=bfq": warned(Warning.STEAL, "3.1 % of CPU time was taken by the hypervisor"),
+        "config.page_size=32768": warned(Doubt.DRIVER_SATURATED, "busiest thread 97 % on its CPU"),
+        "storage.scheduler=bfq": warned(Doubt.STEAL, "3.1 % of CPU time was taken by the hypervisor"),
     }  # fmt: skip
     return study, records_of(study, ratios, changes, trial_sd=0.008)
 

@@ -12,7 +12,7 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.steady import whole_seconds
-from dbdyno.records.record import Evidence, Outcome, Record, Warning
+from dbdyno.records.record import Doubt, Evidence, Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import (
     a_run,
@@ -165,7 +165,7 @@ def test_a_blocked_variant_shows_who_refused() -> None:
 
 def test_a_variant_at_which_the_driver_was_the_limit_has_no_speed() -> None:
     def limited(record: Record) -> Record:
-        return warned(Warning.DRIVER_SATURATED, "thread 0")(ended(Outcome.FAILED, "thread 0")(record))
+        return warned(Doubt.DRIVER_SATURATED, "thread 0")(ended(Outcome.FAILED, "thread 0")(record))
 
     study = a_study()
     found = the(analysed(study, records_of(study, {FAST: 3.0}, {FAST: only_in({4}, limited)})))
@@ -302,9 +302,9 @@ def test_a_trial_that_never_settles_is_marked() -> None:
         return record.model_copy(update={"tally": tally})
 
     analysis = analysed(study, records_of(study, changes={FAST: only_in({1}, late)}))
-    marked = [trial.record.block for trial in analysis.trials if Warning.NOT_SETTLED in trial.warnings]
+    marked = [trial.record.block for trial in analysis.trials if Doubt.NOT_SETTLED in trial.warnings]
     assert marked == [1]
-    assert the(analysis).warnings == {Warning.NOT_SETTLED: 1}
+    assert the(analysis).warnings == {Doubt.NOT_SETTLED: 1}
 
 
 def test_seconds_cut_short_are_left_out_and_silent_ones_count_as_nothing_done() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.analyse import analyse
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.frozen import Level
-from dbdyno.records.record import Record, Warning
+from dbdyno.records.record import Doubt, Record
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
 
@@ -22,7 +22,7 @@ def test_one_copy_among_reflinks_is_told() -> None:
     records[3] = came_by(records[3], "copy")
     assert mixed_resets(records) == {records[3].trial: "by copy, where most came by reflink"}
     analysis = analyse(study, a_run(study), records)
-    warned = [trial.record.trial for trial in analysis.trials if Warning.MIXED_RESETS in trial.warnings]
+    warned = [trial.record.trial for trial in analysis.trials if Doubt.MIXED_RESETS in trial.warnings]
     assert warned == [records[3].trial]
 
 

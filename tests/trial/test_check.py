@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.records.record import Observation, Warning
+from dbdyno.records.record import Doubt, Observation
 from dbdyno.trial.check import judge
 from tests.fakes import make_tally
 
@@ -33,11 +33,9 @@ def test_a_hurt_invariant_is_kept_with_its_detail() -> None:
 
 def test_errors_warn_beyond_one_in_a_thousand() -> None:
     few, many = {"1213 deadlock": 1}, {"1213 deadlock": 2}
-    assert Warning.ERRORS_IN_LOAD not in judge(make_tally(errors=few), HOLDS, [], CALM, 2)[1]
+    assert Doubt.ERRORS_IN_LOAD not in judge(make_tally(errors=few), HOLDS, [], CALM, 2)[1]
     warnings = judge(make_tally(errors=many), HOLDS, [], CALM, 2)[1]
-    assert warnings[Warning.ERRORS_IN_LOAD].startswith(
-        "2 errors that were not retried beside 1000 operations"
-    )
+    assert warnings[Doubt.ERRORS_IN_LOAD].startswith("2 errors that were not retried beside 1000 operations")
 
 
 def test_an_error_that_was_retried_does_not_warn() -> None:
@@ -49,8 +47,8 @@ def test_the_drivers_own_limits_warn() -> None:
     loop = {"offered_per_s": 100.0, "achieved_per_s": 60.0, "backlog_max": 9, "kept": False}
     warnings = judge(make_tally(saturated="thread 0 at 99 %", open_loop=loop), HOLDS, [], CALM, 2)[1]
     assert warnings == {
-        Warning.DRIVER_SATURATED: "thread 0 at 99 %",
-        Warning.RATE_NOT_KEPT: "offered 100/s, achieved 60/s",
+        Doubt.DRIVER_SATURATED: "thread 0 at 99 %",
+        Doubt.RATE_NOT_KEPT: "offered 100/s, achieved 60/s",
     }
 
 
@@ -58,8 +56,8 @@ def test_a_noisy_host_warns_with_the_share_of_all_its_cpus() -> None:
     noisy = Observation(duration_s=10.0, totals={"steal_s": 0.5, "other_cpu_s": 2.0})
     warnings = judge(make_tally(), HOLDS, [], noisy, cores=2)[1]
     assert warnings == {
-        Warning.STEAL: "the hypervisor took 2.5% of the host's CPU time",
-        Warning.HOST_BUSY: "other processes took 10.0% of the host's CPU time",
+        Doubt.STEAL: "the hypervisor took 2.5% of the host's CPU time",
+        Doubt.HOST_BUSY: "other processes took 10.0% of the host's CPU time",
     }
 
 
@@ -69,10 +67,10 @@ def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
     assert judge(make_tally(), HOLDS, [], own, cores=2)[1] == {}
     outer = Observation(duration_s=10.0, totals={**asked, "outer_throttled_s": 4.25})
     assert judge(make_tally(), HOLDS, [], outer, cores=2)[1] == {
-        Warning.THROTTLED: "a CPU quota from outside the study held threads back for 4.25 s, summed over CPUs"
+        Doubt.THROTTLED: "a CPU quota from outside the study held threads back for 4.25 s, summed over CPUs"
     }
 
 
 def test_a_long_log_is_cut_and_says_so() -> None:
     warnings = judge(make_tally(), HOLDS, [f"[ERROR] {n}" for n in range(8)], CALM, 2)[1]
-    assert warnings[Warning.SERVER_LOG].endswith("[ERROR] 4 | and 3 more")
+    assert warnings[Doubt.SERVER_LOG].endswith("[ERROR] 4 | and 3 more")

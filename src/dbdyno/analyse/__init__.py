@@ -38,7 +38,7 @@ from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record, Run, Warning
+from dbdyno.records.record import Doubt, Outcome, Record, Run
 from dbdyno.study import Design, Study
 from dbdyno.study.trials import Plan, Variant
 
@@ -110,9 +110,9 @@ def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE)
     value = metrics.find(response).read(record) if measured else None
     warnings = dict(record.warnings)
     if record.trial in mixed:
-        warnings[Warning.MIXED_RESETS] = mixed[record.trial]
+        warnings[Doubt.MIXED_RESETS] = mixed[record.trial]
     if steady is not None and not steady.settled:
-        warnings[Warning.NOT_SETTLED] = (
+        warnings[Doubt.NOT_SETTLED] = (
             f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
         )
     return TrialResult(

@@ -24,7 +24,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Warning
+from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal, Guard
 from dbdyno.study.trials import Variant
 
@@ -62,7 +62,7 @@ class Trials:
     def limited_by_driver(self) -> bool:
         """Whether the driver, not the server, set the pace of one of them."""
         failed = self.with_outcome(Outcome.FAILED)
-        return any(Warning.DRIVER_SATURATED in trial.record.warnings for trial in failed)
+        return any(Doubt.DRIVER_SATURATED in trial.record.warnings for trial in failed)
 
 
 def variant_result(
@@ -287,10 +287,10 @@ def _latency(trials: Trials) -> tuple[Percentile, ...]:
         return ()
 
 
-def _warnings(trials: Trials) -> dict[Warning, int]:
+def _warnings(trials: Trials) -> dict[Doubt, int]:
     """How many trials carry each warning."""
     return {
         warning: count
-        for warning in Warning
+        for warning in Doubt
         if (count := sum(warning in trial.warnings for trial in trials.by_block.values()))
     }

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.frozen import Frozen, Level
-from dbdyno.records.record import Check, Evidence, Outcome, Record, Run, Warning
+from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Study
 
 FORMAT = 1
@@ -150,7 +150,7 @@ class VariantResult(Frozen):
     remedy: str = ""
     blocks_more: int | None = None
     dropped: tuple[Dropped, ...] = ()
-    warnings: dict[Warning, int] = Field(default_factory=dict)
+    warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
 
     def cost(self, metric: str) -> Ratio | None:
@@ -204,7 +204,7 @@ class TrialResult(Frozen):
     response: float | None
     steady: Steady | None = None
     series: Series | None = None
-    warnings: dict[Warning, str] = Field(default_factory=dict)
+    warnings: dict[Doubt, str] = Field(default_factory=dict)
 
 
 class AaCheck(Frozen):

@@ -26,9 +26,9 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-class Warning(StrEnum):
+class Doubt(StrEnum):
     """The closed list of what can make a measured trial doubtful. Text and next step stand in
-    `report/wording.py`."""
+    `report/words/wording.py`."""
 
     NOT_SETTLED = "not_settled"
     DRIVER_SATURATED = "driver_saturated"
@@ -37,7 +37,6 @@ class Warning(StrEnum):
     HOST_BUSY = "host_busy"
     ERRORS_IN_LOAD = "errors_in_load"
     SERVER_LOG = "server_log"
-    NOT_EXERCISED = "not_exercised"
     THROTTLED = "throttled"
     MIXED_RESETS = "mixed_resets"
 
@@ -120,7 +119,7 @@ class Record(Frozen):
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
     checks: tuple[Check, ...] = ()
-    warnings: dict[Warning, str] = Field(default_factory=dict)
+    warnings: dict[Doubt, str] = Field(default_factory=dict)
     observation: Observation | None = None
     tally: dict[str, Any] | None = None
     server_log: str = ""

@@ -76,7 +76,7 @@ class Store:
             raise UserError(f"no store speaks {self._url.drivername}", _URL_HINT)
         self._engine = sql.create_engine(self._url)
         if self._url.drivername == "sqlite":
-            sql.event.listen(self._engine, "connect", _settle_sqlite)
+            sql.event.listen(self._engine, "connect", _make_durable)
         self._open()
 
     def __enter__(self) -> Store:
@@ -228,7 +228,7 @@ class Store:
 _URL_HINT = "sqlite:////path/to/file, or postgresql://user:password@host/database"
 
 
-def _settle_sqlite(connection: object, _record: object) -> None:
+def _make_durable(connection: object, _record: object) -> None:
     """A record that was reported written must survive a loss of power (SQLite: WAL with synchronous=FULL)."""
     cursor = connection.cursor()  # type: ignore[attr-defined]
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.layers.base import Running
-from dbdyno.records.record import Check, Observation, Warning
+from dbdyno.records.record import Check, Doubt, Observation
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
@@ -18,7 +18,7 @@ THROTTLED_SHARE_MAX = 0.01
 LOG_LINES_MAX = 5
 
 
-Findings = tuple[tuple[Check, ...], dict[Warning, str]]
+Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 """Checks that hold or not, and warnings with what was seen."""
 
 
@@ -39,15 +39,13 @@ def judge(
     checks = [Check(name="operations", holds=tally["operations"] > 0, detail=_operations(tally))]
     checks += [Check(name=one["name"], holds=one["holds"], detail=one["detail"]) for one in invariants]
     warnings = {
-        Warning.ERRORS_IN_LOAD: _errors(tally),
-        Warning.DRIVER_SATURATED: tally.get("saturated") or "",
-        Warning.RATE_NOT_KEPT: _rate(tally.get("open_loop")),
-        Warning.SERVER_LOG: _log(log_problems),
-        Warning.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
-        Warning.HOST_BUSY: _host_share(
-            observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"
-        ),
-        Warning.THROTTLED: _throttled(observation),
+        Doubt.ERRORS_IN_LOAD: _errors(tally),
+        Doubt.DRIVER_SATURATED: tally.get("saturated") or "",
+        Doubt.RATE_NOT_KEPT: _rate(tally.get("open_loop")),
+        Doubt.SERVER_LOG: _log(log_problems),
+        Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
+        Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
+        Doubt.THROTTLED: _throttled(observation),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 

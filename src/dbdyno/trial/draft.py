@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.base import Running
-from dbdyno.records.record import Check, Evidence, Observation, Outcome, Record, Warning
+from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Record
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
@@ -34,7 +34,7 @@ class Draft:
     _remedy: str = ""
     _log: str = ""
     _checks: tuple[Check, ...] = ()
-    _warnings: dict[Warning, str] = field(default_factory=dict)
+    _warnings: dict[Doubt, str] = field(default_factory=dict)
     _stages_s: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
 
@@ -76,7 +76,7 @@ class Draft:
             raise ServerFailed("the server died under the load", log=running.server.log())
         return observation
 
-    def judged(self, checks: tuple[Check, ...], warnings: Mapping[Warning, str]) -> None:
+    def judged(self, checks: tuple[Check, ...], warnings: Mapping[Doubt, str]) -> None:
         """The checks are made: one that does not hold takes the trial's speed away, and so does a driver that
         had no time left."""
         self._checks = checks
@@ -84,12 +84,12 @@ class Draft:
         broken = [f"{check.name}: {check.detail}" for check in checks if not check.holds]
         if broken:
             self._outcome, self._cause = Outcome.BROKEN, "; ".join(broken)
-        elif Warning.DRIVER_SATURATED in warnings:
+        elif Doubt.DRIVER_SATURATED in warnings:
             # A speed that the driver set says nothing of the server.
-            self._outcome, self._cause = Outcome.FAILED, warnings[Warning.DRIVER_SATURATED]
+            self._outcome, self._cause = Outcome.FAILED, warnings[Doubt.DRIVER_SATURATED]
             self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
 
-    def warn(self, warning: Warning, text: str) -> None:
+    def warn(self, warning: Doubt, text: str) -> None:
         self._warnings[warning] = "; ".join(filter(None, [self._warnings.get(warning, ""), text]))
 
     def record(self) -> Record:

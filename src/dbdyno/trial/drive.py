@@ -21,7 +21,6 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, kill_family
 from dbdyno.layers.base import Running
 
-START_TIMEOUT_S = 30.0
 QUERY_TIMEOUT_S = 60.0
 PREPARE_TIMEOUT_S = 3600.0
 GRACE_S = 60.0

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse.model import Ratio, Verdict
-from dbdyno.records.record import Warning
+from dbdyno.records.record import Doubt
 from dbdyno.report.words import wording
 from tests.report.cases import CASES
 
 
 def test_every_warning_has_its_text_and_its_next_step() -> None:
-    assert set(wording.WARNINGS) == set(Warning)
+    assert set(wording.WARNINGS) == set(Doubt)
     assert all(advice.text and advice.next_step for advice in wording.WARNINGS.values())
 
 

@@ -1,7 +1,7 @@
 """The words of every report: verdicts, the answer in a sentence, warnings with their next step, and safe
 text.
 
-The warnings are a closed list: each member of `record.Warning` has its text and its next step here.
+The warnings are a closed list: each member of `record.Doubt` has its text and its next step here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Warning
+from dbdyno.records.record import Doubt, Outcome
 
 DASH = "–"
 NAMED_MOST = 4
@@ -43,44 +43,40 @@ class Advice:
     next_step: str
 
 
-WARNINGS: dict[Warning, Advice] = {
-    Warning.NOT_SETTLED: Advice(
+WARNINGS: dict[Doubt, Advice] = {
+    Doubt.NOT_SETTLED: Advice(
         "throughput had not settled for half of the measured part, so its mean says little",
         "raise workload.warmup, or workload.duration beyond the period of what recurs (checkpoints)",
     ),
-    Warning.DRIVER_SATURATED: Advice(
+    Doubt.DRIVER_SATURATED: Advice(
         "the driver was the limit, so differences between servers are hidden",
         "raise workload.threads, give the driver more CPUs, or lower workload.clients",
     ),
-    Warning.RATE_NOT_KEPT: Advice(
+    Doubt.RATE_NOT_KEPT: Advice(
         "the offered rate was not kept, so latencies hold the growing queue",
         "lower workload.rate_per_s below what the slowest variant can serve",
     ),
-    Warning.STEAL: Advice(
+    Doubt.STEAL: Advice(
         "the hypervisor took CPU time away during the load",
         "measure on dedicated CPUs, or add blocks",
     ),
-    Warning.HOST_BUSY: Advice(
+    Doubt.HOST_BUSY: Advice(
         "other processes of this host used its CPUs during the load",
         "stop them, or add blocks",
     ),
-    Warning.ERRORS_IN_LOAD: Advice(
+    Doubt.ERRORS_IN_LOAD: Advice(
         "some operations failed and count for nothing in the throughput",
         "look at the kinds of errors in the trial's tally; deadlocks are retried, refusals are not",
     ),
-    Warning.SERVER_LOG: Advice(
+    Doubt.SERVER_LOG: Advice(
         "the server's log holds complaints from during the trial",
         "read the lines in the trial's record; a refused setting is a finding of its own",
     ),
-    Warning.NOT_EXERCISED: Advice(
-        "a level was in effect, but no counter shows that the load used it",
-        "choose a workload or a data size that reaches the knob",
-    ),
-    Warning.THROTTLED: Advice(
+    Doubt.THROTTLED: Advice(
         "a CPU quota that the study did not ask for held server or driver back",
         "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
     ),
-    Warning.MIXED_RESETS: Advice(
+    Doubt.MIXED_RESETS: Advice(
         "the pristine data came back in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",
     ),
