@@ -1,0 +1,94 @@
+"""Every case in every form. `python -m tests.report.forms FOLDER` writes them all as files."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from dbdyno.analyse import Analysis
+from dbdyno.analyse.compare import compare
+from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report.figures import flame
+from dbdyno.report.parts import compare as compare_report
+from dbdyno.report.parts import profile as profile_report
+from tests.analyse.test_compare import a_host, analysed
+from tests.analyse.test_frontier import found
+from tests.report.cases import CASES, fraction_of_seven, masked
+from tests.report.figures.test_flame import FAST, SLOW
+
+Printed = Callable[[Console], None]
+
+
+def with_frontier() -> Analysis:
+    return CASES["one_block"]().model_copy(update={"frontier": found()})
+
+
+ANALYSES: dict[str, Callable[[], Analysis]] = {
+    **CASES,
+    "fraction_of_seven": fraction_of_seven,
+    "with_frontier": with_frontier,
+}
+
+
+def on_terminal(show: Printed, width: int = 100, colour: bool = False) -> str:
+    file = io.StringIO()
+    show(Console(file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else None))
+    return file.getvalue()
+
+
+def without_vega(page: str) -> str:
+    """A page without the library that draws its figures, which is a megabyte of others' code."""
+    return page.replace(html._vega(), "")
+
+
+def forms_of(case: str) -> dict[str, str]:
+    """The text of each form, by the ending of its file."""
+    if case == "comparison":
+        return _comparison()
+    if case == "profiles":
+        return _profiles()
+    analysis = ANALYSES[case]()
+    return {
+        "80.txt": on_terminal(lambda console: terminal.render(analysis, console, details=True), width=80),
+        "120.ansi": on_terminal(
+            lambda console: terminal.render(analysis, console, details=True), width=120, colour=True
+        ),
+        "html": without_vega(html.render(analysis)),
+        "md": markdown.render(analysis),
+        "json": as_json.render(analysis),
+    }
+
+
+def _comparison() -> dict[str, str]:
+    two = compare(analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2))
+    return {
+        "txt": on_terminal(lambda console: compare_report.render(two, console)),
+        "html": without_vega(html.comparison(two)),
+        "md": markdown.comparison(two),
+    }
+
+
+def _profiles() -> dict[str, str]:
+    return {
+        "txt": on_terminal(lambda console: profile_report.render([SLOW, FAST], True, console)),
+        "one.txt": on_terminal(lambda console: profile_report.render([SLOW], False, console)),
+        "html": flame.page("A study", [SLOW, FAST], profile_report.notes([SLOW, FAST], embedded=False)),
+    }
+
+
+ALL = (*ANALYSES, "comparison", "profiles")
+
+
+def write(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in ALL:
+        for ending, text in forms_of(case).items():
+            (folder / f"{case}.{ending}").write_text(masked(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
