@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
+from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Reading
@@ -59,8 +59,6 @@ PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin", 
 ACCOUNT = "dyno"
 DATABASE = "dyno"
 PORT = 5432
-OTHER_USER = 1000
-"""Who the server believes to be when Dyno runs as root; any number but 0 will do."""
 
 OURS = frozenset(
     {
@@ -219,7 +217,7 @@ class PostgreSQL:
             command=[*installation.command, "-D", str(data / "database"), *arguments],
             data=data,
             runtime=runtime,
-            how=replace(launch, before_exec=(*launch.before_exec, *_step_down())),
+            how=replace(launch, before_exec=(*launch.before_exec, *step_down("engine", self.title))),
             answers=lambda: _greet(socket_path),
             problems=_problems,
             hint=lambda log: _hint(log, installation),
@@ -359,45 +357,10 @@ def _run(installation: Installation, command: list[str], text: str = "") -> subp
             errors="replace",
             env={**os.environ, **installation.environment, "LC_ALL": "C"},
             cwd="/",
-            preexec_fn=confine(before_exec=_step_down()),
+            preexec_fn=confine(before_exec=step_down("engine", "PostgreSQL")),
         )
     except OSError as error:
         raise ServerFailed(f"{command[0]} cannot be run: {error.strerror}") from None
-    except subprocess.SubprocessError:
-        raise ServerFailed(*NO_NAMESPACE) from None
-
-
-NO_NAMESPACE = (
-    "PostgreSQL refuses to run as root, and this machine allows no user namespace in which it would not be",
-    "run Dyno as an ordinary user, or allow user namespaces (sysctl user.max_user_namespaces)",
-)
-CLONE_NEWUSER = 0x10000000
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _step_down() -> tuple[Callable[[], None], ...]:
-    """For `before_exec`: PostgreSQL refuses root, so that it gets a user namespace in which we have another
-    number.
-
-    The files stay ours outside, wherever they are, which a change to an account like `nobody` would not give.
-    """
-    if os.getuid() != 0:
-        return ()
-    maps = (
-        ("setgroups", b"deny"),
-        ("uid_map", f"{OTHER_USER} 0 1".encode()),
-        ("gid_map", f"{OTHER_USER} 0 1".encode()),
-    )
-
-    def step_down() -> None:
-        if _LIBC.unshare(CLONE_NEWUSER) != 0:
-            raise OSError(ctypes.get_errno(), "unshare")
-        for name, text in maps:
-            descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
-            os.write(descriptor, text)
-            os.close(descriptor)
-
-    return (step_down,)
 
 
 def _creation(settings: Mapping[str, Level]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -122,14 +123,23 @@ def bind_memory(node: int) -> Callable[[], None]:
 
 def can_do(step: Callable[[], None]) -> bool:
     """Whether a step for `before_exec` succeeds here, found by doing it in a child."""
+    return refusal(step) == 0
+
+
+def refusal(step: Callable[[], None]) -> int:
+    """The errno with which a step for `before_exec` fails here, found by doing it in a child; 0 when it
+    succeeds.
+    """
     child = os.fork()
     if child == 0:
         try:
             step()
             os._exit(0)
+        except OSError as error:
+            os._exit(error.errno or errno.EPERM)
         finally:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+            os._exit(errno.EPERM)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def family(process_id: int) -> tuple[int, ...]:

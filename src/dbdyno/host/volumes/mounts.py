@@ -53,7 +53,18 @@ def enter_private_namespace(factor: str) -> None:
         raise Blocked(factor, reason, "run dyno as root, in a container with CAP_SYS_ADMIN")
     # Without this a mount would spread back to the host through shared propagation (the default of systemd).
     if _LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
-        raise Blocked(factor, f"the kernel keeps mounts shared: {os.strerror(ctypes.get_errno())}")
+        raise Blocked(factor, *_why_shared(ctypes.get_errno()))
+
+
+def _why_shared(refused: int) -> tuple[str, str]:
+    """Why mounts cannot be made private, and what would allow it."""
+    if refused == errno.EINVAL:
+        return (
+            "the kernel keeps mounts shared, because / is no mount point here, as in a chroot",
+            "run Dyno in a container or after pivot_root instead of in a chroot",
+        )
+    reason = f"the kernel keeps mounts shared: {os.strerror(refused)}"
+    return reason, "run Dyno in a container with CAP_SYS_ADMIN"
 
 
 def mount(
