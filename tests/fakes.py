@@ -15,7 +15,7 @@ from dbdyno.frozen import Level
 from dbdyno.host import process
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
-from dbdyno.layers import LAYERS
+from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.records.record import Reading, Record, Run
 from dbdyno.study import Factor, Study, Workload

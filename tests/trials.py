@@ -16,8 +16,8 @@ from dbdyno.frozen import Level
 from dbdyno.host import lock, paths
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
-from dbdyno.layers import LAYERS
-from dbdyno.layers.base import Running
+from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference

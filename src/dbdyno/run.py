@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dbdyno.errors import DynoError, ServerFailed
 from dbdyno.host.interrupts import shielded
-from dbdyno.layers.base import Running
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Plan, Trial

@@ -14,8 +14,8 @@ from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cgroups import hierarchy
+from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS, require_maker
-from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, find_library
 from tests.trials import alone_on_host, host_state, tried
 
 pytestmark = [pytest.mark.engine]
@@ -308,7 +308,7 @@ def test_more_huge_pages_than_memory() -> None:
 
 @needs_root
 def test_pages_of_a_size_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbdyno.layers.memory.HUGE_PAGES", HUGE_PAGES / "nowhere")
+    monkeypatch.setattr("dbdyno.host.memory.HUGE_PAGES", HUGE_PAGES / "nowhere")
     with pytest.raises(Blocked, match="no pages of 2M"), tried("mariadb", memory__huge_pages="2M"):
         pass
 

@@ -16,8 +16,8 @@ from dbdyno.errors import Blocked
 from dbdyno.host import cgroups
 from dbdyno.host.cgroups import Hierarchy, Throttling
 from dbdyno.host.journal import open_journal
-from dbdyno.layers.base import Running, Setup
 from dbdyno.layers.cpu import CpuLayer
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Evidence
 from dbdyno.trial.observe.quotas import QuotaCounters
 from tests.fakes import INSTALLATION, FakeEngine

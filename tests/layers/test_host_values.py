@@ -13,8 +13,8 @@ from dbdyno.errors import Blocked
 from dbdyno.host import kernel_values
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import cpu
-from dbdyno.layers.base import Running, Setup
 from dbdyno.layers.cpu import CpuLayer
+from dbdyno.layers.setup import Running, Setup
 from tests.fakes import INSTALLATION, FakeEngine
 
 LAYER = CpuLayer()

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.layers.workload import WorkloadLayer
 from tests.fakes import INSTALLATION, FakeEngine
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
 from dbdyno.trial.observe.window import Sample, differences, gauge, per_second

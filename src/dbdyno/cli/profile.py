@@ -25,7 +25,7 @@ from dbdyno.host import paths
 from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
-from dbdyno.layers import LAYERS
+from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run

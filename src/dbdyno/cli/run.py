@@ -33,7 +33,7 @@ from dbdyno.errors import RunLocked, UserError
 from dbdyno.host import paths
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
-from dbdyno.layers import LAYERS
+from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import replanned
 from dbdyno.plan.designs import expected_duration_s, make_plan

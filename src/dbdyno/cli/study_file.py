@@ -11,8 +11,8 @@ from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, UserError
-from dbdyno.layers import LAYERS
-from dbdyno.layers.base import Layer
+from dbdyno.layers.layer import Layer
+from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
 from dbdyno.plan.designs import make_plan

@@ -22,12 +22,12 @@ from pathlib import Path
 
 from dbdyno.driver import _driver
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.host import cgroups, hardware, kernel_values, paths
+from dbdyno.host import cgroups, counters, kernel_values, paths
 from dbdyno.host.journal import Journal
+from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.process import Pages, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system
-from dbdyno.layers.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 
 PROGRAM = "int main(void) { return 42; }\n"
 """What a compiler must turn into a program that runs and says 42."""
@@ -132,10 +132,10 @@ def _cpu(_journal: Journal) -> Iterator[_Line]:
 
 def _frequency() -> _Line:
     """Cycles that really passed while one thread worked, over the CPU time it had."""
-    refusal = hardware.counts("cycles")
+    refusal = counters.counts("cycles")
     if refusal:
         return _no("frequency", f"cannot be measured: {refusal}")
-    with hardware.counting("cycles") as cycles:
+    with counters.counting("cycles") as cycles:
         began = time.thread_time()
         _burn()
         spent_s = time.thread_time() - began
@@ -333,8 +333,8 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
 
 def _kernel(journal: Journal) -> Iterator[_Line]:
     yield _doing("control group with a CPU quota", lambda: _quota(journal))
-    for name in hardware.EVENTS:
-        refusal = hardware.counts(name)
+    for name in counters.EVENTS:
+        refusal = counters.counts(name)
         yield (
             _no(f"counter {name}", refusal) if refusal else _yes(f"counter {name}", "counted a child at work")
         )

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
@@ -18,7 +18,6 @@ class ConfigLayer:
     """`config.NAME = VALUE` starts the server with that setting."""
 
     name = "config"
-    needs_fresh_data = False
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if installation is None:

@@ -24,7 +24,7 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
@@ -61,7 +61,6 @@ class CpuLayer:
     """`cpu.KNOB = LEVEL`."""
 
     name = "cpu"
-    needs_fresh_data = False
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if factor.knob not in _KNOBS:

@@ -11,7 +11,6 @@ the server's process.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -20,36 +19,18 @@ from pathlib import Path
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.host import kernel_values
+from dbdyno.host import kernel_values, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
 
-ALLOCATORS = {
-    "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
-    "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
-    "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
-}
-"""Each allocator's library and the package of the distribution that holds it."""
-
-LIBRARY_FOLDERS = (
-    "/usr/lib/{machine}-linux-gnu",
-    "/lib/{machine}-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/usr/local/lib",
-)
-
-THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
-PAGE_BYTES = {"2M": 2 << 20, "1G": 1 << 30}
 SPARE_SHARE = 1.05
 """An engine rounds each of its areas up to whole pages, so that it takes a little more than it says."""
 
 _SYNTAX = {
-    "allocator": "|".join(("libc", *ALLOCATORS)),
+    "allocator": "|".join(("libc", *memory.ALLOCATORS)),
     "thp": "never|madvise|always",
     "huge_pages": "off|2M|1G",
     "malloc": r"default|glibc\.[a-z_.]+=[\w.]+(:glibc\.[a-z_.]+=[\w.]+)*",
@@ -60,7 +41,6 @@ class MemoryLayer:
     """`memory.KNOB = LEVEL`."""
 
     name = "memory"
-    needs_fresh_data = False
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if factor.knob not in _SYNTAX:
@@ -106,22 +86,12 @@ class MemoryLayer:
         return evidence.model_copy(update={"exercised": shown})
 
 
-def find_library(allocator: str) -> Path | None:
-    """The allocator's library on this host; None when it is not installed."""
-    machine = os.uname().machine
-    for folder in LIBRARY_FOLDERS:
-        path = Path(folder.format(machine=machine)) / ALLOCATORS[allocator][0]
-        if path.exists():
-            return path.resolve()
-    return None
-
-
 def _put_allocator(level: str, setup: Setup) -> None:
     if level == "libc":
         return
-    library = find_library(level)
+    library = memory.find_library(level)
     if library is None:
-        file, package = ALLOCATORS[level]
+        file, package = memory.ALLOCATORS[level]
         raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
     setup.launch.environment["LD_PRELOAD"] = str(library)
 
@@ -137,19 +107,19 @@ def _prove_allocator(level: str, running: Running) -> Evidence:
 
 def _mapped_allocators(process_id: int) -> set[str]:
     maps = Path(f"/proc/{process_id}/maps").read_text()
-    return {name for name in ALLOCATORS if re.search(rf"/lib{name}[^/\n]*\.so", maps)}
+    return {name for name in memory.ALLOCATORS if re.search(rf"/lib{name}[^/\n]*\.so", maps)}
 
 
 def _put_thp(level: str, setup: Setup) -> None:
     """Per process where a prctl can: it may forbid what the host allows, never allow what the host
     forbids."""
-    if not THP_MODE.exists():
+    if not memory.THP_MODE.exists():
         raise Blocked(
             "memory.thp",
             "this kernel has no transparent huge pages",
             "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
         )
-    host = kernel_values.read(THP_MODE)
+    host = kernel_values.read(memory.THP_MODE)
     if host == level:
         return
     if level == "never":
@@ -157,7 +127,7 @@ def _put_thp(level: str, setup: Setup) -> None:
     elif level == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
         setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.ADVISED))
     else:
-        kernel_values.set_value(setup.journal, THP_MODE, level, "memory.thp")
+        kernel_values.set_value(setup.journal, memory.THP_MODE, level, "memory.thp")
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:
@@ -170,7 +140,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
     evidence = _evidence(
         "thp", level, value, source, value == level and not (level == "never" and huge_bytes)
     )
-    if value == "never" and level != "never" and kernel_values.read(THP_MODE) != "never":
+    if value == "never" and level != "never" and kernel_values.read(memory.THP_MODE) != "never":
         # MariaDB does so once its buffers are allocated (MDEV-33279).
         reason = f"the host allows {level}, but the server forbids huge pages to itself (THP_enabled: 0)"
         update = {"reason": reason, "remedy": "none in this server; vary memory.huge_pages instead"}
@@ -180,7 +150,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
 
 def _thp_in_effect(process_id: int) -> str:
     status = Path(f"/proc/{process_id}/status").read_text()
-    host = kernel_values.read(THP_MODE)
+    host = kernel_values.read(memory.THP_MODE)
     if host == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
         return "never"
     # A limit to advised pages does not show in the status: under `always` the mappings themselves are asked.
@@ -211,7 +181,7 @@ def _unadvised_eligible(process_id: int) -> list[bool]:
 def _put_huge_pages(level: str, setup: Setup) -> None:
     if level == "off":
         return
-    wanted = setup.engine.huge_pages(setup.installation, setup.settings, PAGE_BYTES[level])
+    wanted = setup.engine.huge_pages(setup.installation, setup.settings, memory.PAGE_BYTES[level])
     if wanted is None:
         reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
         raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
@@ -222,8 +192,8 @@ def _put_huge_pages(level: str, setup: Setup) -> None:
 def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
     """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
     fragmented."""
-    page_bytes = PAGE_BYTES[level]
-    folder = HUGE_PAGES / f"hugepages-{page_bytes >> 10}kB"
+    page_bytes = memory.PAGE_BYTES[level]
+    folder = memory.HUGE_PAGES / f"hugepages-{page_bytes >> 10}kB"
     if not folder.is_dir():
         raise Blocked(
             "memory.huge_pages", f"this kernel has no pages of {level}", "a CPU and a kernel that offer them"
@@ -265,7 +235,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     if in_effect and level != "off":
         # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
         setup = running.setup
-        wanted = setup.engine.huge_pages(setup.installation, setup.settings, PAGE_BYTES[level])
+        wanted = setup.engine.huge_pages(setup.installation, setup.settings, memory.PAGE_BYTES[level])
         in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
@@ -275,7 +245,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
 def _mapped_by_page_size(process_id: int) -> dict[str, int]:
     """Bytes mapped on pages larger than the kernel's own, by the page's size as a level is written."""
     sizes: dict[str, int] = {}
-    names = {str(page_bytes >> 10): name for name, page_bytes in PAGE_BYTES.items()}
+    names = {str(page_bytes >> 10): name for name, page_bytes in memory.PAGE_BYTES.items()}
     mapped_kib = 0
     for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
         field, _, rest = line.partition(":")

@@ -31,7 +31,7 @@ from dbdyno.host import kernel_values
 from dbdyno.host.volumes.device import require_allowed
 from dbdyno.host.volumes.mounts import mounted_at
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
@@ -63,7 +63,6 @@ class StorageLayer:
     """`storage.KNOB = LEVEL`."""
 
     name = "storage"
-    needs_fresh_data = False
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         knob = factor.knob

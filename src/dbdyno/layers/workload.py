@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
@@ -37,7 +37,6 @@ class WorkloadLayer:
     """`workload.NAME = VALUE` changes the load, not the server."""
 
     name = "workload"
-    needs_fresh_data = False
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         # The study's reader knows the workloads' options and has checked names and levels.

@@ -12,7 +12,7 @@ from dbdyno.engines.base import Engine
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
-from dbdyno.layers.base import Layer
+from dbdyno.layers.layer import Layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Run
 from dbdyno.study import Study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.layers.base import Running
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 
 ERRORS_SHARE_MAX = 0.001

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.layers.base import Running
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Record
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench

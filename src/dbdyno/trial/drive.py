@@ -19,7 +19,7 @@ from dbdyno.driver.load import Job, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, kill_family
-from dbdyno.layers.base import Running
+from dbdyno.layers.setup import Running
 
 QUERY_TIMEOUT_S = 60.0
 PREPARE_TIMEOUT_S = 3600.0

@@ -9,7 +9,7 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.volumes import volume
-from dbdyno.layers.base import Setup
+from dbdyno.layers.setup import Setup
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.pristine import Pristine, require_space
 

@@ -11,7 +11,7 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks
-from dbdyno.layers.base import Running, Setup
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench

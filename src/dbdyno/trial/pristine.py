@@ -20,7 +20,7 @@ from dbdyno.frozen import Level
 from dbdyno.host import lock, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.launch import Launch
-from dbdyno.layers.base import Setup
+from dbdyno.layers.setup import Setup
 from dbdyno.trial.bench import Bench
 
 SEED = 1

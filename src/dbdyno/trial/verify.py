@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.layers.base import Layer, Running
+from dbdyno.layers.layer import Layer
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence
 
 

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from dbdyno.host.hardware import HardwareCounters
-from dbdyno.layers.base import Running
+from dbdyno.host.counters import HardwareCounters
+from dbdyno.layers.setup import Running
 from dbdyno.records.record import Observation
 from dbdyno.trial.observe import window
 from dbdyno.trial.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters

@@ -1,23 +1,19 @@
-"""What the flow needs of a layer: to set its knobs before the start, and to prove them on the running
-system."""
+"""One variant on its way to a running server, and that server once it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dbdyno.driver.load import Load
 from dbdyno.engines.base import Engine, Server
-from dbdyno.errors import Mistake
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence
-from dbdyno.study import Factor
 
 
 @dataclass
@@ -75,33 +71,3 @@ class Running:
     def status(self) -> dict[str, float]:
         """The engine's own counters, now."""
         return self.setup.engine.status(self.ask)
-
-
-class Layer(Protocol):
-    """One layer of factors. A level that cannot be put into effect raises Blocked from `put`."""
-
-    name: str
-    needs_fresh_data: bool
-    """True when a level changes the pristine data itself (page size), so that it is made once per level."""
-
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        """Faults of a factor that can be told without touching anything; lines are filled in by the
-        caller."""
-        ...
-
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        """Puts this layer's levels (by knob) into the setup. What touches the host goes through the
-        journal first."""
-        ...
-
-    def placed(self, setup: Setup) -> None:
-        """Called once the data are in place, before the server starts: what needs the device they lie on."""
-        ...
-
-    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        """Reads the running system: one Evidence per knob, before any load."""
-        ...
-
-    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        """The same evidence with what the load showed of the knob's use, where a counter tells."""
-        ...
