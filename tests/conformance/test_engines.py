@@ -288,7 +288,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_said_before_anything_is_made(bench: Bench, small_disk: Path) -> None:
     with (small_disk / "ballast").open("wb") as ballast:
         ballast.write(bytes(25_000_000))
-    with pytest.raises(DynoError, match="MB are free"):
+    with pytest.raises(DynoError, match="MiB free"):
         bench.engine.initialise(bench.installation, small_disk / "data", {})
     assert not (small_disk / "data").exists()
 

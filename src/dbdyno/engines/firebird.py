@@ -20,12 +20,13 @@ from urllib.parse import quote
 
 from dbdyno.engines import firebird_file
 from dbdyno.engines.base import Ask, HugePages
-from dbdyno.engines.server import how_it_ended, require_space, tail
+from dbdyno.engines.server import how_it_ended, tail
 from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent
+from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Reading
@@ -145,7 +146,7 @@ class Firebird:
         return frozenset(_parameters(installation)) | frozenset(ATTRIBUTES)
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
-        require_space(data.parent, 50_000_000, "a Firebird database")
+        require_disk(data.parent, 50_000_000, "a Firebird database")
         data.mkdir(mode=0o700)
         root = data / "root"
         try:

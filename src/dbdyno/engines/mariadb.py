@@ -21,6 +21,7 @@ from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent
+from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Reading
@@ -192,7 +193,7 @@ class MariaDB:
         return frozenset(_defaults(installation)) - OURS
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
-        server.require_space(data.parent, 400_000_000, "a MariaDB data directory")
+        require_disk(data.parent, 400_000_000, "a MariaDB data directory")
         data.mkdir(mode=0o700)
         (data / "database").mkdir()
         (data / "temporary").mkdir()

@@ -25,6 +25,7 @@ from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
+from dbdyno.host.room import require_disk
 from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers
@@ -156,7 +157,7 @@ class PostgreSQL:
         return (_parameters(installation.command) | self.creation_settings) - OURS
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
-        server.require_space(data.parent, 150_000_000, "a PostgreSQL data directory")
+        require_disk(data.parent, 150_000_000, "a PostgreSQL data directory")
         data.mkdir(mode=0o700)
         options = [
             "--no-locale",

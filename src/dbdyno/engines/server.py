@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.errors import DynoError, ServerFailed, UserError
+from dbdyno.errors import ServerFailed, UserError
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
@@ -198,14 +197,4 @@ def require_short(socket: Path) -> None:
         raise UserError(
             f"the socket's path is {length} bytes long, {SOCKET_PATH_BYTES} are allowed: {socket}",
             "set XDG_RUNTIME_DIR to a shorter folder",
-        )
-
-
-def require_space(folder: Path, size_bytes: int, what: str) -> None:
-    """Says that a disk is full before a server says it in its own way, half-way through."""
-    free_bytes = shutil.disk_usage(folder).free
-    if free_bytes < size_bytes:
-        raise DynoError(
-            f"{what} needs {size_bytes / 1e6:.0f} MB below {folder}, {free_bytes / 1e6:.0f} MB are free",
-            "make room there, or point XDG_CACHE_HOME to another disk",
         )

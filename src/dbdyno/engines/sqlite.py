@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from dbdyno.engines.base import Ask, HugePages
-from dbdyno.engines.server import require_space
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
+from dbdyno.host.room import require_disk
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
@@ -115,7 +115,7 @@ class SQLite:
         return PRAGMAS
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
-        require_space(data.parent, 10_000_000, "an SQLite database")
+        require_disk(data.parent, 10_000_000, "an SQLite database")
         data.mkdir(mode=0o700)
         connection = sqlite3.connect(data / DATABASE)
         try:

@@ -21,6 +21,7 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
+from dbdyno.host.room import require_memory
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -202,7 +203,7 @@ def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
     free = int((folder / "free_hugepages").read_text())
     if free >= pages:
         return
-    _require_memory(pages * page_bytes)
+    require_memory(pages * page_bytes, f"{pages} huge pages", "memory.huge_pages", "use a smaller cache")
     total = int((folder / "nr_hugepages").read_text()) + pages - free
     granted = kernel_values.set_value(setup.journal, folder / "nr_hugepages", str(total), "memory.huge_pages")
     if int(granted) < total:
@@ -212,15 +213,6 @@ def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
         raise Blocked(
             "memory.huge_pages", reason, "reserve them at boot (hugepages=N), or use a smaller cache"
         )
-
-
-def _require_memory(size_bytes: int) -> None:
-    available = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    available_bytes = int(available[1]) << 10 if available else 0
-    if size_bytes > available_bytes:
-        needed_mib, available_mib = size_bytes >> 20, available_bytes >> 20
-        reason = f"{needed_mib} MiB of huge pages are needed, {available_mib} MiB of memory are available"
-        raise Blocked("memory.huge_pages", reason, "use a smaller cache")
 
 
 def _prove_huge_pages(level: str, running: Running) -> Evidence:

@@ -8,10 +8,11 @@ from pathlib import Path
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
+from dbdyno.host.room import require_disk
 from dbdyno.host.volumes import volume
 from dbdyno.layers.setup import Setup
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.pristine import Pristine, require_space
+from dbdyno.trial.pristine import Pristine
 
 
 def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
@@ -42,7 +43,7 @@ def _put_on_volume(setup: Setup, pristine: Pristine, bench: Bench) -> Cloned:
     wish = setup.wish
     assert wish is not None
     data_bytes = tree_size_bytes(pristine.data)
-    require_space(setup.scratch, 2 * volume.size_for(data_bytes, wish))
+    require_disk(setup.scratch, 2 * volume.size_for(data_bytes, wish), "a trial")
     if wish.filesystem == "tmpfs":
         setup.volume = volume.attach_tmpfs(setup.journal, pristine.folder, wish, setup.scratch)
     else:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import lock, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.launch import Launch
+from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.trial.bench import Bench
 
@@ -49,7 +49,8 @@ class Pristine:
 
     def clone(self, target: Path) -> Cloned:
         """Puts the pristine data back at `target`, which must not exist."""
-        require_space(target.parent, int(tree_size_bytes(self.data) * HEADROOM) + SPARE_BYTES)
+        needed_bytes = int(tree_size_bytes(self.data) * HEADROOM) + SPARE_BYTES
+        require_disk(target.parent, needed_bytes, "a trial")
         return clone_tree(self.data, target)
 
 
@@ -67,16 +68,6 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
             _make(folder, setup, creation, bench)
     account = json.loads((folder / "pristine.json").read_text())
     return Pristine(folder, account["prepared"], account["checks"])
-
-
-def require_space(folder: Path, needed_bytes: int) -> None:
-    """Raises before anything is written when the disk would run full in mid-trial."""
-    free_bytes = shutil.disk_usage(folder).free
-    if free_bytes < needed_bytes:
-        raise DynoError(
-            f"{folder} has {free_bytes >> 20} MiB free, a trial needs {needed_bytes >> 20} MiB",
-            "free some space, or point XDG_CACHE_HOME at a larger disk",
-        )
 
 
 def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
@@ -99,7 +90,7 @@ def _make(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
         bench.journal.note("tree", path=str(making))
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir()
-        require_space(making, SPARE_BYTES)
+        require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
         setup.engine.initialise(setup.installation, making / "data", creation)
         prepared, checks = _load_rows(making / "data", setup, creation, bench)

@@ -31,6 +31,7 @@ from dbdyno.datasets.vectors.vector_set import (
 )
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
+from dbdyno.host.room import require_disk
 
 Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""
@@ -130,12 +131,7 @@ def _made_once(spec: dict[str, Any], size_bytes: int, write: Callable[[Path], Ve
     with _only_one(home / "lock"):
         if noted.exists() and (home / noted.read_text() / "data.json").exists():
             return open_vector_set(home / noted.read_text())
-        free_bytes = shutil.disk_usage(home).free
-        if free_bytes < size_bytes + SPARE_BYTES:
-            raise DynoError(
-                f"{home} has {free_bytes >> 20} MiB free, the vectors need {size_bytes >> 20}",
-                "free some space, or point XDG_CACHE_HOME at a larger disk",
-            )
+        require_disk(home, size_bytes + SPARE_BYTES, "the set of vectors")
         with tempfile.TemporaryDirectory(prefix="making-", dir=home) as making:
             made = write(Path(making) / "set")
             folder = home / made.digest[:DIGEST_LETTERS]

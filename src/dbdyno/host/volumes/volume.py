@@ -20,12 +20,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from dbdyno.errors import Blocked
 from dbdyno.host import lock
 from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
 from dbdyno.host.journal import Journal
+from dbdyno.host.room import require_memory
 from dbdyno.host.volumes import loop, mounts
 
 LABEL = "dyno"
@@ -51,6 +50,7 @@ MKFS = {
 """Each file system's maker, its package, and the options that keep work out of the measured time (lazy
 tables)."""
 
+NOT_IN_MEMORY = "less data, or a device that is not in memory"
 SMALLEST_BYTES = 320 << 20
 """xfs refuses less than 300 MiB (mkfs.xfs(8))."""
 
@@ -197,7 +197,7 @@ def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: W
 def attach_tmpfs(journal: Journal, pristine: Path, wish: Wish, scratch: Path) -> Volume:
     """A file system in memory has no device and no image: the data are copied into it."""
     data_bytes = tree_size_bytes(pristine / "data")
-    _require_memory(2 * data_bytes, "storage.filesystem")
+    require_memory(2 * data_bytes, "a tmpfs with the data", "storage.filesystem", NOT_IN_MEMORY)
     options = (f"size={size_for(data_bytes, wish)}", *wish.mount)
     mounts.mount(journal, "tmpfs", "tmpfs", scratch / "volume", options, "storage.mount")
     data = scratch / "volume" / "data"
@@ -215,17 +215,10 @@ def _backing_folder(journal: Journal, wish: Wish, image: Path, scratch: Path) ->
     """Where the volume's file lies: on the disk of Dyno's cache, or in memory for a RAM disk."""
     if wish.device != "ram":
         return scratch
-    _require_memory(2 * image.stat().st_blocks * 512, "storage.device")
+    needed_bytes = 2 * image.stat().st_blocks * 512
+    require_memory(needed_bytes, "a RAM disk with the data", "storage.device", NOT_IN_MEMORY)
     mounts.mount(journal, "tmpfs", "tmpfs", scratch / "ram", ("size=100%",), "storage.device")
     return scratch / "ram"
-
-
-def _require_memory(size_bytes: int, factor: str) -> None:
-    """Raises Blocked when data that are to lie in memory, and what is written to them, would fill it."""
-    available_bytes = psutil.virtual_memory().available
-    if size_bytes > available_bytes:
-        reason = f"{size_bytes >> 20} MiB of memory are needed, {available_bytes >> 20} MiB are available"
-        raise Blocked(factor, reason, "less data, or a device that is not in memory")
 
 
 def _raw_data(pristine: Path, raw_file: str, device: Path, data: Path) -> Path:

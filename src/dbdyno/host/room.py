@@ -1,0 +1,36 @@
+"""Room on a disk and in memory, asked for before it is filled: a program that meets the end half-way says so
+in its own way, or not at all.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import psutil
+
+from dbdyno.errors import Blocked, DynoError
+
+
+def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
+    """Raises DynoError where the disk of a folder has less room than `what` needs."""
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise DynoError(
+            f"{folder} has {free_bytes >> 20} MiB free, {what} needs {_mib(needed_bytes)} MiB",
+            "make room there, or point XDG_CACHE_HOME at a larger disk",
+        )
+
+
+def require_memory(needed_bytes: int, what: str, factor: str, remedy: str) -> None:
+    """Raises Blocked, for `factor`, where less memory is available than `what` takes."""
+    available_bytes = psutil.virtual_memory().available
+    if available_bytes < needed_bytes:
+        available_mib = available_bytes >> 20
+        reason = f"{what} needs {_mib(needed_bytes)} MiB, {available_mib} MiB of memory are available"
+        raise Blocked(factor, reason, remedy)
+
+
+def _mib(size_bytes: int) -> int:
+    """Rounded up, so that what is short by a byte does not look as if it fitted."""
+    return -(-size_bytes >> 20)

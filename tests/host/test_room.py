@@ -1,0 +1,40 @@
+"""Room that is not there is said, in figures, before anything is written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.errors import Blocked, DynoError
+from dbdyno.host.room import require_disk, require_memory
+
+
+def test_a_disk_that_is_too_small_is_named_with_both_figures(tmp_path: Path) -> None:
+    free_bytes = shutil.disk_usage(tmp_path).free
+    require_disk(tmp_path, free_bytes // 2, "a trial")
+    with pytest.raises(DynoError) as refused:
+        require_disk(tmp_path, free_bytes * 4, "a trial")
+    assert refused.value.message.startswith(f"{tmp_path} has ")
+    assert " MiB free, a trial needs " in refused.value.message
+    assert "XDG_CACHE_HOME" in refused.value.hint
+
+
+def test_what_is_short_by_a_byte_does_not_look_as_if_it_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=5 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    require_disk(tmp_path, 5 << 20, "a trial")
+    with pytest.raises(DynoError, match="has 5 MiB free, a trial needs 6 MiB"):
+        require_disk(tmp_path, (5 << 20) + 1, "a trial")
+
+
+def test_memory_that_is_not_there_blocks_the_factor() -> None:
+    require_memory(1 << 20, "a RAM disk", "storage.device", "less data")
+    with pytest.raises(Blocked) as blocked:
+        require_memory(psutil.virtual_memory().total * 2, "a RAM disk", "storage.device", "less data")
+    assert (blocked.value.factor, blocked.value.hint) == ("storage.device", "less data")
+    assert " MiB of memory are available" in blocked.value.message
