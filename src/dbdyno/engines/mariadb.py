@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
-import struct
 import subprocess
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -243,7 +241,8 @@ class MariaDB:
             data=data / "database",
             runtime=runtime,
             how=launch,
-            answers=lambda: _log_in(socket_path),
+            socket=socket_path,
+            version_sql="SELECT VERSION()",
             problems=_problems,
             hint=lambda log: _hint(log, installation),
             leftovers=(socket_path, runtime / "mariadb.pid"),
@@ -425,49 +424,3 @@ def _hint(log: str, installation: Installation) -> str:
         ),
     )
     return next((hint for pattern, hint in hints if re.search(pattern, log)), "look at the end of its log")
-
-
-# The client/server protocol's first exchange, as far as readiness needs it (MariaDB knowledge base,
-# "Connection").
-PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH = 0x200, 0x8000, 0x80000
-
-
-def _log_in(socket_path: Path) -> str | None:
-    """The version of the server, once it accepts our account; None while it does not."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(1.0)
-            connection.connect(str(socket_path))
-            greeting = _packet(connection)
-            if not greeting or greeting[0] != 10:
-                return None
-            version = greeting[1 : greeting.index(0, 1)].decode("ascii", "replace")
-            capabilities = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH
-            answer = struct.pack("<IIB23x", capabilities, 2**24, 45) + ACCOUNT.encode() + b"\0" + b"\0"
-            _send(connection, 1, answer + b"mysql_native_password\0")
-            accepted = _packet(connection)
-            if not accepted or accepted[0] != 0:
-                return None
-            _send(connection, 0, b"\x01")
-            return version.removeprefix("5.5.5-")
-    except (OSError, ValueError):
-        return None
-
-
-def _send(connection: socket.socket, sequence: int, payload: bytes) -> None:
-    connection.sendall(struct.pack("<I", len(payload))[:3] + bytes([sequence]) + payload)
-
-
-def _packet(connection: socket.socket) -> bytes:
-    header = _exactly(connection, 4)
-    return _exactly(connection, int.from_bytes(header[:3], "little"))
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise OSError("the server closed the connection")
-        received += part
-    return received

@@ -6,9 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
-import stat
-import struct
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -219,7 +216,8 @@ class PostgreSQL:
             data=data,
             runtime=runtime,
             how=replace(launch, before_exec=(*launch.before_exec, *step_down("engine", self.title))),
-            answers=lambda: _greet(socket_path),
+            socket=socket_path,
+            version_sql="SHOW server_version",
             problems=_problems,
             hint=lambda log: _hint(log, installation),
             # A fast shutdown; SIGTERM would wait for clients to leave by themselves.
@@ -410,37 +408,3 @@ def _hint(log: str, installation: Installation) -> str:
         (r"incompatible with server|was initialized by", "this data directory was made by another version"),
     )
     return next((hint for pattern, hint in hints if re.search(pattern, log)), "look at the end of its log")
-
-
-# The frontend/backend protocol 3.0, as far as readiness needs it (PostgreSQL manual, "Message Formats").
-def _greet(socket_path: Path) -> str | None:
-    """The server's version, once it lets our account into its database; None while it does not."""
-    try:
-        if not stat.S_ISSOCK(socket_path.stat().st_mode):
-            return None
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(5.0)
-            connection.connect(str(socket_path))
-            body = struct.pack("!I", 196608) + f"user\0{ACCOUNT}\0database\0{DATABASE}\0\0".encode()
-            connection.sendall(struct.pack("!I", len(body) + 4) + body)
-            version = _until_ready(connection)
-            if version is not None:
-                connection.sendall(b"X\0\0\0\4")
-            return version
-    except OSError:
-        return None
-
-
-def _until_ready(connection: socket.socket) -> str | None:
-    version = ""
-    with connection.makefile("rb") as stream:
-        while header := stream.read(5):
-            payload = stream.read(struct.unpack("!I", header[1:])[0] - 4)
-            kind = header[:1]
-            if kind == b"E":
-                return None
-            if kind == b"S" and payload.startswith(b"server_version\0"):
-                version = payload.split(b"\0")[1].decode()
-            if kind == b"Z":
-                return version
-    return None

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.errors import ServerFailed, UserError
+from dbdyno.driver.query import query
+from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
@@ -96,13 +97,14 @@ def launch(
     data: Path,
     runtime: Path,
     how: Launch,
-    answers: Callable[[], str | None],
+    socket: Path,
+    version_sql: str,
     problems: Callable[[str], list[str]],
     hint: Callable[[str], str],
     stop_signal: signal.Signals = signal.SIGTERM,
     leftovers: tuple[Path, ...] = (),
 ) -> ServerProcess:
-    """Starts the process and waits until `answers` returns the server's version (None: not yet).
+    """Starts the process and waits until it answers `version_sql` on its socket.
 
     Raises ServerFailed, with the end of the log and the engine's `hint` on it, when the process ends before.
     """
@@ -134,7 +136,7 @@ def launch(
         leftovers=leftovers,
     )
     try:
-        server.version = _wait_until_ready(server, started, answers, hint)
+        server.version = _wait_until_ready(server, started, lambda: _answer(url, socket, version_sql), hint)
         server.ready_s = time.monotonic() - started
     except BaseException:
         server.kill()
@@ -160,6 +162,16 @@ def _wait_until_ready(
                 server.log(),
             )
         time.sleep(POLL_S)
+
+
+def _answer(url: str, socket: Path, sql: str) -> str | None:
+    """What the server answers; None while it does not. The driver asks, by the session that will load it."""
+    if not socket.is_socket():
+        return None
+    try:
+        return str(query(url, sql)[0][0])
+    except DriverFailed:
+        return None
 
 
 def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:

@@ -4,18 +4,17 @@ connection.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from dbdyno.driver.query import query
 from dbdyno.engines.base import Ask, HugePages
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import EngineMissing, ServerFailed, UserError
@@ -209,12 +208,5 @@ def _value(name: str, level: Level) -> str:
 
 def _version() -> str:
     """The library's version, asked of the library itself."""
-    try:
-        driver = import_module("dbdyno.driver._driver")
-    except ImportError:
-        raise EngineMissing(
-            "the driver, which holds SQLite, is not built", "`make setup` builds it"
-        ) from None
     with TemporaryDirectory() as folder:
-        answer = driver.query(f"sqlite://{quote(folder, safe='/')}/{DATABASE}", "SELECT sqlite_version()")
-    return str(json.loads(answer)["rows"][0][0])
+        return str(query(f"sqlite://{quote(folder, safe='/')}/{DATABASE}", "SELECT sqlite_version()")[0][0])
