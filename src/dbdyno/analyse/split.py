@@ -48,7 +48,7 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
     common = set.intersection(*(set(parts) for parts in shares))
     # A part that some trials lack belongs to the remainder in all of them.
     rows = [
-        {**parts, REMAINDER: parts[WHOLE] - sum(parts[name] for name in common - {WHOLE, REMAINDER})}
+        {**parts, REMAINDER: parts[WHOLE] - math.fsum(parts[name] for name in common - {WHOLE, REMAINDER})}
         for parts in shares
     ]
     means = {name: estimate(name, [row[name] for row in rows], confidence) for name in (WHOLE, *PARTS)
