@@ -4,33 +4,21 @@
 // Sessions and workloads live on one thread each; their futures need not be `Send`, which is all the lint is about.
 #![allow(async_fn_in_trait)]
 
-mod client;
 pub mod clock;
-mod crowd;
-mod dispatch;
+mod count;
+mod data;
 pub mod error;
-mod hdr_log;
 pub mod io;
 pub mod job;
-mod live;
-pub mod pace;
-mod prepare;
 pub mod random;
-mod recall;
-mod recorder;
 mod run;
-mod series;
 pub mod session;
-#[cfg(test)]
-mod stall;
-pub mod tally;
-mod usage;
 pub mod workload;
 
 pub use error::{Error, Kind, Result};
 
-use dispatch::{dispatch, Activity};
 use job::Job;
+use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session};
 use workload::Workload;
@@ -50,7 +38,7 @@ pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            prepare::prepare::<S, W>(self.0, &workload, self.1)
+            data::prepare::<S, W>(self.0, &workload, self.1)
         }
     }
     let job = Job::parse(job)?;
@@ -85,11 +73,11 @@ pub fn check(job: &str, tally: Option<&str>, watch: &mut Watch<'_>) -> Result<Va
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            prepare::check::<S, W>(self.0, &workload, self.1.as_ref(), self.2)
+            data::check::<S, W>(self.0, &workload, self.1.as_ref(), self.2)
         }
     }
     let job = Job::parse(job)?;
-    let acknowledged = tally.map(tally::acknowledged).transpose()?;
+    let acknowledged = tally.map(count::tally::acknowledged).transpose()?;
     dispatch(&job, Check(&job, acknowledged, watch))
 }
 
@@ -100,7 +88,7 @@ pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
         type Output = ();
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<()> {
-            prepare::cleanup::<S, W>(self.0, &workload, self.1)
+            data::cleanup::<S, W>(self.0, &workload, self.1)
         }
     }
     let job = Job::parse(job)?;
@@ -109,7 +97,7 @@ pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
 
 /// Asks the server of `url` one question: {"columns": [...], "rows": [[...]], "affected": n}.
 pub fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
-    dispatch::query(url, sql, watch)
+    run::dispatch::query(url, sql, watch)
 }
 
 /// Every workload with its options, transactions and whether it only reads.

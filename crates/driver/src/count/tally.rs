@@ -1,7 +1,7 @@
 //! What a run counted, in the form that leaves the driver; and how tallies of several threads become one.
 
+use crate::count::recall::Recalls;
 use crate::error::{Error, Result};
-use crate::recall::Recalls;
 use crate::workload::Acknowledged;
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};

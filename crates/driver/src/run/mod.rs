@@ -1,19 +1,27 @@
 //! A run: its threads, when it starts, when it ends, and what comes together from them.
 
-use crate::client::Client;
+pub(crate) mod client;
+mod crowd;
+pub(crate) mod dispatch;
+mod live;
+mod pace;
+#[cfg(test)]
+mod stall;
+
 use crate::clock;
-use crate::crowd::Crowd;
+use crate::count::recall::Recalls;
+use crate::count::recorder::{Phases, Recorder, SecondPart};
+use crate::count::series::Series;
+use crate::count::tally::{latencies, ByTransaction, OpenLoop, Tally, ThreadUse};
+use crate::count::usage::{bind, Reading};
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor, Gate};
 use crate::job::{Job, Load};
-use crate::live::Live;
-use crate::pace::{OpenPace, Rate, Think};
-use crate::recall::Recalls;
-use crate::recorder::{Phases, Recorder, SecondPart};
-use crate::series::Series;
+use crate::run::client::Client;
+use crate::run::crowd::Crowd;
+use crate::run::live::Live;
+use crate::run::pace::{OpenPace, Rate, Think};
 use crate::session::{Session, Target, Traffic};
-use crate::tally::{latencies, ByTransaction, OpenLoop, Tally, ThreadUse};
-use crate::usage::{bind, Reading};
 use crate::workload::Workload;
 use crate::Watch;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};

@@ -1,8 +1,8 @@
 //! From names to types: which session a URL means and which workload a name means.
 
+use crate::data;
 use crate::error::Result;
 use crate::job::Job;
-use crate::prepare;
 use crate::session::firebird::Firebird;
 use crate::session::mysql::Mysql;
 use crate::session::postgres::Postgres;
@@ -34,10 +34,10 @@ pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output>
 pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
     let target = Target::parse(url)?;
     match target.protocol {
-        Protocol::Mysql => prepare::query::<Mysql>(&target, sql, watch),
-        Protocol::Postgresql => prepare::query::<Postgres>(&target, sql, watch),
-        Protocol::Firebird => prepare::query::<Firebird>(&target, sql, watch),
-        Protocol::Sqlite => prepare::query::<Sqlite>(&target, sql, watch),
+        Protocol::Mysql => data::query::<Mysql>(&target, sql, watch),
+        Protocol::Postgresql => data::query::<Postgres>(&target, sql, watch),
+        Protocol::Firebird => data::query::<Firebird>(&target, sql, watch),
+        Protocol::Sqlite => data::query::<Sqlite>(&target, sql, watch),
     }
 }
 

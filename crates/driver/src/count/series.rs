@@ -1,7 +1,7 @@
 //! The seconds of all threads, put together while the run goes on.
 
-use crate::recorder::SecondPart;
-use crate::tally::{latencies, Latencies, Second};
+use crate::count::recorder::SecondPart;
+use crate::count::tally::{latencies, Latencies, Second};
 use std::collections::BTreeMap;
 
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! What can be seen of a run while it goes on: each second to the caller, an HdrHistogram log, OpenMetrics on loopback.
 
+use crate::count::hdr_log::HdrLog;
+use crate::count::series::SecondLatencies;
+use crate::count::tally::Second;
 use crate::error::{Error, Result};
-use crate::hdr_log::HdrLog;
 use crate::job::Job;
-use crate::series::SecondLatencies;
-use crate::tally::Second;
 use crate::Watch;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

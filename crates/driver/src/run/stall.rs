@@ -2,16 +2,16 @@
 //! loop the latencies must be those that arithmetic gives.
 
 use crate::clock;
+use crate::count::recorder::Phases;
+use crate::count::series::Series;
+use crate::count::tally::Tally;
 use crate::error::Result;
 use crate::io::{self, Backend};
 use crate::job::Job;
-use crate::pace::Rate;
 use crate::random::Random;
-use crate::recorder::Phases;
+use crate::run::pace::Rate;
 use crate::run::{phases, About, Course, Thread};
-use crate::series::Series;
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
-use crate::tally::Tally;
 use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
 use std::cell::RefCell;
 use std::sync::mpsc::channel;
@@ -160,7 +160,7 @@ fn simulated(keys: &str) -> Tally {
         workload: &OneStatement,
         kinds: 1,
         rate: rate.as_ref(),
-        think: crate::pace::Think::new(&job.load).unwrap(),
+        think: crate::run::pace::Think::new(&job.load).unwrap(),
         course: &course,
         seconds,
     };

@@ -1,7 +1,7 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
-use crate::recall::Recalls;
-use crate::tally::{latencies, Latencies};
+use crate::count::recall::Recalls;
+use crate::count::tally::{latencies, Latencies};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 

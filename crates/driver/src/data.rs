@@ -1,11 +1,11 @@
 //! All that happens to the data before and after a run: making and loading it, checking it, dropping it, asking it.
 
-use crate::client::connect;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::io::{block_on, Backend};
 use crate::job::Job;
 use crate::random::Random;
+use crate::run::client::connect;
 use crate::session::{Collect, Owned, Session, Target};
 use crate::workload::{Acknowledged, CheckAgainst, Workload};
 use crate::Watch;

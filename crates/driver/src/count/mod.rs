@@ -1,0 +1,8 @@
+//! Counting: what each operation leaves behind, second by second and over a whole run.
+
+pub mod hdr_log;
+pub mod recall;
+pub mod recorder;
+pub mod series;
+pub mod tally;
+pub mod usage;
