@@ -226,7 +226,7 @@ def encrypted_url(engine: str, server: Server | Mysql) -> str:
 
 @pytest.mark.parametrize("way", ["socket", "tls"])
 @pytest.mark.parametrize(
-    ("engine", "module"), [("mariadb", "mysql"), ("mysql", "mysql"), ("postgresql", "postgres")]
+    ("engine", "module"), [("mariadb", "mysql"), ("mysql", "mysql"), ("postgresql", "postgresql")]
 )
 def test_the_sessions_suite_passes(
     engine: str, module: str, way: str, request: pytest.FixtureRequest

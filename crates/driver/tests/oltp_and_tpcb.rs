@@ -1,5 +1,5 @@
 //! Every workload of the OLTP family and tpcb from prepare to check, on SQLite and on the servers that the environment
-//! names (`DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRES_URL`), whose databases the tests may make tables in.
+//! names (`DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRESQL_URL`), whose databases the tests may make tables in.
 
 use dyno_driver::{check, cleanup, prepare, query, run, Kind, Watch};
 use serde_json::{json, Value};
@@ -17,7 +17,7 @@ impl Place {
         let file = std::env::temp_dir().join(format!("dyno-{name}-{}.db", std::process::id()));
         let sqlite = format!("sqlite://{}?journal_mode=wal&synchronous=off", file.display());
         let mut places = vec![Place { url: sqlite, file: Some(file) }];
-        for variable in ["DYNO_TEST_MYSQL_URL", "DYNO_TEST_POSTGRES_URL"] {
+        for variable in ["DYNO_TEST_MYSQL_URL", "DYNO_TEST_POSTGRESQL_URL"] {
             match std::env::var(variable) {
                 Ok(url) if servers => places.push(Place { url, file: None }),
                 Ok(_) => {}

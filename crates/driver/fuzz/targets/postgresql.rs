@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use dyno_driver::session::postgres::Postgres;
+use dyno_driver::session::postgresql::Postgresql;
 use dyno_fuzz::{converse, Listener};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
@@ -38,5 +38,5 @@ fuzz_target!(|data: &[u8]| {
     };
     let listener = LISTENER.get_or_init(|| Listener::start(".s.PGSQL.5432"));
     listener.say(words);
-    converse::<Postgres>(&format!("postgresql://root:secret@localhost/x?socket={}", listener.path.display()));
+    converse::<Postgresql>(&format!("postgresql://root:secret@localhost/x?socket={}", listener.path.display()));
 });

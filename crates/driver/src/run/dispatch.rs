@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::job::Job;
 use crate::session::firebird::Firebird;
 use crate::session::mysql::Mysql;
-use crate::session::postgres::Postgres;
+use crate::session::postgresql::Postgresql;
 use crate::session::sqlite::Sqlite;
 use crate::session::{Protocol, Session, Target};
 use crate::workload::{with_workload, WithWorkload, Workload};
@@ -24,7 +24,7 @@ pub(crate) trait Activity {
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
     match job.target()?.protocol {
         Protocol::Mysql => with_session::<Mysql, A>(job, activity),
-        Protocol::Postgresql => with_session::<Postgres, A>(job, activity),
+        Protocol::Postgresql => with_session::<Postgresql, A>(job, activity),
         Protocol::Firebird => with_session::<Firebird, A>(job, activity),
         Protocol::Sqlite => with_session::<Sqlite, A>(job, activity),
     }
@@ -35,7 +35,7 @@ pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value
     let target = Target::parse(url)?;
     match target.protocol {
         Protocol::Mysql => data::query::<Mysql>(&target, sql, watch),
-        Protocol::Postgresql => data::query::<Postgres>(&target, sql, watch),
+        Protocol::Postgresql => data::query::<Postgresql>(&target, sql, watch),
         Protocol::Firebird => data::query::<Firebird>(&target, sql, watch),
         Protocol::Sqlite => data::query::<Sqlite>(&target, sql, watch),
     }

@@ -8,7 +8,7 @@ mod value;
 
 pub mod firebird;
 pub mod mysql;
-pub mod postgres;
+pub mod postgresql;
 pub mod sqlite;
 
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};

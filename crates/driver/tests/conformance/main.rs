@@ -1,6 +1,7 @@
 //! What every session must do, whatever the engine. Embedded engines run in the test's process on files of their own;
 //! Firebird's library is that of `DYNO_TEST_FIREBIRD_LIBRARY`, or else of the wheel in `.venv`. Servers are those of
-//! `DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRES_URL` and `DYNO_TEST_FIREBIRD_URL`, whose databases the tests may make tables in.
+//! `DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRESQL_URL` and `DYNO_TEST_FIREBIRD_URL`, whose databases the tests may make
+//! tables in.
 //! What cannot run says so and passes: `cargo test --test conformance -- --nocapture` shows it.
 
 mod errors;
@@ -11,7 +12,7 @@ mod types;
 
 use dyno_driver::session::firebird::Firebird;
 use dyno_driver::session::mysql::Mysql;
-use dyno_driver::session::postgres::Postgres;
+use dyno_driver::session::postgresql::Postgresql;
 use dyno_driver::session::sqlite::Sqlite;
 
 macro_rules! conformance {
@@ -65,4 +66,4 @@ macro_rules! every_session {
     };
 }
 
-every_session!(sqlite: Sqlite, firebird: Firebird, mysql: Mysql, postgres: Postgres);
+every_session!(sqlite: Sqlite, firebird: Firebird, mysql: Mysql, postgresql: Postgresql);

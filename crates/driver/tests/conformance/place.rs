@@ -146,8 +146,8 @@ pub fn mysql(check: &str) -> Vec<Place> {
     server("DYNO_TEST_MYSQL_URL", check)
 }
 
-pub fn postgres(check: &str) -> Vec<Place> {
-    server("DYNO_TEST_POSTGRES_URL", check)
+pub fn postgresql(check: &str) -> Vec<Place> {
+    server("DYNO_TEST_POSTGRESQL_URL", check)
 }
 
 fn server(variable: &str, check: &str) -> Vec<Place> {

@@ -2,7 +2,7 @@
 
 use super::message::put;
 use super::value::put_text;
-use super::Postgres;
+use super::Postgresql;
 use crate::error::{Fate, Result};
 use crate::session::{RowBuffer, Session, Value};
 
@@ -11,7 +11,7 @@ const MESSAGE_BYTES: usize = 64 << 10;
 const COPY_BYTES: usize = 4 << 20;
 
 pub(super) async fn insert(
-    session: &mut Postgres,
+    session: &mut Postgresql,
     table: &str,
     columns: &[&str],
     next: impl FnMut(&mut RowBuffer) -> bool,
@@ -26,7 +26,7 @@ pub(super) async fn insert(
 }
 
 async fn copy_rows(
-    session: &mut Postgres,
+    session: &mut Postgresql,
     copy: &str,
     mut next: impl FnMut(&mut RowBuffer) -> bool,
 ) -> Result<u64> {

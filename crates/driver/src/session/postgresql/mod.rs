@@ -39,7 +39,7 @@ static DIALECT: Dialect = Dialect {
 const IDLE: u8 = b'I';
 
 /// One connection to a PostgreSQL server.
-pub struct Postgres {
+pub struct Postgresql {
     channel: Channel,
     version: String,
     /// `I`dle, in a `T`ransaction, or in one that has failed (`E`).
@@ -64,12 +64,12 @@ enum Source {
     Prepared(usize),
 }
 
-impl Session for Postgres {
+impl Session for Postgresql {
     const BLOCKING: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
         let (channel, version) = handshake::connect(target).await?;
-        Ok(Postgres {
+        Ok(Postgresql {
             channel,
             version,
             state: IDLE,
@@ -211,7 +211,7 @@ impl Session for Postgres {
     }
 }
 
-impl Postgres {
+impl Postgresql {
     /// Puts one execution into the outbox: Bind and Execute of the unnamed portal.
     #[inline]
     fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Source> {
