@@ -5,10 +5,9 @@ use crate::error::{Error, Result};
 use crate::io::{block_on, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::run::client::connect;
-use crate::session::{Collect, Owned, Session, Target};
+use crate::session::{open, Collect, Owned, Session, Target};
+use crate::watch::Watch;
 use crate::workload::{Acknowledged, CheckAgainst, Workload};
-use crate::Watch;
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,7 +30,7 @@ fn with_one<S: Session, T>(
     task: impl AsyncFnOnce(&mut S) -> Result<T>,
 ) -> Result<T> {
     let whole = async {
-        let mut session = connect::<S>(target).await?;
+        let mut session = open::<S>(target).await?;
         let outcome = task(&mut session).await;
         session.close().await;
         outcome
@@ -125,7 +124,7 @@ impl Loading<'_> {
         stop: &AtomicBool,
         task: &impl AsyncFn(u64, &mut S) -> Result<u64>,
     ) -> Result<u64> {
-        let mut session = connect::<S>(self.target).await?;
+        let mut session = open::<S>(self.target).await?;
         let mut sum = 0;
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);

@@ -13,23 +13,17 @@ pub mod job;
 pub mod random;
 mod run;
 pub mod session;
+mod watch;
 pub mod workload;
 
 pub use error::{Error, Kind, Result};
+pub use watch::Watch;
 
 use job::Job;
 use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session};
 use workload::Workload;
-
-/// How the caller follows what goes on. Both are called on the caller's own thread.
-pub struct Watch<'a> {
-    /// Asked at least every 50 ms; once true, workers stop and what was counted is returned.
-    pub interrupted: &'a mut dyn FnMut() -> bool,
-    /// Shown each second of a run when it is over.
-    pub on_second: Option<&'a mut dyn FnMut(&Value)>,
-}
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {

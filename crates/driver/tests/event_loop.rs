@@ -63,7 +63,8 @@ fn many_connections_of_one_thread_get_their_own_bytes_back() {
         for number in 0..100u32 {
             let (address, target, done) = (&address, &target, &done);
             executor.spawn(async move {
-                let mut stream = Stream::open(address, target).await.unwrap();
+                let mut stream =
+                    Stream::open(address, target.connect_timeout, target.answer_timeout).await.unwrap();
                 for round in 0..50u32 {
                     let message = format!("{number}:{round}").repeat(1 + (round % 7) as usize * 300);
                     round_trip(&mut stream, message.as_bytes()).await;
@@ -84,7 +85,8 @@ fn a_message_larger_than_every_buffer_goes_both_ways() {
         let traffic = block_on(
             backend,
             async {
-                let mut stream = Stream::open(&address, &target).await.unwrap();
+                let mut stream =
+                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
                 round_trip(&mut stream, &message).await;
                 round_trip(&mut stream, b"small again").await;
                 stream.traffic()
@@ -107,7 +109,8 @@ fn a_server_that_closes_in_the_middle_of_an_answer_is_noticed() {
         let outcome = block_on(
             backend,
             async {
-                let mut stream = Stream::open(&address, &target).await.unwrap();
+                let mut stream =
+                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
                 stream.outbox().extend_from_slice(b"question");
                 stream.send().unwrap();
                 let outcome = stream.need(8).await;
@@ -130,7 +133,8 @@ fn on_a_crowded_machine_answers_that_wait_for_each_other_all_come_back() {
         for _ in 0..64 {
             let (address, target, done) = (&address, &target, &done);
             executor.spawn(async move {
-                let mut stream = Stream::open(address, target).await.unwrap();
+                let mut stream =
+                    Stream::open(address, target.connect_timeout, target.answer_timeout).await.unwrap();
                 for _ in 0..200 {
                     round_trip(&mut stream, b"hello").await;
                 }
@@ -169,12 +173,14 @@ fn a_silent_server_is_given_up_while_others_go_on() {
         let (label, rounds) = (Cell::new(None), Cell::new(0));
         let mut executor = Executor::new(backend).unwrap();
         executor.spawn(async {
-            let mut stream = Stream::open(&silent, &target).await.unwrap();
+            let mut stream =
+                Stream::open(&silent, target.connect_timeout, target.answer_timeout).await.unwrap();
             let error = stream.need(1).await.unwrap_err();
             label.set(Some(error.label().to_owned()));
         });
         executor.spawn(async {
-            let mut stream = Stream::open(&lively, &target).await.unwrap();
+            let mut stream =
+                Stream::open(&lively, target.connect_timeout, target.answer_timeout).await.unwrap();
             for _ in 0..10 {
                 round_trip(&mut stream, b"hello").await;
                 rounds.set(rounds.get() + 1);
@@ -196,8 +202,13 @@ fn a_server_that_is_not_there_is_a_failure_to_connect_with_a_hint() {
             // Port 1 of the loopback interface: nobody listens there.
             Address::Tcp { host: "127.0.0.1".into(), port: 1 },
         ] {
-            let outcome =
-                block_on(backend, async { Stream::open(&address, &target).await.map(drop) }, || false);
+            let outcome = block_on(
+                backend,
+                async {
+                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.map(drop)
+                },
+                || false,
+            );
             let error = outcome.unwrap().unwrap().unwrap_err();
             assert_eq!(error.kind(), dyno_driver::Kind::Connect);
             assert!(!error.hint_text().is_empty(), "{error}");
@@ -218,7 +229,8 @@ fn a_connection_closed_by_us_is_closed_at_the_server_too() {
         block_on(
             backend,
             async {
-                let mut stream = Stream::open(&address, &target).await.unwrap();
+                let mut stream =
+                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
                 stream.outbox().extend_from_slice(b"goodbye");
                 stream.send().unwrap();
             },

@@ -38,5 +38,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let listener = LISTENER.get_or_init(|| Listener::start(".s.PGSQL.5432"));
     listener.say(words);
-    converse::<Postgresql>(&format!("postgresql://root:secret@localhost/x?socket={}", listener.path.display()));
+    converse::<Postgresql>(&format!(
+        "postgresql://root:secret@localhost/x?socket={}",
+        listener.path.display()
+    ));
 });

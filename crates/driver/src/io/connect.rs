@@ -1,13 +1,14 @@
 //! Opening a connection without blocking the other ones.
 
+use super::address::Address;
 use super::executor::{sleep_ns, with_loop};
-use super::slots::Ending;
-use super::stream::{wait, Address};
+use super::slots::{Ending, Slot};
 use crate::clock;
 use crate::error::{Error, Result};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::net::ToSocketAddrs;
 use std::path::Path;
+use std::task::Poll;
 use std::time::Duration;
 
 /// How long to wait when a server's queue of new connections is full.
@@ -93,6 +94,31 @@ async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Res
             })
         }
     }
+}
+
+/// Waits until `arrived` is true of a slot. An ending counts only when nothing has arrived before it.
+async fn wait(
+    number: u32,
+    until_ns: u64,
+    arrived: impl Fn(&Slot) -> bool,
+) -> std::result::Result<(), Ending> {
+    std::future::poll_fn(|_| {
+        with_loop(|this| {
+            let running = this.running;
+            let Some(slot) = this.slots.get(number) else { return Poll::Ready(Err(Ending::Closed)) };
+            if arrived(slot) {
+                slot.waiting = None;
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(ending) = slot.ending {
+                return Poll::Ready(Err(ending));
+            }
+            slot.waiting = Some(running);
+            slot.patience_until_ns = until_ns;
+            Poll::Pending
+        })
+    })
+    .await
 }
 
 fn refusal(place: &str, error: &std::io::Error) -> Error {

@@ -1,10 +1,10 @@
 //! The loop itself: polls the tasks that can go on, then waits for what comes next.
 
+use super::backend::Backend;
 use super::epoll::Epoll;
 use super::gather::give_way;
 use super::slots::Slots;
 use super::uring::Uring;
-use super::Backend;
 use crate::clock;
 use crate::error::Result;
 use std::cell::RefCell;

@@ -1,23 +1,23 @@
 //! A connection as a session sees it: append to the outbox, send, wait for what is needed, look, consume.
 
+use super::address::Address;
 use super::connect::connect;
 use super::executor::{with_loop, with_loop_if_any};
-use super::slots::{Ending, Slot};
+use super::slots::Ending;
 use super::tls::Tls;
 use crate::error::{Error, Result};
-use crate::session::{Target, Traffic};
-use std::path::PathBuf;
 use std::task::Poll;
 use std::time::Duration;
 
 /// A connection that has held more than this gives the memory back when it is empty.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
+/// What went over the connection so far; bytes are 0 for an engine within the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub rows_received: u64,
 }
 
 /// One connection of this thread's loop.
@@ -33,9 +33,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects within `target.connect_timeout`; from then on a silence of `target.answer_timeout` ends the connection.
-    pub async fn open(address: &Address, target: &Target) -> Result<Self> {
-        let slot = connect(address, target.connect_timeout).await?;
+    /// Connects within `connect_timeout`; from then on a silence of `answer_timeout` ends the connection.
+    pub async fn open(
+        address: &Address,
+        connect_timeout: Duration,
+        answer_timeout: Duration,
+    ) -> Result<Self> {
+        let slot = connect(address, connect_timeout).await?;
         Ok(Stream {
             slot,
             outbox: Vec::new(),
@@ -43,7 +47,7 @@ impl Stream {
             start: 0,
             tls: None,
             traffic: Traffic::default(),
-            answer_timeout_ns: target.answer_timeout.as_nanos() as u64,
+            answer_timeout_ns: answer_timeout.as_nanos() as u64,
         })
     }
 
@@ -229,31 +233,6 @@ impl Drop for Stream {
             }
         });
     }
-}
-
-/// Waits until `arrived` is true of a slot. An ending counts only when nothing has arrived before it.
-pub(super) async fn wait(
-    number: u32,
-    until_ns: u64,
-    arrived: impl Fn(&Slot) -> bool,
-) -> std::result::Result<(), Ending> {
-    std::future::poll_fn(|_| {
-        with_loop(|this| {
-            let running = this.running;
-            let Some(slot) = this.slots.get(number) else { return Poll::Ready(Err(Ending::Closed)) };
-            if arrived(slot) {
-                slot.waiting = None;
-                return Poll::Ready(Ok(()));
-            }
-            if let Some(ending) = slot.ending {
-                return Poll::Ready(Err(ending));
-            }
-            slot.waiting = Some(running);
-            slot.patience_until_ns = until_ns;
-            Poll::Pending
-        })
-    })
-    .await
 }
 
 fn lost(ending: Ending) -> Error {

@@ -1,13 +1,14 @@
 //! One client's life: connect, then transaction after transaction until the end.
 
+use super::course::Course;
+use super::lane::Lane;
+use super::pace::Think;
 use crate::clock;
 use crate::error::{Error, Fate, Kind, Result};
 use crate::io;
 use crate::job::Job;
 use crate::random::Random;
-use crate::run::pace::Think;
-use crate::run::{Course, Lane};
-use crate::session::{Session, Target, Traffic};
+use crate::session::{open, Session, Target, Traffic};
 use crate::workload::{Outcome, Place, Workload};
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
@@ -69,7 +70,7 @@ impl<W: Workload> Client<'_, W> {
     }
 
     async fn connect_now<S: Session>(&self) -> Result<Connection<S, W::Client>> {
-        let mut session = connect::<S>(self.target).await?;
+        let mut session = open::<S>(self.target).await?;
         let place = Place { client: self.number, clients: self.job.clients };
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
         let ready = ready
@@ -286,14 +287,6 @@ impl<W: Workload> Client<'_, W> {
         }
         None
     }
-}
-
-/// Opens a session in time: also where the server keeps talking and never comes to the point.
-pub(crate) async fn connect<S: Session>(target: &Target) -> Result<S> {
-    io::within(target.connect_timeout, S::connect(target)).await.unwrap_or_else(|| {
-        Err(Error::connect(format!("no session within {} s", target.connect_timeout.as_secs_f64()))
-            .hint("raise connect_timeout_s if the server is only slow"))
-    })
 }
 
 /// Errors of opening a connection again are counted apart from those of transactions.

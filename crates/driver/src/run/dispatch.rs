@@ -8,8 +8,8 @@ use crate::session::mysql::Mysql;
 use crate::session::postgresql::Postgresql;
 use crate::session::sqlite::Sqlite;
 use crate::session::{Protocol, Session, Target};
+use crate::watch::Watch;
 use crate::workload::{with_workload, WithWorkload, Workload};
-use crate::Watch;
 use serde_json::Value;
 use std::marker::PhantomData;
 

@@ -5,7 +5,7 @@ use crate::count::series::SecondLatencies;
 use crate::count::tally::Second;
 use crate::error::{Error, Result};
 use crate::job::Job;
-use crate::Watch;
+use crate::watch::Watch;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;

@@ -1,6 +1,10 @@
 //! The test of truth: a server that stops for 200 ms every 2 s, under a constant rate and a simulated clock. In open
 //! loop the latencies must be those that arithmetic gives.
 
+use super::course::{phases, Course};
+use super::merge::About;
+use super::pace::Rate;
+use super::thread::Thread;
 use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
@@ -9,8 +13,6 @@ use crate::error::Result;
 use crate::io::{self, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::run::pace::Rate;
-use crate::run::{phases, About, Course, Thread};
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
 use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
 use std::cell::RefCell;
@@ -266,7 +268,7 @@ fn a_thread_that_cannot_begin_ends_the_run_for_all() {
         r#"{"url": "mysql://h/x", "workload": "none", "clients": 2, "threads": 2, "duration_s": 60,
             "backend": "epoll", "cpus": [0, 5000]}"#,
     );
-    let mut watch = crate::Watch { interrupted: &mut || false, on_second: None };
+    let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None };
     let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement, &mut watch).unwrap_err();
     assert!(error.message().contains("processor 5000"), "{error}");
 }

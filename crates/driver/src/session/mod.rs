@@ -2,6 +2,7 @@
 
 mod dialect;
 mod engine_cpu;
+mod open;
 mod rows;
 mod target;
 mod value;
@@ -12,24 +13,19 @@ pub mod postgresql;
 pub mod sqlite;
 
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
+pub(crate) use open::open;
 pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
 pub use target::{Protocol, Target};
 pub use value::{Owned, RowBuffer, Value};
+
+pub use crate::io::Traffic;
 
 use crate::error::Result;
 
 /// A statement that a session has prepared: its number in that session, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement(pub u32);
-
-/// What went over the connection so far; bytes are 0 for an engine within the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub rows_received: u64,
-}
 
 /// One connection. It lives and dies on one thread, so nothing about it needs to be `Send`.
 ///

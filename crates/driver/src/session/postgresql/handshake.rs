@@ -101,7 +101,7 @@ fn socket_file(path: &Path, port: u16) -> PathBuf {
 
 async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
     let address = address(target);
-    let mut stream = Stream::open(&address, target).await?;
+    let mut stream = Stream::open(&address, target.connect_timeout, target.answer_timeout).await?;
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
     let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);

@@ -1,8 +1,7 @@
 //! The statements of one transaction of a TOML file, turned into steps.
 
-use super::document::{Entry, Section};
+use super::document::{Document, Entry, Section};
 use super::expression::Expression;
-use super::file::Reader;
 use super::function::Function;
 use super::program::{duration_ns, Action, Capture, Draft, Step};
 use toml::de::DeValue;
@@ -11,7 +10,7 @@ const STATEMENT: [&str; 7] = ["sql", "into", "values", "if", "repeat", "sleep", 
 
 /// The steps of one transaction as they are read.
 pub struct Body<'r, 'a> {
-    reader: &'r Reader<'a>,
+    document: &'a Document<'a>,
     draft: &'r mut Draft,
     steps: Vec<Step>,
     /// Jumps from a roll-back to the end.
@@ -19,19 +18,19 @@ pub struct Body<'r, 'a> {
 }
 
 impl<'r, 'a> Body<'r, 'a> {
-    pub fn new(reader: &'r Reader<'a>, draft: &'r mut Draft) -> Self {
-        Body { reader, draft, steps: Vec::new(), rollbacks: Vec::new() }
+    pub fn new(document: &'a Document<'a>, draft: &'r mut Draft) -> Self {
+        Body { document, draft, steps: Vec::new(), rollbacks: Vec::new() }
     }
 
     pub fn push(&mut self, at: usize, action: Action) {
-        self.steps.push(Step { place: self.reader.document().source.place(at), action });
+        self.steps.push(Step { place: self.document.source.place(at), action });
     }
 
     /// Sets the variables of `values`, in order.
     pub fn values(&mut self, section: &Section<'a>) {
         for (at, name, entry) in section.entries("values") {
-            self.reader.check_name(at, name);
-            let expression = self.reader.expression(entry, &mut self.draft.names);
+            self.document.check_name(at, name);
+            let expression = self.document.expression(entry, &mut self.draft.names);
             let slot = self.draft.names.write(name);
             self.push(at, Action::Set { slot, expression });
         }
@@ -48,9 +47,9 @@ impl<'r, 'a> Body<'r, 'a> {
                 self.sql(at, text, Vec::new());
             }
             DeValue::Table(table) => {
-                self.detailed(Section::new(self.reader.document(), table, at, "a statement", &STATEMENT));
+                self.detailed(Section::new(self.document, table, at, "a statement", &STATEMENT));
             }
-            _ => self.reader.mistake(
+            _ => self.document.mistake(
                 at,
                 "a statement is neither text nor table",
                 "write \"SELECT ...\" or { sql = \"...\" }",
@@ -59,8 +58,8 @@ impl<'r, 'a> Body<'r, 'a> {
     }
 
     fn sql(&mut self, at: usize, text: &str, into: Vec<usize>) {
-        let scan = self.reader.single(at, text);
-        let action = self.draft.statement(&self.reader.document().source, at, scan.pieces, scan.question);
+        let scan = self.document.single(at, text);
+        let action = self.draft.statement(&self.document.source, at, scan.pieces, scan.question);
         if let (Action::Execute(statement), false) = (&action, into.is_empty()) {
             self.draft.statements[*statement].capture = Capture::Columns(into);
         }
@@ -74,13 +73,13 @@ impl<'r, 'a> Body<'r, 'a> {
             ["sql", "sleep", "rollback"].into_iter().filter(|key| section.get(key).is_some()).collect();
         if done.len() != 1 {
             let hint = "give exactly one of sql, sleep and rollback";
-            return self.reader.mistake(at, "a statement does not say what to do", hint);
+            return self.document.mistake(at, "a statement does not say what to do", hint);
         }
         let skip = section.get("if").map(|entry| self.jump_unless(entry));
         let repeat = section.get("repeat").map(|entry| self.open_repeat(at, entry));
         self.values(&section);
         if let Some((at, text)) = section.text("sql") {
-            let into = self.reader.captured(&section, &mut self.draft.names);
+            let into = self.document.captured(&section, &mut self.draft.names);
             self.sql(at, text, into);
         }
         if let Some((at, text)) = section.text("sleep") {
@@ -100,14 +99,14 @@ impl<'r, 'a> Body<'r, 'a> {
     }
 
     fn jump_unless(&mut self, entry: &Entry<'_>) -> usize {
-        let condition = self.reader.expression(entry, &mut self.draft.names);
+        let condition = self.document.expression(entry, &mut self.draft.names);
         self.push(entry.span().start, Action::JumpUnless { condition, to: 0 });
         self.steps.len() - 1
     }
 
     /// Counts a variable down that no script can name.
     fn open_repeat(&mut self, at: usize, entry: &Entry<'_>) -> (usize, usize) {
-        let expression = self.reader.expression(entry, &mut self.draft.names);
+        let expression = self.document.expression(entry, &mut self.draft.names);
         let counter = self.draft.names.write(&format!("repeat #{}", self.steps.len()));
         self.push(at, Action::Set { slot: counter, expression });
         let zero = Box::new([Expression::Int(0), Expression::Variable(counter)]);
@@ -127,7 +126,7 @@ impl<'r, 'a> Body<'r, 'a> {
     fn sleep(&mut self, at: usize, text: &str) {
         match duration_ns(text.trim()) {
             Some(ns) => self.push(at, Action::Sleep { duration: Expression::Int(ns as i64), unit_ns: 1.0 }),
-            None => self.reader.mistake(
+            None => self.document.mistake(
                 at,
                 format!("a sleep cannot be {text:?}"),
                 "write \"5ms\"; units: us, ms, s",

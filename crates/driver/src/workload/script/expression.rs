@@ -1,19 +1,12 @@
 //! The expression language: that of pgbench's `\set`, and for TOML files text and more generators on top of it.
 //! Operators and their precedence are those of pgbench 15's manual, section "Built-in Operators".
 
-use super::function::{self, Function};
+use super::function::{self, Function, Language};
+use super::moment;
 use super::variable::Names;
 
 /// One level of nesting costs the evaluator one stack frame.
 const DEEPEST: usize = 200;
-
-/// What an expression may use beyond pgbench's language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    Pgbench,
-    /// With texts in single quotes and the functions that `function::Signature` marks as ours.
-    Extended,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
@@ -472,7 +465,23 @@ impl Parser<'_> {
             arguments.push(Expression::Int(1).into());
         }
         let parsed = self.call(signature.function, arguments)?;
-        signature.check(&parsed.expression).map_err(|message| Fault::new(at, message))?;
+        check(&parsed.expression).map_err(|message| Fault::new(at, message))?;
         Ok(parsed)
     }
+}
+
+/// Looks at a call's arguments that can be judged before the run.
+fn check(call: &Expression) -> Result<(), String> {
+    let Expression::Call { function: Function::Timestamp | Function::Date, arguments, .. } = call else {
+        return Ok(());
+    };
+    for argument in arguments {
+        match argument {
+            Expression::Text(text) if moment::parse(text).is_none() => {
+                return Err(format!("{text:?} is no date; write '2024-01-31' or '2024-01-31 23:59:59'"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

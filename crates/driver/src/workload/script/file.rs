@@ -2,8 +2,8 @@
 
 use super::body::Body;
 use super::content::{Condition, Content, Table};
-use super::document::{float, integer, Document, Entry, Section};
-use super::expression::{self, Expression, Language};
+use super::document::{float, integer, Document, Section};
+use super::expression::Expression;
 use super::frame::Frame;
 use super::mistake::{Mistakes, Source};
 use super::program::{wait_of, Action, Draft, Mode, Transaction, Wait};
@@ -61,7 +61,7 @@ pub fn parse(
     mistakes.or(script)
 }
 
-pub struct Reader<'a> {
+struct Reader<'a> {
     root: Section<'a>,
     folder: &'a Path,
     /// Holds the values of the options.
@@ -83,11 +83,11 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    pub fn document(&self) -> &'a Document<'a> {
+    fn document(&self) -> &'a Document<'a> {
         self.root.document
     }
 
-    pub fn mistake(&self, at: usize, message: impl Into<String>, hint: impl Into<String>) {
+    fn mistake(&self, at: usize, message: impl Into<String>, hint: impl Into<String>) {
         self.document().mistake(at, message, hint);
     }
 
@@ -151,19 +151,8 @@ impl<'a> Reader<'a> {
     }
 
     fn declare(&mut self, at: usize, name: &str) -> usize {
-        self.check_name(at, name);
+        self.document().check_name(at, name);
         self.common.write(name)
-    }
-
-    pub fn check_name(&self, at: usize, name: &str) {
-        let first = name.bytes().next().unwrap_or(b'0');
-        if first.is_ascii_digit() || !name.bytes().all(expression::is_name_byte) {
-            self.mistake(
-                at,
-                format!("{name:?} cannot name a variable"),
-                "use letters, digits and _, no digit first",
-            );
-        }
     }
 
     /// The statements of the section `[key]`, from its list or its file, with the options' values put in.
@@ -239,54 +228,13 @@ impl<'a> Reader<'a> {
         self.mistake(at, format!("there is no option :{name}"), hint);
     }
 
-    /// One statement without a semicolon in its middle.
-    pub fn single(&self, at: usize, text: &str) -> sql::Scan {
-        let scan = sql::scan(text, 0, false);
-        match scan.stop {
-            Stop::Unclosed(what) => self.mistake(at, format!("{what} does not end"), "close it"),
-            _ if !text[scan.next..].trim().is_empty() => {
-                self.mistake(at, "there is more than one statement", "put each into a text of its own");
-            }
-            _ if scan.pieces.is_empty() => self.mistake(at, "there is no statement", "write one"),
-            _ => {}
-        }
-        scan
-    }
-
-    /// An expression: a text in the language, or a plain number or truth value.
-    pub fn expression(&self, entry: &Entry<'_>, names: &mut Names) -> Expression {
-        let at = entry.span().start;
-        names.line = self.document().source.line(at);
-        let value = entry.get_ref();
-        match (value, integer(value), float(value)) {
-            (_, Some(number), _) => Expression::Int(number),
-            (_, _, Some(number)) => Expression::Double(number),
-            (DeValue::Boolean(value), ..) => Expression::Bool(*value),
-            (DeValue::String(text), ..) => {
-                expression::parse(text, Language::Extended, names).unwrap_or_else(|fault| {
-                    let place = if text.is_empty() { String::new() } else { format!(" in {text:?}") };
-                    self.mistake(at, format!("{}{place}", fault.message), fault.hint);
-                    Expression::Null
-                })
-            }
-            _ => {
-                self.mistake(
-                    at,
-                    "this is no expression",
-                    "write a number or a text such as \"uniform(1, 10)\"",
-                );
-                Expression::Null
-            }
-        }
-    }
-
     fn table(&self, section: &Section<'a>) -> Option<Table> {
         let (_, name) = section.required_text("name")?;
         let mut names = self.common.clone();
         let rows = self.rows(section, &mut names.clone());
         let (mut columns, mut draws) = (Vec::new(), Vec::new());
         for (at, column, entry) in section.entries("columns") {
-            let expression = self.expression(entry, &mut names);
+            let expression = self.document().expression(entry, &mut names);
             expression.walk(&mut |part| {
                 if matches!(part, Expression::Call { function: super::function::Function::Sequence, .. }) {
                     self.mistake(at, "a sequence belongs to a client, and there is none yet", "use row()");
@@ -319,7 +267,7 @@ impl<'a> Reader<'a> {
             self.mistake(section.at, "tables has no rows", "add rows = 1000");
             return 0;
         };
-        let (at, expression) = (entry.span().start, self.expression(entry, names));
+        let (at, expression) = (entry.span().start, self.document().expression(entry, names));
         self.complain_of_unset(names);
         if !names.never_set().is_empty() {
             return 0;
@@ -368,33 +316,11 @@ impl<'a> Reader<'a> {
             let statement =
                 Section::new(self.document(), table, at, "a statement of start", &["sql", "into"]);
             if let Some((at, text)) = statement.required_text("sql") {
-                let text = self.fixed(at, &self.single(at, text).pieces);
-                all.push((text, self.captured(&statement, &mut draft.names)));
+                let text = self.fixed(at, &self.document().single(at, text).pieces);
+                all.push((text, self.document().captured(&statement, &mut draft.names)));
             }
         }
         all
-    }
-
-    /// The variables named by `into`: one or a list.
-    pub fn captured(&self, section: &Section<'a>, names: &mut Names) -> Vec<usize> {
-        let Some(entry) = section.get("into") else { return Vec::new() };
-        let entries = match entry.get_ref() {
-            DeValue::Array(entries) => entries.iter().collect(),
-            _ => vec![entry],
-        };
-        let mut slots = Vec::new();
-        for entry in entries {
-            match entry.get_ref().as_str() {
-                Some(name) => {
-                    self.check_name(entry.span().start, name);
-                    slots.push(names.write(name));
-                }
-                None => {
-                    self.mistake(entry.span().start, "into names variables", "write into = [\"a\", \"b\"]")
-                }
-            }
-        }
-        slots
     }
 
     fn transactions(&self, draft: &mut Draft) -> Vec<Transaction> {
@@ -435,7 +361,7 @@ impl<'a> Reader<'a> {
                 "add statements = [\"...\"]",
             );
         }
-        let mut body = Body::new(self, draft);
+        let mut body = Body::new(self.document(), draft);
         body.values(section);
         // One statement that commits by itself needs no transaction around it.
         let alone = statements.len() == 1 && !body.is_repeated(&statements[0]);
@@ -476,7 +402,7 @@ impl<'a> Reader<'a> {
         let (_, name) = section.required_text("name")?;
         let (query_at, query) = section.required_text("query")?;
         let (expect_at, expect) = section.required_text("expect")?;
-        let query = self.fixed(query_at, &self.single(query_at, query).pieces);
+        let query = self.fixed(query_at, &self.document().single(query_at, query).pieces);
         let mut names = self.common.clone();
         names.write("acknowledged");
         names.write("unknown");
@@ -485,7 +411,7 @@ impl<'a> Reader<'a> {
         }
         let expect = match expect.trim() {
             "no rows" => None,
-            _ => section.get("expect").map(|entry| self.expression(entry, &mut names)),
+            _ => section.get("expect").map(|entry| self.document().expression(entry, &mut names)),
         };
         Some(Condition {
             name: name.to_owned(),

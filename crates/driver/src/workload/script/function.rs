@@ -1,7 +1,14 @@
 //! The functions of expressions: pgbench's, and ours for TOML files.
 
-use super::expression::{Expression, Language};
 use crate::workload::options;
+
+/// What an expression may use beyond pgbench's language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Pgbench,
+    /// With texts in single quotes and the functions that `Signature` marks as ours.
+    Extended,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
@@ -73,23 +80,6 @@ pub struct Signature {
     pub most: usize,
     pub usage: &'static str,
     extended: bool,
-}
-
-impl Signature {
-    /// Looks at arguments that can be judged before the run.
-    pub fn check(&self, call: &Expression) -> Result<(), String> {
-        let Expression::Call { arguments, .. } = call else { return Ok(()) };
-        let moments = matches!(self.function, Function::Timestamp | Function::Date);
-        for argument in arguments.iter().filter(|_| moments) {
-            match argument {
-                Expression::Text(text) if super::moment::parse(text).is_none() => {
-                    return Err(format!("{text:?} is no date; write '2024-01-31' or '2024-01-31 23:59:59'"));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
 }
 
 const fn pgbench(

@@ -1,5 +1,6 @@
 //! A workload from a file: a TOML file of ours, a pgbench script, or plain SQL. It is compiled once, into a program.
 
+mod assign;
 mod body;
 mod content;
 mod document;
@@ -12,6 +13,7 @@ mod function;
 mod mistake;
 mod moment;
 mod pgbench;
+mod phrase;
 mod program;
 mod run;
 mod sql;

@@ -2,7 +2,8 @@
 //! The commands and their rules are those of pgbench 15's manual, section "Custom Scripts".
 
 use super::content::Content;
-use super::expression::{self, Expression, Language};
+use super::expression::{self, Expression};
+use super::function::Language;
 use super::mistake::{Mistakes, Source};
 use super::program::{Action, Capture, Draft, Mode, Step, Transaction, Wait};
 use super::sql::{self, Stop};

@@ -1,7 +1,8 @@
 //! The expression language beside the real pgbench, and whole workloads on a real SQLite.
 
-use super::expression::{parse, Language};
+use super::expression::parse;
 use super::frame::Frame;
+use super::function::Language;
 use super::text::write_double;
 use super::variable::{Names, CLIENT_ID, DEFAULT_SEED, SCALE};
 use crate::random::Random;

@@ -1,0 +1,77 @@
+//! What all threads of a run share: when it starts and stops, and why.
+
+use crate::count::recorder::Phases;
+use crate::error::Error;
+use crate::job::Job;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// What all threads of a run share.
+#[derive(Default)]
+pub(crate) struct Course {
+    pub arrived: AtomicU32,
+    pub phases: OnceLock<Phases>,
+    pub stopped: AtomicBool,
+    pub abandoned: AtomicBool,
+    pub failure: Mutex<Option<Error>>,
+    pub version: OnceLock<String>,
+    /// True while the machine has no time to spare.
+    pub crowded: Arc<AtomicBool>,
+    /// Transactions of the measured part that may still be started, where there is a limit.
+    pub tickets: Option<AtomicU64>,
+    /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
+    pub sold_out: AtomicBool,
+}
+
+impl Course {
+    /// A run whose phases are known before anyone has arrived.
+    #[cfg(test)]
+    pub fn beginning(job: &Job, phases: Phases) -> Self {
+        Course { phases: OnceLock::from(phases), ..Course::new(job) }
+    }
+
+    pub fn new(job: &Job) -> Self {
+        Course { tickets: job.operations.map(AtomicU64::new), ..Course::default() }
+    }
+
+    pub fn arrive(&self) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn note_version(&self, version: &str) {
+        self.version.get_or_init(|| version.to_owned());
+    }
+
+    /// Ends the run with an error; the first one counts.
+    pub fn fail(&self, error: Error) {
+        if let Ok(mut failure) = self.failure.lock() {
+            failure.get_or_insert(error);
+        }
+        self.stopped.store(true, Ordering::Release);
+        self.abandoned.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Takes one of a limited number of transactions; always succeeds where there is no limit.
+    #[inline]
+    pub fn take_ticket(&self, phases: Phases, start_ns: u64) -> bool {
+        let Some(tickets) = &self.tickets else { return true };
+        if start_ns < phases.measured_ns {
+            return true;
+        }
+        let taken = tickets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if taken.is_err() {
+            self.sold_out.store(true, Ordering::Release);
+        }
+        taken.is_ok()
+    }
+}
+
+pub(crate) fn phases(job: &Job, start_ns: u64) -> Phases {
+    let measured_ns = start_ns + (job.warmup_s * 1e9) as u64;
+    Phases { start_ns, measured_ns, end_ns: measured_ns + (job.duration_s * 1e9) as u64 }
+}

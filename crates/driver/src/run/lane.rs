@@ -1,0 +1,86 @@
+//! What the clients of one thread share: the gates, the recorder, the pace, and the thread's own readings.
+
+use super::pace::OpenPace;
+use crate::clock;
+use crate::count::recorder::{Phases, Recorder};
+use crate::count::usage::Reading;
+use crate::io::{self, Gate};
+use crate::session::Traffic;
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
+
+const CONNECTING_MAX: usize = 32;
+
+/// What the clients of one thread share. Lives and dies on that thread.
+pub(crate) struct Lane {
+    pub connecting: Gate,
+    pub started: Gate,
+    pub phases: OnceCell<Phases>,
+    pub recorder: OnceCell<RefCell<Recorder>>,
+    pub pace: RefCell<Option<OpenPace>>,
+    pub traffic: Cell<Traffic>,
+    pub first: Cell<Option<Reading>>,
+    pub last: Cell<Option<Reading>>,
+}
+
+impl Lane {
+    pub fn new() -> Self {
+        Lane {
+            connecting: Gate::new(CONNECTING_MAX),
+            started: Gate::new(0),
+            phases: OnceCell::new(),
+            recorder: OnceCell::new(),
+            pace: RefCell::new(None),
+            traffic: Cell::default(),
+            first: Cell::new(None),
+            last: Cell::new(None),
+        }
+    }
+
+    /// The run's phases. Known to everyone that has passed `started`.
+    #[inline]
+    pub fn phases(&self) -> Phases {
+        *self.phases.get().expect("clients are let through when the phases are known")
+    }
+
+    #[inline]
+    pub fn recorder(&self) -> RefMut<'_, Recorder> {
+        self.recorder.get().expect("clients are let through when the recorder is there").borrow_mut()
+    }
+
+    /// The intended start of the next transaction: `Some(None)` in closed loop, `None` when no arrival is left.
+    #[inline]
+    pub fn take_arrival(&self, now_ns: u64) -> Option<Option<u64>> {
+        match &mut *self.pace.borrow_mut() {
+            None => Some(None),
+            Some(pace) => pace.take(now_ns).map(Some),
+        }
+    }
+
+    /// Takes the thread's readings at the borders of the measured part.
+    #[inline]
+    pub fn observe(&self, now_ns: u64, engine_cpu_ns: impl FnOnce() -> Option<u64>) {
+        let phases = self.phases();
+        if self.first.get().is_none() {
+            if now_ns >= phases.measured_ns {
+                self.first.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
+            }
+        } else if now_ns >= phases.end_ns && self.last.get().is_none() {
+            self.last.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
+        }
+    }
+
+    /// Takes the last reading of a thread that ends before the run does.
+    pub fn observe_last(&self, engine_cpu_ns: Option<u64>) {
+        if self.first.get().is_some() && self.last.get().is_none() {
+            self.last.set(Some(Reading::now(clock::now_ns(), io::system_calls(), engine_cpu_ns)));
+        }
+    }
+
+    pub fn count_traffic(&self, before: Traffic, after: Traffic) {
+        let mut sum = self.traffic.get();
+        sum.bytes_sent += after.bytes_sent - before.bytes_sent;
+        sum.bytes_received += after.bytes_received - before.bytes_received;
+        sum.rows_received += after.rows_received - before.rows_received;
+        self.traffic.set(sum);
+    }
+}

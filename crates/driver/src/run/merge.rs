@@ -1,0 +1,106 @@
+//! The tally of a run, put together from what its threads have counted.
+
+use super::thread::ThreadTally;
+use crate::count::recall::Recalls;
+use crate::count::recorder::Phases;
+use crate::count::series::Series;
+use crate::count::tally::{latencies, ByTransaction, OpenLoop, Tally, ThreadUse};
+use crate::io::Backend;
+use crate::job::Job;
+
+/// Above this share of one processor a thread, not the server, sets the pace.
+const SATURATED_SHARE: f64 = 0.9;
+
+/// What is known of a run besides what its threads counted.
+pub(crate) struct About<'a> {
+    pub job: &'a Job,
+    pub names: Vec<String>,
+    pub backend: Backend,
+    pub protocol: &'static str,
+    pub phases: Phases,
+}
+
+impl About<'_> {
+    pub fn merge(self, parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Tally {
+        let ended_ns =
+            parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
+        let last_second = self.phases.second(self.phases.end_ns - 1);
+        let mut tally = Tally {
+            workload: self.job.workload.clone(),
+            protocol: self.protocol,
+            server_version: String::new(),
+            backend: self.backend.as_str(),
+            clients: self.job.clients,
+            seed: self.job.seed,
+            started_unix_s: 0.0,
+            warmup_s: self.job.warmup_s,
+            duration_s: ended_ns.saturating_sub(self.phases.measured_ns) as f64 / 1e9,
+            by_transaction: self
+                .names
+                .into_iter()
+                .map(|name| ByTransaction { name, latencies: latencies(), acknowledged: 0 })
+                .collect(),
+            errors: Default::default(),
+            retries: 0,
+            rollbacks: 0,
+            unknown: 0,
+            clients_lost: 0,
+            rows_read: 0,
+            recalls: Recalls::default(),
+            bytes_received: 0,
+            bytes_sent: 0,
+            threads: Vec::new(),
+            gather_us_max: 0,
+            open_loop: None,
+            // What was under way at the end is acknowledged, but no second of the measured part.
+            series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
+            saturated: None,
+            interrupted: false,
+        };
+        parts.into_iter().for_each(|part| add(&mut tally, part));
+        if !blocking {
+            tally.saturated = saturated(&tally.threads);
+        }
+        tally
+    }
+}
+
+fn add(tally: &mut Tally, part: ThreadTally) {
+    tally.threads.push(part.used);
+    tally.gather_us_max = tally.gather_us_max.max(part.gather_us_max);
+    tally.bytes_received += part.traffic.bytes_received;
+    tally.bytes_sent += part.traffic.bytes_sent;
+    if let Some(open) = part.open_loop {
+        let sum = tally.open_loop.get_or_insert_with(OpenLoop::default);
+        sum.offered += open.offered;
+        sum.backlog_max += open.backlog_max;
+        sum.backlog_end += open.backlog_end;
+    }
+    let Some(recorder) = part.recorder else { return };
+    for (index, kind) in tally.by_transaction.iter_mut().enumerate() {
+        kind.latencies += &recorder.kinds[index];
+        kind.acknowledged += recorder.acknowledged[index];
+    }
+    for (label, count) in recorder.errors {
+        *tally.errors.entry(label).or_default() += count;
+    }
+    tally.retries += recorder.retries;
+    tally.rollbacks += recorder.rollbacks;
+    tally.unknown += recorder.unknown;
+    tally.clients_lost += recorder.clients_lost;
+    tally.rows_read += recorder.rows_read;
+    tally.recalls.merge(&recorder.recalls);
+}
+
+fn saturated(threads: &[ThreadUse]) -> Option<String> {
+    let (number, share) = threads
+        .iter()
+        .map(ThreadUse::busy_share)
+        .enumerate()
+        .max_by(|left, right| left.1.total_cmp(&right.1))
+        .filter(|(_, share)| *share > SATURATED_SHARE)?;
+    Some(format!(
+        "driver thread {number} was busy {:.0} % of the time: the driver, not the server, set the pace",
+        share * 100.0
+    ))
+}

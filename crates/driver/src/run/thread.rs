@@ -1,0 +1,160 @@
+//! One thread of a run: its clients, its loop, and what it has counted when it is done.
+
+use super::client::Client;
+use super::course::Course;
+use super::lane::Lane;
+use super::pace::{OpenPace, Rate, Think};
+use crate::clock;
+use crate::count::recorder::{Phases, Recorder, SecondPart};
+use crate::count::tally::{OpenLoop, ThreadUse};
+use crate::count::usage::bind;
+use crate::error::{Error, Result};
+use crate::io::{self, Backend, Executor};
+use crate::job::{Arrivals, Job, Load};
+use crate::session::{Session, Target, Traffic};
+use crate::workload::Workload;
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+/// How long transactions under way at the end may take to finish.
+const GRACE_NS: u64 = 10_000_000_000;
+
+/// Which of the run's threads this is, and what it works with.
+pub(crate) struct Thread<'a, W> {
+    pub number: u32,
+    pub threads: u32,
+    pub backend: Backend,
+    pub job: &'a Job,
+    pub target: &'a Target,
+    pub workload: &'a W,
+    pub kinds: usize,
+    pub rate: Option<&'a Rate>,
+    pub think: Option<Think>,
+    pub course: &'a Course,
+    pub seconds: Sender<SecondPart>,
+}
+
+/// What a thread has counted when it is done.
+pub(crate) struct ThreadTally {
+    pub recorder: Option<Recorder>,
+    pub traffic: Traffic,
+    pub used: ThreadUse,
+    pub gather_us_max: u32,
+    pub ended_ns: u64,
+    pub open_loop: Option<OpenLoop>,
+}
+
+impl<W: Workload> Thread<'_, W> {
+    /// The same as `drive`, but a failure, a panic even, ends the whole run: the other threads would wait for this one.
+    pub fn drive_or_fail<S: Session>(self) -> Result<ThreadTally> {
+        let course = self.course;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.drive::<S>())).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text =
+                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("for an unknown reason");
+            Err(Error::internal(format!("a thread of the driver panicked: {text}"))
+                .hint("this is a defect: please report it"))
+        });
+        if let Err(error) = &outcome {
+            course.fail(error.clone());
+        }
+        outcome
+    }
+
+    pub fn drive<S: Session>(self) -> Result<ThreadTally> {
+        if let Some(cpus) = &self.job.cpus {
+            let cpu = cpus[self.number as usize % cpus.len()];
+            bind(cpu).map_err(|error| {
+                Error::user(format!("the driver cannot be bound to processor {cpu}: {error}"))
+                    .hint("name processors that this machine has and that this process may use")
+            })?;
+        }
+        let lane = Lane::new();
+        let gather_us_max;
+        {
+            let mut executor = Executor::new(self.backend)?;
+            if self.job.gather && self.rate.is_none() && self.think.is_none() {
+                executor = executor.giving_way(self.course.crowded.clone());
+            }
+            for number in (self.number..self.job.clients).step_by(self.threads as usize) {
+                let Thread { job, target, workload, think, course, .. } = self;
+                executor
+                    .spawn(Client { number, job, target, workload, think, course, lane: &lane }.live::<S>());
+            }
+            executor.run(|| self.turn(&lane, S::BLOCKING))?;
+            if lane.phases.get().is_some() {
+                lane.observe_last(None);
+            }
+            gather_us_max = io::gather_us_max();
+        }
+        Ok(self.result(lane, gather_us_max))
+    }
+
+    /// Asked once per turn of the loop: whether to give up what is still under way.
+    fn turn(&self, lane: &Lane, blocking: bool) -> bool {
+        if self.course.abandoned.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(phases) = lane.phases.get() else {
+            if let Some(phases) = self.course.phases.get() {
+                self.start(lane, *phases);
+            }
+            return false;
+        };
+        let now_ns = io::turn_ns();
+        lane.recorder().observe(now_ns);
+        if !blocking {
+            lane.observe(now_ns, || None);
+        }
+        let idle = lane.recorder().in_flight == 0;
+        let no_more = self.course.is_stopped() || self.course.sold_out.load(Ordering::Relaxed);
+        (no_more && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
+    }
+
+    fn start(&self, lane: &Lane, phases: Phases) {
+        let recorder = Recorder::new(self.kinds, self.job.hdr_log.is_some(), phases, self.seconds.clone());
+        let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
+            let place = (self.number, self.threads);
+            let times = (phases.start_ns, phases.measured_ns, phases.end_ns);
+            OpenPace::new(rate.clone(), arrivals, self.job.seed, place, times)
+        });
+        lane.pace.replace(pace);
+        let first_time = lane.phases.set(phases).is_ok() && lane.recorder.set(RefCell::new(recorder)).is_ok();
+        debug_assert!(first_time, "a run starts once");
+        lane.started.open();
+    }
+
+    fn result(self, lane: Lane, gather_us_max: u32) -> ThreadTally {
+        let ended_ns = clock::now_ns();
+        let used = match (lane.first.get(), lane.last.get()) {
+            (Some(first), Some(last)) => last.since(&first),
+            _ => ThreadUse::default(),
+        };
+        let open_loop = lane.pace.take().map(|mut pace| {
+            pace.observe(ended_ns);
+            OpenLoop {
+                offered: pace.due_measured(),
+                backlog_max: pace.backlog_max(),
+                backlog_end: pace.backlog(),
+            }
+        });
+        let recorder = lane.recorder.into_inner().map(|recorder| {
+            let mut recorder = recorder.into_inner();
+            recorder.finish();
+            // What was given up in mid-flight may have taken effect or not.
+            recorder.unknown += recorder.in_flight;
+            recorder.rows_read = lane.traffic.get().rows_received;
+            recorder
+        });
+        ThreadTally { recorder, traffic: lane.traffic.get(), used, gather_us_max, ended_ns, open_loop }
+    }
+}
+
+fn arrivals(load: &Load) -> Option<Arrivals> {
+    match load {
+        Load::Open { arrivals, .. } => Some(*arrivals),
+        Load::Closed { .. } => None,
+    }
+}

@@ -1,0 +1,11 @@
+//! How the caller follows what the driver does.
+
+use serde_json::Value;
+
+/// Both functions are called on the caller's own thread.
+pub struct Watch<'a> {
+    /// Asked at least every 50 ms; once true, workers stop and what was counted is returned.
+    pub interrupted: &'a mut dyn FnMut() -> bool,
+    /// Shown each second of a run when it is over.
+    pub on_second: Option<&'a mut dyn FnMut(&Value)>,
+}
