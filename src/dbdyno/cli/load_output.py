@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dbdyno.records.metrics import number_text
-from dbdyno.report.words.wording import plural
+from dbdyno.report.words.numbers import plural
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
 

@@ -32,7 +32,7 @@ from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import profile as profile_report
-from dbdyno.report.words import wording
+from dbdyno.report.words import safe
 from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
@@ -146,7 +146,7 @@ def _measured_part(samples: list[Sample], record: Record) -> list[Sample]:
 
 def _page(study: Study, profiles: list[Profile], embedded: bool) -> str:
     notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
-    return flame.page(wording.clean(study.title), profiles, notes)
+    return flame.page(safe.clean(study.title), profiles, notes)
 
 
 def _document(profiles: list[Profile]) -> dict[str, object]:

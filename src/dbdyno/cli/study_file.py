@@ -18,7 +18,7 @@ from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
 from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
-from dbdyno.report.words import wording
+from dbdyno.report.words import numbers
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
 from dbdyno.study.reference import Reference
 
@@ -70,7 +70,7 @@ def budget_text(study: Study) -> str:
 def replan_text(study: Study, replan: Replan) -> str:
     """What the first block showed, and what the rest of the budget gives."""
     blocked = (
-        f", {wording.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
+        f", {numbers.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
     )
     seen = f"the first block took {replan.overhead_s:.1f} s per trial beside the load{blocked}"
     if replan.blocks == 1:

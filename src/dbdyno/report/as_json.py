@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.report.words import wording
+from dbdyno.report.words import safe, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -23,7 +23,7 @@ def render(analysis: Analysis) -> str:
     document["headline"] = wording.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return wording.without_passwords(text) + "\n"
+    return safe.without_passwords(text) + "\n"
 
 
 def _trial(trial: TrialResult) -> dict[str, Any]:

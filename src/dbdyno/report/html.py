@@ -26,7 +26,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split
-from dbdyno.report.words import wording
+from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
 
 
 def render(analysis: Analysis) -> str:
@@ -40,7 +40,7 @@ def render(analysis: Analysis) -> str:
         costs=_costs(analysis),
         proofs=_proofs(analysis),
         host=list(_flattened(analysis.run.host)),
-        shared=wording.shared_beginning([wording.clean(variant.name) for variant in analysis.candidates]),
+        shared=naming.shared_beginning([safe.clean(variant.name) for variant in analysis.candidates]),
         figures=_figures(analysis),
         stages=list(dict.fromkeys(stage for trial in analysis.trials for stage in trial.record.stages_s)),
         warnings=_warnings(analysis),
@@ -48,6 +48,9 @@ def render(analysis: Analysis) -> str:
         script=Markup(_text("report.js")),
         vega=Markup(_vega()),
         word=wording,
+        naming=naming,
+        numbers=numbers,
+        verdicts=verdicts,
         gap=gap,
         grid=grid.grid(analysis),
         frontier=frontier,
@@ -130,7 +133,7 @@ def _warnings(analysis: Analysis) -> list[dict[str, Any]]:
                 )
             ),
         }
-        for warning, advice in wording.WARNINGS.items()
+        for warning, advice in doubts.WARNINGS.items()
         if any(warning in trial.warnings for trial in analysis.trials)
     ]
 
@@ -179,15 +182,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "clean": lambda text: wording.clean(str(text)),
+        "clean": lambda text: safe.clean(str(text)),
         "name": _name,
-        "lines": lambda text: wording.clean_lines(str(text)),
-        "ratio": wording.ratio_text,
-        "interval": wording.interval_text,
-        "share": wording.share_text,
-        "seconds": wording.seconds_text,
+        "lines": lambda text: safe.clean_lines(str(text)),
+        "ratio": numbers.ratio_text,
+        "interval": numbers.interval_text,
+        "share": numbers.share_text,
+        "seconds": numbers.seconds_text,
         "when": lambda unix_s: datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "slug": lambda verdict: verdict.value.replace(" ", "-") if verdict else "none",
+        "slug": lambda verdict: verdicts.slug(verdict) if verdict else "none",
         "reading": _reading_text,
         "value": _value_text,
     }
@@ -199,14 +202,14 @@ def _environment() -> Environment:
 
 def _name(name: str) -> Markup:
     """A variant's or factor's name that a browser may break after its punctuation."""
-    parts = wording.clean(name)
+    parts = safe.clean(name)
     return Markup("").join(
         escape(part) + Markup("<wbr>") for part in re.findall(r"[^.=_/,]*[.=_/,]*", parts) if part
     )
 
 
 def _reading_text(reading: Reading | None) -> str:
-    return "" if reading is None else wording.clean(reading.value)
+    return "" if reading is None else safe.clean(reading.value)
 
 
 def _value_text(metric: metrics.Metric, record_or_variant: Record | VariantResult) -> str:
@@ -216,7 +219,7 @@ def _value_text(metric: metrics.Metric, record_or_variant: Record | VariantResul
         value = summary.mean if summary else None
     else:
         value = metric.read(record_or_variant) if record_or_variant.outcome.value == "measured" else None
-    return wording.DASH if value is None else metric.format(value)
+    return numbers.DASH if value is None else metric.format(value)
 
 
 @cache

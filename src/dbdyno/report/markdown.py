@@ -9,7 +9,7 @@ from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.parts import compare, frontier, gap, grid, split
-from dbdyno.report.words import wording
+from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -58,9 +58,9 @@ def comparison(found: Comparison) -> str:
 def _facts(analysis: Analysis) -> str:
     study, run = analysis.study, analysis.run
     return _escaped(
-        f"{wording.engine_text(analysis)} · {wording.workload_text(analysis)} · {study.design.value},"
-        f" {wording.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned}"
-        f" trials · run {wording.clean(run.run)} · Dyno {wording.clean(run.dyno_version)}"
+        f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)} · {study.design.value},"
+        f" {numbers.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned}"
+        f" trials · run {safe.clean(run.run)} · Dyno {safe.clean(run.dyno_version)}"
     )
 
 
@@ -70,9 +70,9 @@ def _verdicts(analysis: Analysis) -> str:
     rows = [
         [
             _text(variant.name),
-            metric.format(variant.response.mean) if variant.response else wording.DASH,
-            wording.ratio_text(variant.effect.ratio) if variant.effect else wording.DASH,
-            wording.interval_text(variant.effect) if variant.effect else wording.DASH,
+            metric.format(variant.response.mean) if variant.response else numbers.DASH,
+            numbers.ratio_text(variant.effect.ratio) if variant.effect else numbers.DASH,
+            numbers.interval_text(variant.effect) if variant.effect else numbers.DASH,
             wording.verdict_text(variant),
             *(_cost(variant.cost(name)) for name, _ in COSTS),
         ]
@@ -82,7 +82,7 @@ def _verdicts(analysis: Analysis) -> str:
 
 
 def _cost(ratio: Ratio | None) -> str:
-    return f"{wording.ratio_text(ratio.ratio)} ({wording.interval_text(ratio)})" if ratio else wording.DASH
+    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})" if ratio else numbers.DASH
 
 
 def _notes(analysis: Analysis) -> str:
@@ -117,8 +117,8 @@ def _factorial(analysis: Analysis) -> Iterable[str]:
     if tables is None or not tables.main:
         return
     yield "## Factors"
-    mains = [[_text(wording.main_text(row)), *_effect(row.effect)] for row in tables.main]
-    pairs = [[_text(wording.pair_text(row)), *_effect(row.effect)] for row in tables.interactions]
+    mains = [[_text(naming.main_text(row)), *_effect(row.effect)] for row in tables.main]
+    pairs = [[_text(naming.pair_text(row)), *_effect(row.effect)] for row in tables.interactions]
     yield _table(["effect of", "ratio", "interval", "blocks"], [*mains, *pairs], right={1, 3})
     yield (
         "Main effects are averaged over the settings of all other factors. A line with × is an interaction:"
@@ -127,7 +127,7 @@ def _factorial(analysis: Analysis) -> Iterable[str]:
 
 
 def _effect(effect: Ratio) -> list[str]:
-    return [wording.ratio_text(effect.ratio), wording.interval_text(effect), str(effect.pairs)]
+    return [numbers.ratio_text(effect.ratio), numbers.interval_text(effect), str(effect.pairs)]
 
 
 def _gap(analysis: Analysis) -> Iterable[str]:
@@ -186,7 +186,7 @@ def _museum(analysis: Analysis) -> Iterable[str]:
     rows = [
         [
             ", ".join(_text(exhibit.variant) for exhibit in room),
-            f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}",
+            verdicts.marked(exhibit.verdict),
             _escaped(wording.exhibit_text(exhibit, analysis)),
             _text(exhibit.remedy),
         ]
@@ -198,10 +198,10 @@ def _museum(analysis: Analysis) -> Iterable[str]:
 
 def _warnings(analysis: Analysis) -> Iterable[str]:
     lines = []
-    for warning, advice in wording.WARNINGS.items():
+    for warning, advice in doubts.WARNINGS.items():
         count = sum(warning in trial.warnings for trial in analysis.trials)
         if count:
-            lines.append(_escaped(f"{wording.plural(count, 'trial')}: {advice.text} → {advice.next_step}"))
+            lines.append(_escaped(f"{numbers.plural(count, 'trial')}: {advice.text} → {advice.next_step}"))
     if lines:
         yield "## Warnings"
         yield _bullets(lines)
@@ -220,7 +220,7 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _text(text: str) -> str:
     """Text from outside, made harmless for a terminal and for Markdown."""
-    return _escaped(wording.clean(text))
+    return _escaped(safe.clean(text))
 
 
 def _escaped(text: str) -> str:

@@ -16,20 +16,10 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
 from dbdyno.report.parts import frontier, gap, grid, overhead, split
-from dbdyno.report.words import wording
+from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
-STYLES: dict[Verdict, str] = {
-    Verdict.FASTER: "bold green",
-    Verdict.SLOWER: "bold red",
-    Verdict.NO_EFFECT: "default",
-    Verdict.INCONCLUSIVE: "yellow",
-    Verdict.BROKEN: "bold red",
-    Verdict.BLOCKED: "magenta",
-    Verdict.INERT: "cyan",
-    Verdict.FAILED: "bold red",
-}
 COST_HEADS = {
     "p99_ms": ("p99", "p99"),
     "server_cpu_us_per_op": ("server CPU/op", "CPU"),
@@ -74,9 +64,9 @@ def _title(analysis: Analysis) -> Text:
     trials = (
         f"{done} trials" if done == analysis.trials_planned else f"{done} of {analysis.trials_planned} trials"
     )
-    setting = f"{wording.engine_text(analysis)} · {wording.workload_text(analysis)}"
-    facts = f"{setting} · {wording.plural(study.blocks, 'block')}, {trials}"
-    return Text.assemble((wording.clean(study.title), "bold"), "\n", (facts, "dim"))
+    setting = f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)}"
+    facts = f"{setting} · {numbers.plural(study.blocks, 'block')}, {trials}"
+    return Text.assemble((safe.clean(study.title), "bold"), "\n", (facts, "dim"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ def _verdicts(analysis: Analysis, width: int) -> Table:
         table.add_column(head, justify=sides.get(head, "right"), no_wrap=True)
     room = width - _width(_heads(analysis, form), cells)
     for variant, row in zip(analysis.variants, cells, strict=True):
-        table.add_row(Text(wording.wrapped(wording.clean(variant.name), max(room, NAME_LEAST))), *row)
+        table.add_row(Text(naming.wrapped(safe.clean(variant.name), max(room, NAME_LEAST))), *row)
     return table
 
 
@@ -107,7 +97,7 @@ def _table() -> Table:
 def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
     """The fullest form of the table that leaves room for the names; the narrowest where none does."""
     costs = tuple(name for name in COST_HEADS if any(variant.cost(name) for variant in analysis.variants))
-    longest = max(len(wording.clean(variant.name)) for variant in analysis.variants)
+    longest = max(len(safe.clean(variant.name)) for variant in analysis.variants)
     forms = [
         _Form(costs, True),
         _Form(costs[:2], True),
@@ -141,22 +131,29 @@ def _cells(variant: VariantResult, form: _Form) -> list[Text]:
     response, effect = variant.response, variant.effect
     style = "dim" if variant.verdict is Verdict.BROKEN else ""
     return [
-        Text(wording.value_text(response.metric, response.mean) if response else wording.DASH),
-        Text(wording.ratio_text(effect.ratio) if effect else wording.DASH, style=style),
-        Text(wording.interval_text(effect) if effect else wording.DASH, style=style),
-        Text(wording.verdict_text(variant), style=STYLES[variant.verdict] if variant.verdict else "dim"),
+        Text(numbers.value_text(response.metric, response.mean) if response else numbers.DASH),
+        Text(numbers.ratio_text(effect.ratio) if effect else numbers.DASH, style=style),
+        Text(numbers.interval_text(effect) if effect else numbers.DASH, style=style),
+        Text(
+            wording.verdict_text(variant),
+            style=_style(variant.verdict),
+        ),
         *(_cost(variant.cost(cost), form.intervals) for cost in form.costs),
     ]
+
+
+def _style(verdict: Verdict | None) -> str:
+    return verdicts.LOOKS[verdict].style if verdict else "dim"
 
 
 def _cost(ratio: Ratio | None, interval: bool) -> Text:
     """A cost's ratio; `~` marks one that cannot be told from 1, for readers without colour too."""
     if ratio is None:
-        return Text(wording.DASH)
-    mark = "" if wording.differs(ratio) else "~"
-    text = mark + wording.cost_text(ratio.ratio)
+        return Text(numbers.DASH)
+    mark = "" if numbers.differs(ratio) else "~"
+    text = mark + numbers.cost_text(ratio.ratio)
     if interval and ratio.low is not None and ratio.high is not None:
-        text += f" ({wording.cost_text(ratio.low)}{wording.DASH}{wording.cost_text(ratio.high)})"
+        text += f" ({numbers.cost_text(ratio.low)}{numbers.DASH}{numbers.cost_text(ratio.high)})"
     return Text(text, style="dim" if mark else "")
 
 
@@ -182,9 +179,9 @@ def _factorial(analysis: Analysis, console: Console) -> None:
     table.add_column("interval", justify="center", no_wrap=True)
     table.add_column("over", justify="right", no_wrap=True)
     for main in tables.main:
-        table.add_row(*_effect(wording.main_text(main), main.effect, main.settings, main.settings_planned))
+        table.add_row(*_effect(naming.main_text(main), main.effect, main.settings, main.settings_planned))
     for pair in tables.interactions:
-        table.add_row(*_effect(wording.pair_text(pair), pair.effect, pair.settings, pair.settings_planned))
+        table.add_row(*_effect(naming.pair_text(pair), pair.effect, pair.settings, pair.settings_planned))
     console.print(table)
     console.print(
         Text(
@@ -198,8 +195,8 @@ def _factorial(analysis: Analysis, console: Console) -> None:
 def _effect(text: str, effect: Ratio, used: int, planned: int) -> list[Text]:
     return [
         Text(text),
-        Text(wording.ratio_text(effect.ratio), style="bold" if wording.differs(effect) else ""),
-        Text(wording.interval_text(effect)),
+        Text(numbers.ratio_text(effect.ratio), style="bold" if numbers.differs(effect) else ""),
+        Text(numbers.interval_text(effect)),
         Text(f"{used} of {planned}"),
     ]
 
@@ -211,18 +208,18 @@ def _museum(analysis: Analysis, console: Console) -> None:
     console.print(Text("The museum: what did not help, and why", style="bold"))
     for room in wording.rooms(analysis):
         exhibit = room[0]
-        verdict = f"{wording.MARKS[exhibit.verdict]} {exhibit.verdict.value}"
-        names = ", ".join(wording.clean(each.variant) for each in room)
-        console.print(Text.assemble((verdict, STYLES[exhibit.verdict]), "  ", names))
+        verdict = verdicts.marked(exhibit.verdict)
+        names = ", ".join(safe.clean(each.variant) for each in room)
+        console.print(Text.assemble((verdict, verdicts.LOOKS[exhibit.verdict].style), "  ", names))
         console.print(_indented(Text(wording.exhibit_text(exhibit, analysis)), 4))
         if exhibit.remedy:
-            console.print(_indented(Text(f"→ {wording.clean(exhibit.remedy)}", style="dim"), 4))
+            console.print(_indented(Text(f"→ {safe.clean(exhibit.remedy)}", style="dim"), 4))
 
 
 def _warnings(analysis: Analysis, console: Console) -> None:
     counted = {
         warning: [variant.name for variant in analysis.variants if warning in variant.warnings]
-        for warning in wording.WARNINGS
+        for warning in doubts.WARNINGS
     }
     shown = {warning: names for warning, names in counted.items() if names}
     if not shown:
@@ -230,13 +227,13 @@ def _warnings(analysis: Analysis, console: Console) -> None:
     console.print()
     console.print(Text("Warnings", style="bold"))
     for warning, names in shown.items():
-        advice = wording.WARNINGS[warning]
+        advice = doubts.WARNINGS[warning]
         total = sum(warning in trial.warnings for trial in analysis.trials)
-        where = ", ".join(wording.clean(name) for name in names[:3]) + (
+        where = ", ".join(safe.clean(name) for name in names[:3]) + (
             f" and {len(names) - 3} more" if len(names) > 3 else ""
         )
         console.print(
-            Text.assemble(("! ", "yellow"), f"{advice.text} ({wording.plural(total, 'trial')}: {where})")
+            Text.assemble(("! ", "yellow"), f"{advice.text} ({numbers.plural(total, 'trial')}: {where})")
         )
         console.print(_indented(Text(f"→ {advice.next_step}", style="dim"), 2))
 

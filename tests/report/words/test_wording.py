@@ -10,39 +10,39 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.records.record import Doubt
-from dbdyno.report.words import wording
+from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
 from tests.report.cases import CASES
 
 
 def test_every_warning_has_its_text_and_its_next_step() -> None:
-    assert set(wording.WARNINGS) == set(Doubt)
-    assert all(advice.text and advice.next_step for advice in wording.WARNINGS.values())
+    assert set(doubts.WARNINGS) == set(Doubt)
+    assert all(advice.text and advice.next_step for advice in doubts.WARNINGS.values())
 
 
-def test_every_verdict_has_a_mark_and_a_meaning() -> None:
-    assert set(wording.MARKS) == set(wording.MEANINGS) == set(Verdict)
+def test_every_verdict_has_its_look() -> None:
+    assert set(verdicts.LOOKS) == set(Verdict)
 
 
 @given(st.text())
 def test_clean_text_is_one_line_without_control_characters(text: str) -> None:
-    cleaned = wording.clean(text)
+    cleaned = safe.clean(text)
     assert all(unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co") for character in cleaned)
 
 
 @given(st.text())
 def test_clean_lines_keep_their_lines(text: str) -> None:
-    assert wording.clean_lines(text).count("\n") == text.replace("\r\n", "\n").count("\n")
+    assert safe.clean_lines(text).count("\n") == text.replace("\r\n", "\n").count("\n")
 
 
 def test_passwords_do_not_travel_with_a_report() -> None:
     text = 'engine = "mysql://root:s3cret@localhost/test" and http://plain/:x@y'
-    assert wording.clean(text) == 'engine = "mysql://root:***@localhost/test" and http://plain/:x@y'
-    assert wording.clean_lines("postgresql://:pw@h/db\n") == "postgresql://:***@h/db\n"
+    assert safe.clean(text) == 'engine = "mysql://root:***@localhost/test" and http://plain/:x@y'
+    assert safe.clean_lines("postgresql://:pw@h/db\n") == "postgresql://:***@h/db\n"
 
 
 @given(st.text("abc._=/, ", max_size=80), st.integers(5, 40))
 def test_wrapping_loses_nothing(name: str, width: int) -> None:
-    assert wording.wrapped(name, width, indent="").replace("\n", "").replace(" ", "") == name.replace(" ", "")
+    assert naming.wrapped(name, width, indent="").replace("\n", "").replace(" ", "") == name.replace(" ", "")
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_wrapping_loses_nothing(name: str, width: int) -> None:
     ],
 )
 def test_ratios_have_the_digits_they_deserve(value: float, text: str) -> None:
-    assert wording.ratio_text(value) == text
+    assert numbers.ratio_text(value) == text
 
 
 def test_an_interval_beyond_all_measure_is_said_so() -> None:
     wild = Ratio(metric="m", pairs=2, ratio=1.0, low=1e-300, high=1e300, log_sd=9.0, confidence=0.95)
-    assert wording.interval_text(wild) == "<0.001 – >1,000"
+    assert numbers.interval_text(wild) == "<0.001 – >1,000"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_interval_beyond_all_measure_is_said_so() -> None:
     [(0.21, "0.21 s"), (43, "43 s"), (125, "2 min 5 s"), (7200, "2 h"), (4320, "1 h 12 min")],
 )
 def test_durations_read_well(seconds: float, text: str) -> None:
-    assert wording.seconds_text(seconds) == text
+    assert numbers.seconds_text(seconds) == text
 
 
 @pytest.mark.parametrize(

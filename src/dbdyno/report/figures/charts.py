@@ -28,7 +28,7 @@ from dbdyno.report.parts import compare as compare_words
 from dbdyno.report.parts import frontier as frontier_words
 from dbdyno.report.parts import gap as gap_words
 from dbdyno.report.parts import split as split_words
-from dbdyno.report.words import wording
+from dbdyno.report.words import naming, numbers, safe, verdicts, wording
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -38,14 +38,7 @@ Layer = Any
 REFERENCE = "var(--ink)"
 TWIN = "A/A"
 MARKS: dict[str, tuple[str, str]] = {
-    "faster": ("var(--faster)", "triangle-up"),
-    "slower": ("var(--slower)", "triangle-down"),
-    "no effect": ("var(--no-effect)", "square"),
-    "inconclusive": ("var(--inconclusive)", "circle"),
-    "broken": ("var(--broken)", "cross"),
-    "blocked": ("var(--blocked)", "cross"),
-    "inert": ("var(--inert)", "square"),
-    "failed": ("var(--failed)", "cross"),
+    **{verdict.value: (verdicts.colour(verdict), look.shape) for verdict, look in verdicts.LOOKS.items()},
     TWIN: (REFERENCE, "diamond"),
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
@@ -192,10 +185,10 @@ def latency(analysis: Analysis) -> Spec | None:
         return None
     rows = [
         {
-            "variant": wording.clean(variant.name),
+            "variant": safe.clean(variant.name),
             "times": 1.0 / point.above,
             "latency": max(point.latency_ms, 0.001),
-            "at": wording.percentile_text(point.above),
+            "at": numbers.percentile_text(point.above),
             "text": f"{metrics.number_text(point.latency_ms)} ms",
         }
         for variant in shown
@@ -234,7 +227,7 @@ def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
     """A colour and a legend for each of a few variants; of many, their verdicts' colours, and names on
     pointing.
     """
-    names = [wording.clean(variant.name) for variant in shown]
+    names = [safe.clean(variant.name) for variant in shown]
     if len(names) > 1 + len(LINES):
         colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
         return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
@@ -247,7 +240,7 @@ def series(analysis: Analysis) -> Spec | None:
     """Operations per second, a small figure per variant with a line per trial; the warm-up is shaded."""
     rows: Rows = [
         {
-            "variant": wording.clean(trial.record.variant),
+            "variant": safe.clean(trial.record.variant),
             "block": trial.record.block + 1,
             "trial": trial.record.trial,
             "second": list(trial.series.seconds),
@@ -258,7 +251,7 @@ def series(analysis: Analysis) -> Spec | None:
     ]
     if not rows:
         return None
-    names = [wording.clean(variant.name) for variant in analysis.variants]
+    names = [safe.clean(variant.name) for variant in analysis.variants]
     header = alt.Header(labelLimit=300, labelAnchor="start", labelPadding=4)
     first = min(row["second"][0] for row in rows)
     figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines())
@@ -305,7 +298,7 @@ def waterfall(gap: Gap) -> Spec | None:
     """
     if gap.total is None:
         return None
-    parts = [(wording.factor_text(share.factor), share.share) for share in gap.shares]
+    parts = [(naming.factor_text(share.factor), share.share) for share in gap.shares]
     bars: Rows = []
     at = 1.0
     for step, part in [*parts, (gap_words.RESIDUAL, gap.residual)]:
@@ -363,7 +356,7 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
     """A stacked bar per setup: where the microseconds of one operation went."""
     rows: Rows = [
         {
-            "variant": wording.wrapped(wording.clean(each.variant), NAME_COLUMNS),
+            "variant": naming.wrapped(safe.clean(each.variant), NAME_COLUMNS),
             "part": split_words.PARTS[part.name],
             "order": order,
             "us": max(part.mean, 0.0),
@@ -411,12 +404,12 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
     effect = variant.effect
     assert effect is not None
     return {
-        "variant": wording.clean(variant.name),
+        "variant": safe.clean(variant.name),
         "ratio": effect.ratio,
         "low": effect.ratio if effect.low is None else effect.low,
         "high": effect.ratio if effect.high is None else effect.high,
-        "text": wording.ratio_text(effect.ratio),
-        "interval": wording.interval_text(effect),
+        "text": numbers.ratio_text(effect.ratio),
+        "interval": numbers.interval_text(effect),
         "verdict": variant.verdict.value if variant.verdict else TWIN,
         "blocks": str(effect.pairs),
         "remark": wording.remark(variant, analysis),
@@ -425,12 +418,12 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
 
 def _block_row(variant: VariantResult, pair: BlockRatio, label: str) -> dict[str, Any]:
     return {
-        "variant": wording.clean(variant.name),
+        "variant": safe.clean(variant.name),
         "label": label,
         "block": pair.block + 1,
         "trial": pair.trial,
         "ratio": pair.ratio,
-        "text": wording.ratio_text(pair.ratio),
+        "text": numbers.ratio_text(pair.ratio),
     }
 
 
@@ -438,7 +431,7 @@ def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
     record, metric = trial.record, metrics.find(analysis.method.response)
     assert trial.response is not None
     return {
-        "variant": wording.clean(record.variant),
+        "variant": safe.clean(record.variant),
         "trial": record.trial,
         "block": record.block + 1,
         "order": record.position + 1,
@@ -468,11 +461,11 @@ def _reading(name: str, trial: TrialResult) -> str:
 
 def labels(analysis: Analysis) -> dict[str, str]:
     """Each variant's name as an axis shows it: on several lines if need be, without what all begin with."""
-    names = [wording.clean(variant.name) for variant in analysis.variants]
-    shared = wording.shared_beginning([wording.clean(variant.name) for variant in analysis.candidates])
+    names = [safe.clean(variant.name) for variant in analysis.variants]
+    shared = naming.shared_beginning([safe.clean(variant.name) for variant in analysis.candidates])
     shorter = [f"…{name[len(shared) :]}" if shared and name.startswith(shared) else name for name in names]
     return {
-        variant.name: wording.wrapped(name, NAME_COLUMNS, indent="")
+        variant.name: naming.wrapped(name, NAME_COLUMNS, indent="")
         for variant, name in zip(analysis.variants, shorter, strict=True)
     }
 

@@ -18,7 +18,7 @@ from dbdyno.analyse.model import Profile
 from dbdyno.analyse.profile import KERNEL_MARK
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts import profile as words
-from dbdyno.report.words import wording
+from dbdyno.report.words import safe
 
 WIDTH, ROW = 1200.0, 17.0
 NARROWEST = 0.0004
@@ -73,7 +73,7 @@ def page(title: str, profiles: Sequence[Profile], notes: Sequence[str]) -> str:
         script=Markup(_text("flame.js")),
         width=WIDTH,
         row=ROW,
-        word=wording,
+        safe=safe,
         number=number_text,
     )  # fmt: skip
 
@@ -108,7 +108,7 @@ def _laid_out(
     tip = f"{name}: {number_text(node.us)} us per operation, {100.0 * width:.3g} %"
     if full:
         tip += f"; the other setup {number_text(opposite.us if opposite else 0.0)} us"
-    yield Box(wording.clean(name), left, width, depth, wording.clean(tip), kind, strength)
+    yield Box(safe.clean(name), left, width, depth, safe.clean(tip), kind, strength)
     for child_name in sorted(node.children):
         child = node.children[child_name]
         across = opposite.children.get(child_name) if opposite else None

@@ -13,7 +13,7 @@ from dbdyno.analyse.compare import SCALES, Comparison, Conclusion, Difference, H
 from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
-from dbdyno.report.words import wording
+from dbdyno.report.words import numbers, safe
 
 NOTHING_DIFFERS = "Apples to apples: nothing that Dyno reads differs between the two runs."
 
@@ -52,9 +52,9 @@ def row(gap: VariantGap, found: Comparison) -> tuple[str, ...]:
         metric.format(gap.left_mean),
         metric.format(gap.right_mean),
         told(gap.total),
-        told(gap.factors) if gap.factors else ("1" if gap.left == gap.right else wording.DASH),
-        wording.DASH if gap.hardware is None else wording.ratio_text(gap.hardware),
-        told(gap.residual) if gap.residual else wording.DASH,
+        told(gap.factors) if gap.factors else ("1" if gap.left == gap.right else numbers.DASH),
+        numbers.DASH if gap.hardware is None else numbers.ratio_text(gap.hardware),
+        told(gap.residual) if gap.residual else numbers.DASH,
         gap.conclusion.value,
     )
 
@@ -83,7 +83,7 @@ def per_unit_rows(found: Comparison) -> list[tuple[str, ...]]:
                 (metric.format(value), f"{_cores(side)} x {_clock(side)}")
                 for value, side in zip((left, right), gap.hardware_sides, strict=True)
             ]
-            lines.append((_names(gap), *sides[0], *sides[1], wording.ratio_text(right / left)))
+            lines.append((_names(gap), *sides[0], *sides[1], numbers.ratio_text(right / left)))
     return lines
 
 
@@ -95,7 +95,7 @@ def difference_heads(found: Comparison) -> tuple[str, ...]:
 def difference_rows(found: Comparison) -> list[tuple[str, ...]]:
     """What differs, and what the study knows of how much it matters."""
     return [
-        (wording.clean(one.name), wording.clean(one.left), wording.clean(one.right), matters(one))
+        (safe.clean(one.name), safe.clean(one.left), safe.clean(one.right), matters(one))
         for one in found.differences
     ]
 
@@ -103,7 +103,7 @@ def difference_rows(found: Comparison) -> list[tuple[str, ...]]:
 def sentence(gap: VariantGap, found: Comparison) -> str:
     """What may be said of one gap, and no more."""
     head = f"{_names(gap)}: right / left is {told(gap.total)}."
-    margin = wording.share_text(found.margin)
+    margin = numbers.share_text(found.margin)
     if gap.conclusion is Conclusion.NO_GAP:
         assert gap.residual is not None
         rest = f"leaves {told(gap.residual)}, within the margin of {margin}."
@@ -143,7 +143,7 @@ def _explained(gap: VariantGap) -> str:
     if gap.hardware is not None:
         cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
         parts.append(
-            f"cores x GHz ({wording.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
+            f"cores x GHz ({numbers.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
             f"{cores[0]} x {clocks[0]})"
         )
     return f"Taking out {' and '.join(parts)} " if parts else "That "
@@ -167,7 +167,7 @@ def note(found: Comparison) -> str:
     if found.sequential:
         lines.append("A run that stopped by what it saw has narrower intervals here than it should.")
     if found.not_in_both:
-        lines.append(f"Not measured in both: {', '.join(map(wording.clean, found.not_in_both))}.")
+        lines.append(f"Not measured in both: {', '.join(map(safe.clean, found.not_in_both))}.")
     return " ".join(lines)
 
 
@@ -180,7 +180,7 @@ def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
     setups = [("setups", gap.factors.ratio, told(gap.factors))] if gap.factors else []
     return [
         *setups,
-        ("cores x GHz", gap.hardware, f"×{wording.ratio_text(gap.hardware)}"),
+        ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),
         ("residual", gap.residual.ratio, told(gap.residual)),
     ]
 
@@ -190,28 +190,28 @@ def matters(difference: Difference) -> str:
     if not difference.known:
         return "not measured by this study"
     return "; ".join(
-        f"{one.factor}={wording.clean(one.level)} {told(one.effect)} ({one.side})" for one in difference.known
+        f"{one.factor}={safe.clean(one.level)} {told(one.effect)} ({one.side})" for one in difference.known
     )
 
 
 def _names(gap: VariantGap) -> str:
     names = dict.fromkeys((gap.left, gap.right))
-    return " to ".join(wording.clean(name) for name in names)
+    return " to ".join(safe.clean(name) for name in names)
 
 
 def told(ratio: Ratio) -> str:
     """A ratio with its interval."""
-    text = f"×{wording.ratio_text(ratio.ratio)}"
-    return text if ratio.low is None else f"{text} ({wording.interval_text(ratio)})"
+    text = f"×{numbers.ratio_text(ratio.ratio)}"
+    return text if ratio.low is None else f"{text} ({numbers.interval_text(ratio)})"
 
 
 def _cores(side: Hardware) -> str:
-    return str(side.cores_used) if side.cores_used else wording.DASH
+    return str(side.cores_used) if side.cores_used else numbers.DASH
 
 
 def _clock(side: Hardware) -> str:
     return (
-        wording.DASH
+        numbers.DASH
         if side.gigahertz is None
         else number_text(side.gigahertz) + ("" if side.measured else "*")
     )
@@ -220,7 +220,7 @@ def _clock(side: Hardware) -> str:
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for head in heads:
-        table.add_column(Text(wording.clean(head)), overflow="fold")
+        table.add_column(Text(safe.clean(head)), overflow="fold")
     for line in lines:
         table.add_row(*(Text(cell) for cell in line))
     return table

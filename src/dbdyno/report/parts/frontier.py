@@ -12,7 +12,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.report.words import wording
+from dbdyno.report.words import naming, numbers, safe
 
 SPEED = "queries_per_s"
 HEADLINE_RECALL = 0.9
@@ -20,8 +20,8 @@ HEADLINE_RECALL = 0.9
 
 def name(curve: FrontierCurve) -> str:
     """A curve by what sets it apart: the levels of the other factors."""
-    parts = [f"{wording.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
-    return wording.clean(", ".join(parts)) or "all trials"
+    parts = [f"{naming.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
+    return safe.clean(", ".join(parts)) or "all trials"
 
 
 def title(frontier: Frontier) -> str:
@@ -55,10 +55,10 @@ def rows(frontier: Frontier) -> list[list[str]]:
 def note(frontier: Frontier) -> str:
     """How the figures were made."""
     text = (
-        f"Interpolated between the measured levels of {wording.factor_text(frontier.factor)} (log queries per"
+        f"Interpolated between the measured levels of {naming.factor_text(frontier.factor)} (log queries per"
         " second over recall,"
-        f" made monotone), in each of {wording.plural(frontier.blocks, 'block')}; geometric mean,"
-        f" {wording.share_text(frontier.confidence)} interval. Never extrapolated: not reached means in at"
+        f" made monotone), in each of {numbers.plural(frontier.blocks, 'block')}; geometric mean,"
+        f" {numbers.share_text(frontier.confidence)} interval. Never extrapolated: not reached means in at"
         " least one block."
     )
     if len(frontier.curves) > 1:
@@ -111,10 +111,10 @@ def _cell(curve: FrontierCurve, reading: FrontierReading) -> str:
 
 
 def _effect(effect: Ratio) -> str:
-    text = f"×{wording.cost_text(effect.ratio)}"
+    text = f"×{numbers.cost_text(effect.ratio)}"
     if effect.low is None or effect.high is None:
         return text
-    return f"{text}\n({wording.cost_text(effect.low)}–{wording.cost_text(effect.high)})"
+    return f"{text}\n({numbers.cost_text(effect.low)}–{numbers.cost_text(effect.high)})"
 
 
 def _why(curve: FrontierCurve, reading: FrontierReading) -> str:
@@ -125,7 +125,7 @@ def _why(curve: FrontierCurve, reading: FrontierReading) -> str:
         return f"most {max(recalls):.3f}"
     if reading.reach is Reach.ABOVE:
         return f"least {min(recalls):.3f}"
-    return f"in {wording.plural(reading.blocks, 'block')} only"
+    return f"in {numbers.plural(reading.blocks, 'block')} only"
 
 
 def _speed(value: float) -> str:

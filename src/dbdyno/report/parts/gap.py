@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.frozen import level_text
-from dbdyno.report.words import wording
+from dbdyno.report.words import naming, numbers, safe
 from dbdyno.study import fraction
 
 RESIDUAL = "residual"
@@ -26,13 +26,13 @@ def title(gap: Gap) -> str:
     largest = max(gap.shares, key=lambda share: abs(_log(share.share)))
     return (
         f"The gap is {_with_interval(gap.total)} (fast / slow, {gap.metric}); the largest part of it is "
-        f"{wording.factor_text(largest.factor)}, ×{_ratio(largest.share)}."
+        f"{naming.factor_text(largest.factor)}, ×{_ratio(largest.share)}."
     )
 
 
 def product(gap: Gap) -> str:
     """The gap as a product that multiplies out."""
-    parts = [f"{_ratio(share.share)} {wording.factor_text(share.factor)}" for share in gap.shares]
+    parts = [f"{_ratio(share.share)} {naming.factor_text(share.factor)}" for share in gap.shares]
     if gap.residual is not None:
         parts.append(f"{_ratio(gap.residual)} {RESIDUAL}")
     return f"{_ratio(gap.total)} = {' × '.join(parts)}"
@@ -41,8 +41,8 @@ def product(gap: Gap) -> str:
 def left_out(gap: Gap) -> list[str]:
     """A sentence per factor that is not in the product."""
     return [
-        wording.clean(
-            f"Not in it: {wording.factor_text(one.factor)}, for {level_text(one.level)} was never measured: "
+        safe.clean(
+            f"Not in it: {naming.factor_text(one.factor)}, for {level_text(one.level)} was never measured: "
             f"{one.cause}."
         )
         for one in gap.left_out
@@ -56,7 +56,7 @@ def render(gap: Gap, console: Console) -> None:
     if gap.total is None:
         for setting in gap.missing:
             named = ", ".join(f"{n}={level_text(v)}" for n, v in zip(gap.factors, setting, strict=True))
-            console.print(Text(f"  not measured: {wording.clean(named)}"))
+            console.print(Text(f"  not measured: {safe.clean(named)}"))
     else:
         console.print(Text(product(gap)))
     for line in left_out(gap):
@@ -71,7 +71,7 @@ def render(gap: Gap, console: Console) -> None:
 
 def note(gap: Gap) -> str:
     """How the columns were made."""
-    over = f"All ratios fast / slow, geometric means over {wording.plural(gap.blocks, 'block')}. "
+    over = f"All ratios fast / slow, geometric means over {numbers.plural(gap.blocks, 'block')}. "
     if gap.setups is not None:
         return over + _note_of_fraction(gap)
     return (
@@ -85,7 +85,7 @@ def note(gap: Gap) -> str:
 def _note_of_fraction(gap: Gap) -> str:
     besides = max(len(share.holds_besides) for share in gap.shares)
     hidden = (
-        f"Not seen in it: up to {wording.plural(besides, 'such interaction')} per factor, which its share "
+        f"Not seen in it: up to {numbers.plural(besides, 'such interaction')} per factor, which its share "
         "holds (named in the JSON). "
     )
     return (
@@ -124,7 +124,7 @@ def rows(gap: Gap) -> list[tuple[str, ...]]:
 
 def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
-    name = f"{wording.factor_text(share.factor)}: {wording.clean(levels)}"
+    name = f"{naming.factor_text(share.factor)}: {safe.clean(levels)}"
     shown = (_ratio(share.share), _interval(share.share))
     if gap.setups is not None:
         return (f"{fraction.LETTERS[index]}  {name}", *shown)
@@ -160,11 +160,11 @@ def told(share: Ratio | None) -> str:
 
 
 def _ratio(ratio: Ratio | None) -> str:
-    return wording.ratio_text(ratio.ratio) if ratio else wording.DASH
+    return numbers.ratio_text(ratio.ratio) if ratio else numbers.DASH
 
 
 def _interval(ratio: Ratio | None) -> str:
-    return wording.interval_text(ratio) if ratio else wording.DASH
+    return numbers.interval_text(ratio) if ratio else numbers.DASH
 
 
 def _with_interval(ratio: Ratio) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.report.words import wording
+from dbdyno.report.words import naming, numbers, safe, wording
 from dbdyno.study import Design, Factor
 
 COLUMNS_MOST, ROWS_MOST = 12, 40
@@ -75,9 +75,9 @@ def grid(analysis: Analysis) -> Grid | None:
         )
 
     return Grid(
-        across=wording.factor_text(across.name),
-        down=tuple(wording.factor_text(factor.name) for factor in down),
-        heads=tuple(wording.clean(level_text(level)) for level in across.levels),
+        across=naming.factor_text(across.name),
+        down=tuple(naming.factor_text(factor.name) for factor in down),
+        heads=tuple(safe.clean(level_text(level)) for level in across.levels),
         rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
         note=_note(analysis),
     )
@@ -144,20 +144,20 @@ def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Settin
 
 
 def _setting_text(setting: tuple[Level, ...]) -> Setting:
-    return tuple(wording.clean(level_text(level)) for level in setting)
+    return tuple(safe.clean(level_text(level)) for level in setting)
 
 
 def _cell(variant: VariantResult | None) -> Cell:
     if variant is None:
-        return Cell(wording.DASH)
+        return Cell(numbers.DASH)
     if variant.role is Role.BASELINE and variant.verdict is None:
         return Cell("100")
     effect = variant.effect
     if effect is None or variant.verdict is Verdict.BROKEN:
-        return Cell(variant.verdict.value if variant.verdict else wording.DASH, verdict=variant.verdict)
+        return Cell(variant.verdict.value if variant.verdict else numbers.DASH, verdict=variant.verdict)
     spread = ""
     if effect.low is not None and effect.high is not None:
-        spread = f"{_hundredths(effect.low)}{wording.DASH}{_hundredths(effect.high)}"
+        spread = f"{_hundredths(effect.low)}{numbers.DASH}{_hundredths(effect.high)}"
     return Cell(_hundredths(effect.ratio), spread, variant.verdict)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Condition, Overhead
 from dbdyno.records import metrics
-from dbdyno.report.words import wording
+from dbdyno.report.words import numbers, safe
 
 STAGES = {
     "prepare": "prepare: data put back, server started",
@@ -33,7 +33,7 @@ NOTE = (
 def title(found: Overhead) -> str:
     """The whole in a sentence."""
     return (
-        f"A trial takes {_seconds(found.trial_s)} s (median of {wording.plural(found.trials, 'trial')}), "
+        f"A trial takes {_seconds(found.trial_s)} s (median of {numbers.plural(found.trials, 'trial')}), "
         f"{_seconds(found.overhead_s)} s of it beside the load; in all, {_percent(found.overhead_share)} of "
         "the wall time is no load."
     )
@@ -43,7 +43,7 @@ def rows(found: Overhead) -> list[list[str]]:
     """A row per stage, in the order of a trial."""
     return [
         [
-            STAGES.get(stage.name, wording.clean(stage.name)),
+            STAGES.get(stage.name, safe.clean(stage.name)),
             _seconds(stage.median_s),
             _seconds(stage.longest_s),
             _percent(stage.share),

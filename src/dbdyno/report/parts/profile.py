@@ -13,7 +13,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Profile
 from dbdyno.analyse.profile import changes, functions
 from dbdyno.records.metrics import number_text
-from dbdyno.report.words import wording
+from dbdyno.report.words import numbers, safe
 
 SHOWN = 20
 UNRESOLVED_MUCH = 0.1
@@ -32,7 +32,7 @@ def functions_table(profile: Profile) -> Shown:
     """The functions with most CPU time of their own."""
     rows = [
         (
-            wording.clean(time.name),
+            safe.clean(time.name),
             number_text(time.own_us),
             f"±{number_text(time.half_us)}",
             _percent(time.own_us, profile.cpu_us_per_op),
@@ -42,24 +42,24 @@ def functions_table(profile: Profile) -> Shown:
         if time.own_us > 0.0
     ]
     heads = ("function", "own, us/op", "", "share", "with all it calls")
-    return Shown(f"{wording.clean(profile.variant)}: functions by their own CPU time", heads, rows)
+    return Shown(f"{safe.clean(profile.variant)}: functions by their own CPU time", heads, rows)
 
 
 def changes_table(profile: Profile, against: Profile) -> Shown:
     """The functions that gained or lost most CPU time per operation."""
     rows = [
         (
-            wording.clean(change.name),
+            safe.clean(change.name),
             number_text(change.us),
             number_text(change.against_us),
             f"{change.change_us:+.4g}",
             f"±{number_text(change.half_us)}",
-            wording.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
+            numbers.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
         )
         for change in changes(profile, against)[:SHOWN]
     ]
     heads = ("function", "us/op", "against", "change", "", "of all change")
-    names = f"{wording.clean(profile.variant)} against {wording.clean(against.variant)}"
+    names = f"{safe.clean(profile.variant)} against {safe.clean(against.variant)}"
     return Shown(f"{names}: own CPU time per operation", heads, rows)
 
 
@@ -70,9 +70,9 @@ def sentences(profiles: Sequence[Profile]) -> list[str]:
     (profile,) = profiles
     first = next(iter(functions(profile)))
     return [
-        f"{wording.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
         f"operation; {_percent(first.own_us, profile.cpu_us_per_op)} of it in "
-        f"{wording.clean(first.name)} itself."
+        f"{safe.clean(first.name)} itself."
     ]
 
 
@@ -82,13 +82,13 @@ def _difference(profile: Profile, against: Profile) -> list[str]:
     gained = [one for one in found if one.change_us > 0.0][:3]
     lost = [one for one in found if one.change_us < 0.0][:3]
     lines = [
-        f"{wording.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
-        f"operation, {wording.clean(against.variant)} {number_text(against.cpu_us_per_op)} us: "
+        f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"operation, {safe.clean(against.variant)} {number_text(against.cpu_us_per_op)} us: "
         f"{more:+.4g} us."
     ]
     for word, side in (("More", gained), ("Less", lost)):
         if side:
-            listed = ", ".join(f"{wording.clean(one.name)} ({one.change_us:+.3g} us)" for one in side)
+            listed = ", ".join(f"{safe.clean(one.name)} ({one.change_us:+.3g} us)" for one in side)
             lines.append(f"{word} of it goes to {listed}.")
     if not found:
         lines.append("No function's change is larger than the error of sampling.")
@@ -105,7 +105,7 @@ def notes(profiles: Sequence[Profile], embedded: bool) -> list[str]:
     if embedded:
         lines.append("The engine is embedded: the driver's own work is in the samples and in the CPU time.")
     lines += [
-        f"{wording.clean(profile.variant)}: {profile.samples:,} samples of {profile.event}, callers by "
+        f"{safe.clean(profile.variant)}: {profile.samples:,} samples of {profile.event}, callers by "
         f"{profile.way}; {100.0 * profile.unresolved_share:.3g} % of the time in code without a symbol."
         for profile in profiles
     ]
@@ -140,4 +140,4 @@ def _table(shown: Shown) -> Table:
 
 
 def _percent(part: float, whole: float) -> str:
-    return f"{100.0 * part / whole:.3g} %" if whole else wording.DASH
+    return f"{100.0 * part / whole:.3g} %" if whole else numbers.DASH

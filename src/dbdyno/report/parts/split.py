@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
-from dbdyno.report.words import wording
+from dbdyno.report.words import numbers, safe
 
 PARTS = {
     "server_user": "server, user",
@@ -48,7 +48,7 @@ def title(splits: Sequence[TimeSplit]) -> str:
     slow = max(splits, key=lambda split: split.whole.mean)
     largest = max(slow.parts, key=lambda part: part.mean)
     return (
-        f"{wording.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation; "
+        f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation; "
         f"the largest part is {PARTS[largest.name]}: {_percent(slow.share(largest))}."
     )
 
@@ -74,9 +74,7 @@ def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
     for split in splits:
         for name, reason in split.uncounted.items():
             by_reason.setdefault(reason, {})[name.replace("_", " ")] = None
-    return [
-        f"Not counted: {', '.join(names)} ({wording.clean(reason)})." for reason, names in by_reason.items()
-    ]
+    return [f"Not counted: {', '.join(names)} ({safe.clean(reason)})." for reason, names in by_reason.items()]
 
 
 def beyond(splits: Sequence[TimeSplit]) -> list[str]:
@@ -85,7 +83,7 @@ def beyond(splits: Sequence[TimeSplit]) -> list[str]:
     for split in splits:
         if split.beyond_us > 0.0:
             share = split.beyond_us / split.whole.mean
-            name = wording.clean(split.variant)
+            name = safe.clean(split.variant)
             lines.append(
                 f"{name}: the parts come to {_percent(share)} more than the whole, {_why_beyond(share)}"
             )
@@ -111,7 +109,7 @@ def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
     """A row per setup: the whole in microseconds, then each part's share with its interval."""
     return [
         [
-            wording.clean(split.variant),
+            safe.clean(split.variant),
             _with_half(split.whole),
             *(_share(split, name) for name in _parts(splits)),
         ]
@@ -125,7 +123,7 @@ def facts(splits: Sequence[TimeSplit]) -> tuple[list[str], list[list[str]]]:
     lines = [
         [HARDWARE.get(name, name), *(_fact(split, name) for split in splits)] for name in names
     ]  # fmt: skip
-    return ["per operation", *(wording.clean(split.variant) for split in splits)], lines
+    return ["per operation", *(safe.clean(split.variant) for split in splits)], lines
 
 
 def render(splits: Sequence[TimeSplit], console: Console) -> None:
@@ -160,7 +158,7 @@ def _parts(splits: Sequence[TimeSplit]) -> list[str]:
 def _share(split: TimeSplit, name: str) -> str:
     part = next((part for part in split.parts if part.name == name), None)
     if part is None:
-        return wording.DASH
+        return numbers.DASH
     text = _percent(split.share(part))
     if part.high is None:
         return text
@@ -170,7 +168,7 @@ def _share(split: TimeSplit, name: str) -> str:
 def _fact(split: TimeSplit, name: str) -> str:
     fact = next((fact for fact in (*split.hardware, *split.engine) if fact.name == name), None)
     if fact is None:
-        return wording.DASH
+        return numbers.DASH
     return _percent(fact.mean) if name.endswith("_share") else _with_half(fact)
 
 

@@ -6,163 +6,34 @@ The warnings are a closed list: each member of `record.Doubt` has its text and i
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dbdyno.analyse.model import (
     Analysis,
     Exhibit,
-    FactorEffect,
     GuardResult,
-    Interaction,
     Kept,
     Method,
-    Ratio,
     Reason,
     Role,
     VariantResult,
     Verdict,
 )
-from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Doubt, Outcome
+from dbdyno.records.record import Outcome
+from dbdyno.report.words.numbers import (
+    DASH,
+    differs,
+    interval_text,
+    plural,
+    ratio_text,
+    share_text,
+    value_text,
+)
+from dbdyno.report.words.safe import clean
+from dbdyno.report.words.verdicts import LOOKS, marked
 
-DASH = "–"
 NAMED_MOST = 4
-SHARED_LEAST = 14
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What a warning means for the figures, and what to do next."""
-
-    text: str
-    next_step: str
-
-
-WARNINGS: dict[Doubt, Advice] = {
-    Doubt.NOT_SETTLED: Advice(
-        "throughput had not settled for half of the measured part, so its mean says little",
-        "raise workload.warmup, or workload.duration beyond the period of what recurs (checkpoints)",
-    ),
-    Doubt.DRIVER_SATURATED: Advice(
-        "the driver was the limit, so differences between servers are hidden",
-        "raise workload.threads, give the driver more CPUs, or lower workload.clients",
-    ),
-    Doubt.RATE_NOT_KEPT: Advice(
-        "the offered rate was not kept, so latencies hold the growing queue",
-        "lower workload.rate_per_s below what the slowest variant can serve",
-    ),
-    Doubt.STEAL: Advice(
-        "the hypervisor took CPU time away during the load",
-        "measure on dedicated CPUs, or add blocks",
-    ),
-    Doubt.HOST_BUSY: Advice(
-        "other processes of this host used its CPUs during the load",
-        "stop them, or add blocks",
-    ),
-    Doubt.ERRORS_IN_LOAD: Advice(
-        "some operations failed and count for nothing in the throughput",
-        "look at the kinds of errors in the trial's tally; deadlocks are retried, refusals are not",
-    ),
-    Doubt.SERVER_LOG: Advice(
-        "the server's log holds complaints from during the trial",
-        "read the lines in the trial's record; a refused setting is a finding of its own",
-    ),
-    Doubt.THROTTLED: Advice(
-        "a CPU quota that the study did not ask for held server or driver back",
-        "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
-    ),
-    Doubt.MIXED_RESETS: Advice(
-        "the pristine data came back in different ways in trials that are compared",
-        "run all trials on one file system, so that all copies are made alike",
-    ),
-}
-
-MARKS: dict[Verdict, str] = {
-    Verdict.FASTER: "▲",
-    Verdict.SLOWER: "▼",
-    Verdict.NO_EFFECT: "=",
-    Verdict.INCONCLUSIVE: "?",
-    Verdict.BROKEN: "✗",
-    Verdict.BLOCKED: "⊘",
-    Verdict.INERT: "≡",
-    Verdict.FAILED: "✗",
-}
-
-MEANINGS: dict[Verdict, str] = {
-    Verdict.FASTER: "the whole interval lies on the better side of 1",
-    Verdict.SLOWER: "the whole interval lies on the worse side of 1",
-    Verdict.NO_EFFECT: "the whole interval lies within the margin around 1",
-    Verdict.INCONCLUSIVE: "the interval is too wide to tell",
-    Verdict.BROKEN: "it broke an invariant or a guard: its speed does not count",
-    Verdict.BLOCKED: "it could not be put into effect here",
-    Verdict.INERT: "it is the same machine code as the baseline",
-    Verdict.FAILED: "it did not build, start or survive, or the driver was the limit",
-}
-
-
-def ratio_text(value: float) -> str:
-    """A ratio to a precision that its size deserves: 0.982, 1.62, 23.1, 1,204."""
-    if value >= 1000.0:
-        return f"{value:,.0f}"
-    if value >= 10.0:
-        return f"{value:.1f}"
-    return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
-
-
-def cost_text(value: float) -> str:
-    """A ratio of cost, to two decimals where it is near 1."""
-    return f"{value:.2f}" if 0.1 <= value < 10.0 else bound_text(value)
-
-
-def interval_text(ratio: Ratio) -> str:
-    """Low and high, or what there is instead."""
-    if ratio.low is None or ratio.high is None:
-        return "one pair"
-    return f"{bound_text(ratio.low)} {DASH} {bound_text(ratio.high)}"
-
-
-def bound_text(value: float) -> str:
-    """One end of an interval; ends too far out to mean anything are said to be so."""
-    if value > 1e3:
-        return ">1,000"
-    return "<0.001" if value < 1e-3 else ratio_text(value)
-
-
-def share_text(share: float) -> str:
-    """A share as a percentage with no more digits than it needs: 2 %, 0.5 %, 99.49 %."""
-    return f"{100.0 * share:.4g} %"
-
-
-def value_text(metric: str, value: float) -> str:
-    """A metric's value in the format of its registry, without unit."""
-    return metrics.find(metric).format(value)
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def engine_text(analysis: Analysis) -> str:
-    """The engine, in the version that answered."""
-    answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
-    records = answered or [trial.record for trial in analysis.trials]
-    versions = sorted({record.engine_version for record in records if record.engine_version})
-    engine = analysis.study.engine
-    return clean(" ".join([engine.engine, ", ".join(versions) or engine.version]).strip())
-
-
-def workload_text(analysis: Analysis) -> str:
-    """The workload and how it is driven."""
-    workload = analysis.study.workload
-    loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
-    schedule = f", schedule {workload.schedule}" if workload.schedule else ""
-    think_time = f", think time {workload.think_time}" if workload.think_time else ""
-    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}{schedule}{think_time}")
 
 
 def headline(analysis: Analysis) -> str:
@@ -234,17 +105,12 @@ def _variant(analysis: Analysis, name: str) -> VariantResult:
 def verdict_text(variant: VariantResult) -> str:
     """The verdict with its mark; the baseline and its twin have a word of their own."""
     if variant.verdict is not None:
-        return f"{MARKS[variant.verdict]} {variant.verdict.value}"
+        return marked(variant.verdict)
     if variant.role is Role.BASELINE:
         return "baseline"
     if variant.role is Role.TWIN and variant.effect is not None and variant.effect.low is not None:
         return "A/A: different" if differs(variant.effect) else "A/A: the same"
     return "A/A"
-
-
-def differs(effect: Ratio) -> bool:
-    """Whether an interval excludes 1."""
-    return effect.low is not None and effect.high is not None and not effect.low <= 1.0 <= effect.high
 
 
 def remark(variant: VariantResult, analysis: Analysis) -> str:
@@ -343,22 +209,6 @@ def _blocks_needed(variants: Sequence[VariantResult]) -> str:
     )
 
 
-def factor_text(name: str) -> str:
-    """A factor as tables and figures call it: the load's own knobs are known by their names alone."""
-    return clean(name.removeprefix("workload."))
-
-
-def main_text(row: FactorEffect) -> str:
-    """A main effect: what is divided by what."""
-    return clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
-
-
-def pair_text(row: Interaction) -> str:
-    """An interaction's two levels."""
-    parts = zip(row.factors, row.levels, strict=True)
-    return clean(" × ".join(f"{factor_text(factor)}={level_text(level)}" for factor, level in parts))
-
-
 def rooms(analysis: Analysis) -> list[list[Exhibit]]:
     """The museum with what ended alike put together: the same outcome, cause and remedy, told once."""
     grouped: dict[tuple[str, str, str], list[Exhibit]] = {}
@@ -375,7 +225,7 @@ def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:
         seen = f"ratio {ratio_text(variant.effect.ratio)} ({interval_text(variant.effect)})"
         within = f"{seen}, within {share_text(analysis.method.margin)}"
         return f"{within}: {remark(variant, analysis)}" if remark(variant, analysis) else within
-    return cause(variant) or MEANINGS[exhibit.verdict]
+    return cause(variant) or LOOKS[exhibit.verdict].meaning
 
 
 def aa_text(analysis: Analysis) -> str:
@@ -441,46 +291,6 @@ def _together(method: Method) -> str:
     )
 
 
-def clean(text: str) -> str:
-    """Text from outside, on one line, with everything that could steer a terminal or hide words made
-    visible.
-    """
-    lines = without_passwords(text).replace("\r\n", "\n")
-    return "".join(_visible(character) for character in lines.replace("\n", " ⏎ "))
-
-
-def clean_lines(text: str) -> str:
-    """The same for text of several lines: newlines and tabs stay."""
-    lines = without_passwords(text).replace("\r\n", "\n")
-    return "".join(character if character in "\n\t" else _visible(character) for character in lines)
-
-
-def without_passwords(text: str) -> str:
-    """Text without the passwords of its URLs: a report is made to be passed on."""
-    return re.sub(r"(\w://[^\s:/@\"']*):[^\s@/\"']+@", r"\1:***@", text)
-
-
-def _visible(character: str) -> str:
-    """Control, format (bidirectional overrides among them), surrogate and private characters as their
-    code.
-    """
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co"):
-        return f"\\u{{{ord(character):x}}}"
-    return character
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration a person reads: 43 s, 2 min 5 s, 1 h 12 min."""
-    whole = round(seconds)
-    if not math.isfinite(seconds) or whole < 60:
-        return f"{seconds:.3g} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
 def intervals_text(analysis: Analysis) -> str:
     """What the response's intervals promise; empty where nothing was compared."""
     method = analysis.method
@@ -489,33 +299,3 @@ def intervals_text(analysis: Analysis) -> str:
         return f"Interval: {share_text(method.confidence)}{peeked}." if method.comparisons else ""
     together = f"for all {method.comparisons} comparisons together (Šidák){peeked}"
     return f"Intervals: {share_text(method.confidence)} {together}."
-
-
-def shared_beginning(names: Sequence[str]) -> str:
-    """What all names begin with, up to a `.` or `=`, where it is long enough to be worth saying once."""
-    if len(names) < 2:
-        return ""
-    first, last = min(names), max(names)
-    pairs = enumerate(zip(first, last, strict=False))
-    common = next((at for at, (one, other) in pairs if one != other), len(first))
-    beginning = re.sub(r"[^.=]*$", "", first[:common])
-    return beginning if len(beginning) >= SHARED_LEAST else ""
-
-
-def wrapped(name: str, width: int, indent: str = "  ") -> str:
-    """A long name on several lines, cut after its punctuation, where a reader would."""
-    lines: list[str] = []
-    line = ""
-    room = max(width - len(indent), 1)
-    words = re.findall(r"[^ .=_/,]*[ .=_/,]*", name)
-    for part in (word[at : at + room] for word in words for at in range(0, len(word), room)):
-        if line and len(line) + len(part.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = indent
-        line += part
-    return "\n".join([*lines, line])
-
-
-def percentile_text(above: float) -> str:
-    """The percentile that a share of operations lies above: 99.9 % for 0.001."""
-    return f"{100.0 * (1.0 - above):.6g} %"

@@ -1,0 +1,58 @@
+"""What each doubt about a trial means for the figures, and what to do next.
+
+The list is closed: each member of `record.Doubt` has its text and its next step here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbdyno.records.record import Doubt
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a warning means for the figures, and what to do next."""
+
+    text: str
+    next_step: str
+
+
+WARNINGS: dict[Doubt, Advice] = {
+    Doubt.NOT_SETTLED: Advice(
+        "throughput had not settled for half of the measured part, so its mean says little",
+        "raise workload.warmup, or workload.duration beyond the period of what recurs (checkpoints)",
+    ),
+    Doubt.DRIVER_SATURATED: Advice(
+        "the driver was the limit, so differences between servers are hidden",
+        "raise workload.threads, give the driver more CPUs, or lower workload.clients",
+    ),
+    Doubt.RATE_NOT_KEPT: Advice(
+        "the offered rate was not kept, so latencies hold the growing queue",
+        "lower workload.rate_per_s below what the slowest variant can serve",
+    ),
+    Doubt.STEAL: Advice(
+        "the hypervisor took CPU time away during the load",
+        "measure on dedicated CPUs, or add blocks",
+    ),
+    Doubt.HOST_BUSY: Advice(
+        "other processes of this host used its CPUs during the load",
+        "stop them, or add blocks",
+    ),
+    Doubt.ERRORS_IN_LOAD: Advice(
+        "some operations failed and count for nothing in the throughput",
+        "look at the kinds of errors in the trial's tally; deadlocks are retried, refusals are not",
+    ),
+    Doubt.SERVER_LOG: Advice(
+        "the server's log holds complaints from during the trial",
+        "read the lines in the trial's record; a refused setting is a finding of its own",
+    ),
+    Doubt.THROTTLED: Advice(
+        "a CPU quota that the study did not ask for held server or driver back",
+        "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
+    ),
+    Doubt.MIXED_RESETS: Advice(
+        "the pristine data came back in different ways in trials that are compared",
+        "run all trials on one file system, so that all copies are made alike",
+    ),
+}

@@ -1,0 +1,73 @@
+"""What engines, workloads, factors and effects are called, and how long names are cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dbdyno.analyse.model import Analysis, FactorEffect, Interaction
+from dbdyno.frozen import level_text
+from dbdyno.records.record import Outcome
+from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.safe import clean
+
+SHARED_LEAST = 14
+
+
+def engine_text(analysis: Analysis) -> str:
+    """The engine, in the version that answered."""
+    answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    records = answered or [trial.record for trial in analysis.trials]
+    versions = sorted({record.engine_version for record in records if record.engine_version})
+    engine = analysis.study.engine
+    return clean(" ".join([engine.engine, ", ".join(versions) or engine.version]).strip())
+
+
+def workload_text(analysis: Analysis) -> str:
+    """The workload and how it is driven."""
+    workload = analysis.study.workload
+    loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
+    schedule = f", schedule {workload.schedule}" if workload.schedule else ""
+    think_time = f", think time {workload.think_time}" if workload.think_time else ""
+    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}{schedule}{think_time}")
+
+
+def factor_text(name: str) -> str:
+    """A factor as tables and figures call it: the load's own knobs are known by their names alone."""
+    return clean(name.removeprefix("workload."))
+
+
+def main_text(row: FactorEffect) -> str:
+    """A main effect: what is divided by what."""
+    return clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
+
+
+def pair_text(row: Interaction) -> str:
+    """An interaction's two levels."""
+    parts = zip(row.factors, row.levels, strict=True)
+    return clean(" × ".join(f"{factor_text(factor)}={level_text(level)}" for factor, level in parts))
+
+
+def shared_beginning(names: Sequence[str]) -> str:
+    """What all names begin with, up to a `.` or `=`, where it is long enough to be worth saying once."""
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    pairs = enumerate(zip(first, last, strict=False))
+    common = next((at for at, (one, other) in pairs if one != other), len(first))
+    beginning = re.sub(r"[^.=]*$", "", first[:common])
+    return beginning if len(beginning) >= SHARED_LEAST else ""
+
+
+def wrapped(name: str, width: int, indent: str = "  ") -> str:
+    """A long name on several lines, cut after its punctuation, where a reader would."""
+    lines: list[str] = []
+    line = ""
+    room = max(width - len(indent), 1)
+    words = re.findall(r"[^ .=_/,]*[ .=_/,]*", name)
+    for part in (word[at : at + room] for word in words for at in range(0, len(word), room)):
+        if line and len(line) + len(part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = indent
+        line += part
+    return "\n".join([*lines, line])

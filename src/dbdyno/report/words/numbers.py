@@ -1,0 +1,74 @@
+"""How every report writes its numbers. A metric has a format of its own, in `records/metrics.py`."""
+
+from __future__ import annotations
+
+import math
+
+from dbdyno.analyse.model import Ratio
+from dbdyno.records import metrics
+
+DASH = "–"
+
+
+def ratio_text(value: float) -> str:
+    """A ratio to a precision that its size deserves: 0.982, 1.62, 23.1, 1,204."""
+    if value >= 1000.0:
+        return f"{value:,.0f}"
+    if value >= 10.0:
+        return f"{value:.1f}"
+    return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
+
+
+def cost_text(value: float) -> str:
+    """A ratio of cost, to two decimals where it is near 1."""
+    return f"{value:.2f}" if 0.1 <= value < 10.0 else bound_text(value)
+
+
+def interval_text(ratio: Ratio) -> str:
+    """Low and high, or what there is instead."""
+    if ratio.low is None or ratio.high is None:
+        return "one pair"
+    return f"{bound_text(ratio.low)} {DASH} {bound_text(ratio.high)}"
+
+
+def bound_text(value: float) -> str:
+    """One end of an interval; ends too far out to mean anything are said to be so."""
+    if value > 1e3:
+        return ">1,000"
+    return "<0.001" if value < 1e-3 else ratio_text(value)
+
+
+def differs(effect: Ratio) -> bool:
+    """Whether an interval excludes 1."""
+    return effect.low is not None and effect.high is not None and not effect.low <= 1.0 <= effect.high
+
+
+def share_text(share: float) -> str:
+    """A share as a percentage with no more digits than it needs: 2 %, 0.5 %, 99.49 %."""
+    return f"{100.0 * share:.4g} %"
+
+
+def percentile_text(above: float) -> str:
+    """The percentile that a share of operations lies above: 99.9 % for 0.001."""
+    return f"{100.0 * (1.0 - above):.6g} %"
+
+
+def value_text(metric: str, value: float) -> str:
+    """A metric's value in the format of its registry, without unit."""
+    return metrics.find(metric).format(value)
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration a person reads: 43 s, 2 min 5 s, 1 h 12 min."""
+    whole = round(seconds)
+    if not math.isfinite(seconds) or whole < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

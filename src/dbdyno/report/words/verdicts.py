@@ -1,0 +1,51 @@
+"""Everything that a report says and shows of a verdict, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbdyno.analyse.model import Verdict
+
+
+@dataclass(frozen=True)
+class Look:
+    """A verdict's glyph, its style on a terminal, its shape in a figure, and what it means in a sentence.
+
+    Each has a shape of its own for readers who cannot tell the colours.
+    """
+
+    glyph: str
+    style: str
+    shape: str
+    meaning: str
+
+
+LOOKS: dict[Verdict, Look] = {
+    Verdict.FASTER: Look("▲", "bold green", "triangle-up", "the whole interval lies on the better side of 1"),
+    Verdict.SLOWER: Look("▼", "bold red", "triangle-down", "the whole interval lies on the worse side of 1"),
+    Verdict.NO_EFFECT: Look("=", "default", "square", "the whole interval lies within the margin around 1"),
+    Verdict.INCONCLUSIVE: Look("?", "yellow", "circle", "the interval is too wide to tell"),
+    Verdict.BROKEN: Look(
+        "✗", "bold red", "cross", "it broke an invariant or a guard: its speed does not count"
+    ),
+    Verdict.BLOCKED: Look("⊘", "magenta", "cross", "it could not be put into effect here"),
+    Verdict.INERT: Look("≡", "cyan", "square", "it is the same machine code as the baseline"),
+    Verdict.FAILED: Look(
+        "✗", "bold red", "cross", "it did not build, start or survive, or the driver was the limit"
+    ),
+}
+
+
+def slug(verdict: Verdict) -> str:
+    """The verdict as a CSS class."""
+    return verdict.value.replace(" ", "-")
+
+
+def colour(verdict: Verdict) -> str:
+    """The verdict's colour in a page, as a CSS variable."""
+    return f"var(--{slug(verdict)})"
+
+
+def marked(verdict: Verdict) -> str:
+    """The verdict's word behind its glyph."""
+    return f"{LOOKS[verdict].glyph} {verdict.value}"
