@@ -15,7 +15,7 @@ import pytest
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.run import run_study

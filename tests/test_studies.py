@@ -9,8 +9,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from dbdyno.cli.study_file import catalogue
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.study import read_study, study_schema
+from dbdyno.study.designs import trial_count
 
 FOLDER = Path(__file__).parent.parent / "studies"
 STUDIES = sorted(FOLDER.glob("*.toml"))
@@ -24,5 +25,5 @@ def test_the_quickstart_is_among_them() -> None:
 def test_a_study_can_be_read_and_planned(path: Path) -> None:
     names = catalogue(ask_engines=False)
     study = read_study(path, names)
-    assert len(make_plan(study).trials) == study.size.trials
+    assert len(make_plan(study).trials) == study.size.trials == trial_count(study)
     jsonschema.Draft202012Validator(study_schema(names)).validate(tomllib.loads(path.read_text()))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.frozen import Level
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Reading, Record, Run
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference

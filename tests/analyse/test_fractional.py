@@ -14,9 +14,9 @@ from dbdyno.analyse import analyse, explain_gap
 from dbdyno.analyse.factorial import Block, Cells, Setting
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.model import Gap, Ratio
-from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
 COUNTS = sorted(fraction.GENERATORS)
@@ -104,13 +104,13 @@ def a_fractional(blocks: int = 5) -> Study:
 
 def test_a_fraction_is_planned_measured_and_explained() -> None:
     study = a_fractional()
-    plan = make_plan(study)
-    assert len(plan.variants) == 33 and plan.variants[0].levels == study.baseline
+    variants = variants_of(study)
+    assert len(variants) == 33 and variants[0].levels == study.baseline
     ratios = {
         variant.name: math.prod(
             2.0 if name == "config.f3" else 1.1 for name, level in variant.levels.items() if level == "fast"
         )
-        for variant in plan.variants
+        for variant in variants
     }
     gap = analyse(study, a_run(study), records_of(study, ratios, trial_sd=0.002)).gap
     assert gap is not None and gap.setups == 33 and gap.blocks == 5
@@ -122,10 +122,10 @@ def test_a_fraction_is_planned_measured_and_explained() -> None:
 
 def test_a_fraction_with_a_level_that_is_never_measured_shares_nothing_out_and_says_why() -> None:
     study = a_fractional(blocks=2)
-    plan = make_plan(study)
-    refused = [variant.name for variant in plan.variants if variant.levels["config.f2"] == "fast"]
+    variants = variants_of(study)
+    refused = [variant.name for variant in variants if variant.levels["config.f2"] == "fast"]
     stopped = ended(Outcome.BLOCKED, "the server refuses it")
     records = records_of(study, changes=dict.fromkeys(refused, stopped))
-    gap = explain_gap(study, records, plan.variants[0], plan.variants[-1])
+    gap = explain_gap(study, records, variants[0], variants[-1])
     assert gap.total is None and len(gap.missing) == len(refused)
     assert [(one.factor, one.cause) for one in gap.left_out] == [("config.f2", "the server refuses it")]

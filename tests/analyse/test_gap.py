@@ -14,9 +14,9 @@ from dbdyno.analyse import analyse, explain_gap
 from dbdyno.analyse.factorial import Cells
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio
-from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design, Factor
+from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
 GAINS = {"config.cache": 5.0, "memory.pages": 2.0, "config.threads": 0.9}
@@ -26,7 +26,7 @@ STUDY = a_study({name: ["slow", "fast"] for name in GAINS}, design=Design.FACTOR
 def truth(together: float = 1.0) -> dict[str, float]:
     """The true ratio of every variant; `together` is what cache and pages gain beyond their product."""
     ratios = {}
-    for variant in make_plan(STUDY).variants:
+    for variant in variants_of(STUDY):
         moved = [name for name, level in variant.levels.items() if level == "fast"]
         both = {"config.cache", "memory.pages"} <= set(moved)
         ratios[variant.name] = math.prod(GAINS[name] for name in moved) * (together if both else 1.0)
@@ -95,17 +95,17 @@ def test_shares_do_not_depend_on_the_order_of_the_factors(order: list[int]) -> N
 
 
 def test_a_setup_between_that_was_not_measured_is_named_and_nothing_is_shared_out() -> None:
-    plan = make_plan(STUDY)
-    lost = plan.variants[3]
+    variants = variants_of(STUDY)
+    lost = variants[3]
     records = [record for record in records_of(STUDY, truth()) if record.variant != lost.name]
-    gap = explain_gap(STUDY, records, plan.variants[0], plan.variants[-1])
+    gap = explain_gap(STUDY, records, variants[0], variants[-1])
     assert gap.missing == (tuple(lost.levels.values()),)
     assert (gap.total, gap.shares) == (None, ())
 
 
 def test_a_gap_between_two_inner_variants_holds_only_the_factors_that_differ() -> None:
-    plan = make_plan(STUDY)
-    slow, fast = plan.variants[0], plan.variants[4]
+    variants = variants_of(STUDY)
+    slow, fast = variants[0], variants[4]
     gap = explain_gap(STUDY, records_of(STUDY, truth()), slow, fast)
     assert [share.factor for share in gap.shares] == ["config.cache"]
     assert gap.interactions is None
@@ -113,7 +113,7 @@ def test_a_gap_between_two_inner_variants_holds_only_the_factors_that_differ() -
 
 def test_a_factor_whose_fast_level_is_blocked_is_left_out_with_its_cause() -> None:
     stopped = ended(Outcome.BLOCKED, "the server forbids it to itself")
-    blocked = [v.name for v in make_plan(STUDY).variants if v.levels["memory.pages"] == "fast"]
+    blocked = [v.name for v in variants_of(STUDY) if v.levels["memory.pages"] == "fast"]
     records = records_of(STUDY, truth(), dict.fromkeys(blocked, stopped), trial_sd=0.002)
     gap = analyse(STUDY, a_run(STUDY), records).gap
     assert gap is not None

@@ -20,7 +20,7 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study

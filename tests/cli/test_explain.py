@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.study_file import study_of
-from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
+from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.cli.test_cli import complaint, dyno
 
@@ -31,7 +31,7 @@ def stored(homes: Path) -> Stored:
     def put(design: str, factors: int) -> None:
         run = a_run_of(design, factors)
         study = study_of(run)
-        names = [variant.name for variant in make_plan(study).variants if variant.levels["config.f0"]]
+        names = [variant.name for variant in variants_of(study) if variant.levels["config.f0"]]
         with Store(store_url()) as store:
             store.add_run(run)
             for record in records_of(study, dict.fromkeys(names, 2.0), trial_sd=0.001):

@@ -9,7 +9,7 @@ import polars
 import pytest
 
 from dbdyno.cli.study_file import study_of
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import STUDY, complaint, dyno

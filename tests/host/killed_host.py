@@ -26,7 +26,7 @@ from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.launch import Launch
 from dbdyno.host.memory import THP_MODE
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study

@@ -16,12 +16,13 @@ from dbdyno.analyse import analyse
 from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
+from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, fitted, precision, replanned
-from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
 from dbdyno.study import Study
+from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Plan
 from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
 
@@ -46,7 +47,7 @@ def test_a_budget_is_never_exceeded_and_well_used(
     study = study_of(levels, warmup_s, duration_s)
     assume(budget_s >= levels * BLOCKS_LEAST * (warmup_s + OVERHEAD_S + SHORTEST_S))
     fit = fitted(study, budget_s, OVERHEAD_S)
-    takes_s = expected_duration_s(make_plan(fit), fit, OVERHEAD_S)
+    takes_s = expected_duration_s(trial_count(fit), fit, OVERHEAD_S)
     assert takes_s <= budget_s * (1 + 1e-9)
     assert fit.blocks >= BLOCKS_LEAST
     assert min(SHORTEST_S, duration_s) <= fit.workload.duration_s <= duration_s
@@ -140,7 +141,7 @@ def test_what_is_planned_anew_keeps_within_the_budget(
     levels: int, overhead_s: float, budget_s: float, blocked_count: int
 ) -> None:
     study = study_of(levels)
-    names = [variant.name for variant in make_plan(study).variants]
+    names = [variant.name for variant in variants_of(study)]
     blocked = frozenset(names[1 : 1 + blocked_count])
     first = first_block(study, dict.fromkeys(names, overhead_s), blocked)
     found = replanned(study, budget_s, first)

@@ -7,9 +7,9 @@ import re
 from functools import cache
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.plan.designs import make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
+from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
 
 HOSTILE = "</script><script>alert(1)</script> | `*_x_*` \x1b[31mred\x07 \u202eevil & $HOME\nsecond line"
@@ -92,7 +92,7 @@ def fraction_of_seven() -> Analysis:
         variant.name: math.prod(
             gains[name] for name, level in variant.levels.items() if level != study.baseline[name]
         )
-        for variant in make_plan(study).variants
+        for variant in variants_of(study)
     }
     return analysed(study, records_of(study, ratios))
 

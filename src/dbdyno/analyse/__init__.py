@@ -36,11 +36,11 @@ from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
-from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome, Record, Run
 from dbdyno.study import Design, Study
-from dbdyno.study.trials import Plan, Variant
+from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.trials import Variant
 
 __all__ = ["Analysis", "analyse", "explain_gap", "settled"]
 
@@ -66,9 +66,10 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
 
     A trial that was recorded more than once (a resumed run) counts once, with its last record.
     """
-    plan = make_plan(study)
-    mixed = mixed_resets(_latest(records))
-    trials = _by_variant(plan, [_trial(record, study.goal.response, mixed) for record in _latest(records)])
+    variants = variants_of(study)
+    latest = _latest(records)
+    mixed = mixed_resets(latest)
+    trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in latest])
     method = _method(study, run, trials)
     results = tuple(variant_result(each, trials[0], study.goal, method, COSTS) for each in trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
@@ -87,13 +88,13 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         splits=_splits(study, trials),
         overhead=overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
-        trials_planned=len(shown) if run.sequential else _planned(plan, run, records),
+        trials_planned=len(shown) if run.sequential else _planned(study, run, records),
     )
 
 
-def _planned(plan: Plan, run: Run, records: Sequence[Record]) -> int:
+def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
     left_out = frozenset[str]() if run.budget_s is None else blocked_at_first(records)
-    return sum(trial.block == 0 or trial.variant.name not in left_out for trial in plan.trials)
+    return trial_count(study, len(left_out))
 
 
 def _latest(records: Sequence[Record]) -> list[Record]:
@@ -124,11 +125,9 @@ def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE)
     )
 
 
-def _by_variant(plan: Plan, trials: Sequence[TrialResult]) -> list[Trials]:
-    """One entry per planned variant, the baseline first; records of variants that the plan does not know are
-    left out.
-    """
-    by_name: dict[str, dict[Block, TrialResult]] = {variant.name: {} for variant in plan.variants}
+def _by_variant(variants: Sequence[Variant], trials: Sequence[TrialResult]) -> list[Trials]:
+    """One entry per variant, the baseline first; records of variants that the study has not are left out."""
+    by_name: dict[str, dict[Block, TrialResult]] = {variant.name: {} for variant in variants}
     for trial in trials:
         if trial.record.variant in by_name:
             by_name[trial.record.variant][trial.record.host, trial.record.block] = trial
@@ -138,12 +137,12 @@ def _by_variant(plan: Plan, trials: Sequence[TrialResult]) -> list[Trials]:
             role=Role.BASELINE if index == 0 else Role.TWIN if variant.twin else Role.CANDIDATE,
             by_block=by_name[variant.name],
         )
-        for index, variant in enumerate(plan.variants)
+        for index, variant in enumerate(variants)
     ]
 
 
 def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
-    """Where the time went, per variant, in the plan's order."""
+    """Where the time went, per variant, in the study's order."""
     records = [trial.record for each in trials for trial in each.by_block.values()]
     return time_splits(records, study.goal.confidence)
 
@@ -191,9 +190,8 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    trials = _by_variant(
-        make_plan(study), [_trial(record, study.goal.response) for record in _latest(records)]
-    )
+    results = [_trial(record, study.goal.response) for record in _latest(records)]
+    trials = _by_variant(variants_of(study), results)
     return _gap_between(study, trials, slow.levels, fast.levels)
 
 

@@ -10,10 +10,10 @@ from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
-from dbdyno.plan.designs import make_plan
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.parts import gap as gap_report
 from dbdyno.study import Design, Study
+from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Variant
 
 
@@ -35,7 +35,7 @@ def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: 
         found = opened.run(run)
         records = opened.records(found.run)
     study = study_of(found)
-    variants = {variant.name: variant for variant in make_plan(study).variants}
+    variants = {variant.name: variant for variant in variants_of(study)}
     ends = _slow(variants, slow), _fast(study, variants, fast)
     _require_all_between(study, *ends)
     gap = explain_gap(study, records, *ends)

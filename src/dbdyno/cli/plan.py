@@ -13,7 +13,7 @@ from rich.text import Text
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at
 from dbdyno.cli.wording import duration
-from dbdyno.plan.designs import expected_duration_s, make_plan
+from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.trials import Plan
 
@@ -29,7 +29,7 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     refuse_both(budget_s, blocks=blocks)
     read = study_at(study, blocks, seed, budget_s)
     plan = make_plan(read)
-    expected_s = expected_duration_s(plan, read, overhead_s(read))
+    expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     if as_json:
         document = {"title": read.title, "expected_s": expected_s, **plan.model_dump(mode="json")}
         click.echo(json.dumps(document, indent=2))

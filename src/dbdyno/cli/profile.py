@@ -26,7 +26,7 @@ from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import block_of
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
@@ -35,6 +35,7 @@ from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.words import safe
 from dbdyno.run import run_trial
 from dbdyno.study import Study
+from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
@@ -83,10 +84,10 @@ def command(
 
 
 def _trial(study: Study, name: str) -> Trial:
-    plan = make_plan(study)
-    found = next((trial for trial in plan.trials if trial.variant.name == name), None)
+    variants = variants_of(study)
+    found = next((trial for trial in block_of(variants, study.seed, 0) if trial.variant.name == name), None)
     if found is None:
-        names = ", ".join(variant.name for variant in plan.variants)
+        names = ", ".join(variant.name for variant in variants)
         raise UserError(f"the run has no variant {name!r}", f"it has: {names}")
     return found
 

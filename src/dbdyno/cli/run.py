@@ -35,12 +35,13 @@ from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
+from dbdyno.plan.blocks import expected_duration_s, make_plan, require_few_enough
 from dbdyno.plan.budget import replanned
-from dbdyno.plan.designs import expected_duration_s, make_plan
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_study
 from dbdyno.study import Study
+from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Plan
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
@@ -111,7 +112,7 @@ def command(
                 _carry_out(plan, read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
-            planned = len(make_plan(study_of(opened.run(run.run))).trials)
+            planned = trial_count(study_of(opened.run(run.run)))
             click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
             click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
             sys.exit(130)
@@ -134,7 +135,7 @@ def _begin(
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
     study = study_at(path, blocks, seed, budget_s)
-    make_plan(study)
+    require_few_enough(study)
     installation = registry.engine(study.engine.engine).locate(study.engine)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     load = {"workload": study.workload.name, "options": study.workload.options}
@@ -206,7 +207,7 @@ def _carry_out(
     quiet: bool,
     devices: frozenset[Path],
 ) -> None:
-    expected_s = expected_duration_s(plan, study, overhead_s(study))
+    expected_s = expected_duration_s(len(plan.trials), study, overhead_s(study))
     done = len(store.records(run.run))
     with contextlib.ExitStack() as stack:
         progress = Quiet()

@@ -15,11 +15,11 @@ from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
-from dbdyno.plan.designs import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.words import numbers
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
+from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
@@ -46,7 +46,7 @@ def _require_vectors(study: Study) -> None:
     if study.workload.name != WORKLOAD:
         return
     knobs = [factor.name for factor in study.factors if factor.layer == "workload"]
-    variants = make_plan(study.model_copy(update={"blocks": 1})).variants
+    variants = variants_of(study)
     for levels in {tuple(variant.levels[name] for name in knobs) for variant in variants}:
         varied = {name.removeprefix("workload."): level for name, level in zip(knobs, levels, strict=True)}
         require_vectors({**study.workload.options, **varied})

@@ -19,9 +19,10 @@ from dbdyno.analyse.intervals import confidence_each, t_quantile
 from dbdyno.analyse.museum import blocked_at_first
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.plan.designs import make_plan
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Record
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
+from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Plan
 
 BLOCKS_LEAST = 3
@@ -49,7 +50,7 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
 
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
-    variants = len(make_plan(study.model_copy(update={"blocks": 1})).variants)
+    variants = len(variants_of(study))
     fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
     longest_s = study.workload.duration_s
     shortest_s = min(SHORTEST_S, longest_s)
@@ -100,9 +101,9 @@ def replanned(study: Study, budget_s: float, records: Sequence[Record]) -> Repla
     """Fills what is left of the budget, from the records of the first block alone: a run that is resumed
     comes to the same."""
     first = [record for record in records if record.block == 0]
-    plan = make_plan(study.model_copy(update={"blocks": 1}))
+    variants = variants_of(study)
     left_out = blocked_at_first(first)
-    going_on = [variant.name for variant in plan.variants if variant.name not in left_out]
+    going_on = [variant.name for variant in variants if variant.name not in left_out]
     used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
     # The median: the trial that made the data for all others took longer than any later one will.
     overhead_s = median([_beside_load_s(record) for record in first if record.variant in going_on] or [0.0])
@@ -110,7 +111,7 @@ def replanned(study: Study, budget_s: float, records: Sequence[Record]) -> Repla
     comparable = BASELINE in going_on and len(going_on) > 1
     more = max(0, int((budget_s - used_s) / block_s)) if comparable else 0
     return Replan(
-        blocks=min(1 + more, max(1, TRIALS_MAX // len(plan.variants))),
+        blocks=min(1 + more, max(1, TRIALS_MAX // len(variants))),
         left_out=left_out,
         overhead_s=overhead_s,
         enough_s=used_s + (BLOCKS_LEAST - 1) * block_s,
@@ -126,8 +127,7 @@ def precision(study: Study, spread: float, left_out: frozenset[str] = frozenset(
 
 def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
     """How many variants are compared with the baseline; its twin is none of them."""
-    plan = make_plan(study.model_copy(update={"blocks": 1}))
-    return sum(not variant.twin and variant.name not in left_out for variant in plan.variants[1:])
+    return sum(not variant.twin and variant.name not in left_out for variant in variants_of(study)[1:])
 
 
 def _beside_load_s(record: Record) -> float:

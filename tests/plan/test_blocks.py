@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.plan.designs import expected_duration_s, make_plan
+from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.study import BASELINE, TWIN, Design, Factor, ListedVariant, Study, Workload
+from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Plan
 
@@ -77,7 +78,7 @@ def test_a_further_block_leaves_those_before_it_as_they_were(study: Study) -> No
 
 @given(STUDIES)
 def test_a_twin_stands_in_an_aa_study_only(study: Study) -> None:
-    twins = [variant for variant in make_plan(study).variants if variant.twin]
+    twins = [variant for variant in variants_of(study) if variant.twin]
     assert [(twin.name, twin.levels) for twin in twins] == ([(TWIN, study.baseline)] if study.aa else [])
 
 
@@ -142,7 +143,7 @@ def test_every_variant_comes_first_about_as_often() -> None:
 def test_the_expected_duration_counts_everything() -> None:
     some = study(TWO, blocks=3)
     timed = some.model_copy(update={"workload": Workload(name="tpcb", warmup_s=2, duration_s=10)})
-    assert expected_duration_s(make_plan(timed), timed, overhead_s=1.5) == 4 * 3 * 13.5
+    assert expected_duration_s(trial_count(timed), timed, overhead_s=1.5) == 4 * 3 * 13.5
 
 
 def test_too_many_trials_are_refused_with_the_arithmetic() -> None:

@@ -1,45 +1,19 @@
-"""From a Study to its trials: which variants, in which order, and how long they will take.
-
-The design is a randomised complete block design: every block holds every variant once, in an order drawn from
-the study's seed (R. A. Fisher, The Design of Experiments, 1935). The block is the unit of inference.
-"""
+"""The variants of a study: which combinations of levels its design compares."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
-from dbdyno.study import BASELINE, TRIALS_MAX, TWIN, Design, Study, fraction
-from dbdyno.study.trials import Plan, Trial, Variant
+from dbdyno.study import fraction
+from dbdyno.study.nouns import BASELINE, TWIN, Design, Study
+from dbdyno.study.trials import Variant
 
 
-def make_plan(study: Study) -> Plan:
-    """The trials of a study: the same study and seed give the same plan, on every machine and Python.
-
-    Raises UserError when there would be more than `TRIALS_MAX`.
-    """
-    size = study.size
-    if size.trials > TRIALS_MAX:
-        raise UserError(f"too many trials: {size.arithmetic}", f"at most {TRIALS_MAX:,} are allowed")
-    variants = _variants(study)
-    trials: list[Trial] = []
-    for block in range(study.blocks):
-        for position, variant in enumerate(_shuffled(variants, study.seed, block)):
-            trials.append(Trial(index=len(trials), block=block, position=position, variant=variant))
-    return Plan(variants=variants, trials=tuple(trials), seed=study.seed)
-
-
-def expected_duration_s(plan: Plan, study: Study, overhead_s: float) -> float:
-    """Seconds the plan takes: each trial's ramp, warm-up and measured part, and `overhead_s` for the rest."""
-    workload = study.workload
-    return len(plan.trials) * (workload.ramp_s + workload.warmup_s + workload.duration_s + overhead_s)
-
-
-def _variants(study: Study) -> tuple[Variant, ...]:
+def variants_of(study: Study) -> tuple[Variant, ...]:
+    """Every variant once, the baseline first and its twin last. No order of trials is drawn."""
     variants: dict[str, Variant] = {}
     for name, levels in _DESIGNS[study.design](study):
         variants.setdefault(name, Variant(name=name, levels=levels))
@@ -107,22 +81,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False) if set(text) & set(',"') else text
 
 
-def _shuffled(variants: tuple[Variant, ...], seed: int, block: int) -> list[Variant]:
-    """One block's order: Fisher and Yates' shuffle in Durstenfeld's form.
-
-    `random.shuffle` may change between versions of Python; the bits of its Mersenne Twister do not.
-    """
-    draw = random.Random(f"{seed} {block}")
-    order = list(variants)
-    for last in range(len(order) - 1, 0, -1):
-        other = _below(draw, last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order
-
-
-def _below(draw: random.Random, bound: int) -> int:
-    """A whole number of 0 to `bound` - 1, each as likely: draws until the bits are in range."""
-    bits = bound.bit_length()
-    while (number := draw.getrandbits(bits)) >= bound:
-        pass
-    return number
+def trial_count(study: Study, left_out: int = 0) -> int:
+    """How many trials the study's blocks hold, where blocks after the first leave so many variants out."""
+    variants = len(variants_of(study))
+    return variants + (study.blocks - 1) * (variants - left_out)
