@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -100,7 +102,21 @@ def tried(engine: str, allowed: frozenset[Path] = frozenset(), /, **levels: Leve
 def alone_on_host() -> Iterator[None]:
     """Holds off other tests that change the host: each would see what the other does."""
     with lock.held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
+        use_loop_devices()
         yield
+
+
+@cache
+def use_loop_devices() -> None:
+    """Attaches each free loop device once, because the kernel sets its read-ahead at the first use."""
+    if os.geteuid() != 0:
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.truncate(1 << 20)
+        for device in Path("/dev").glob("loop[0-9]*"):
+            attached = subprocess.run(["losetup", device, file.name], capture_output=True, check=False)
+            if attached.returncode == 0:
+                subprocess.run(["losetup", "--detach", device], check=True)
 
 
 def host_state() -> dict[str, str]:

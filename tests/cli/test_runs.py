@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.study_file import study_at
-from dbdyno.errors import Blocked
 from dbdyno.host import perf
 from dbdyno.records.store import Store, store_url
 from tests.analyse.factory import a_run, records_of
 from tests.cli.test_cli import STUDY, complaint, dyno
+from tests.needs import skipping_blocked
 
 OTHER = STUDY.replace("Which page size?", "Which page size, again?")
 
@@ -61,10 +61,8 @@ def test_a_variant_that_is_not_there_cannot_be_profiled(runs: Path) -> None:
 
 
 def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> None:
-    try:
+    with skipping_blocked():
         perf.Sampler(tmp_path)
-    except Blocked as refused:
-        pytest.skip(f"{refused.message}; {refused.hint}")
     path = homes_with_engines / "study.toml"
     path.write_text(STUDY)
     ran = dyno("run", str(path), "--blocks", "1", "--quiet")

@@ -23,6 +23,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
+from tests.needs import skipping_blocked
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,12 @@ class Bench:
 
     def initialise(self, settings: Mapping[str, Level] | None = None) -> None:
         """Makes the data; without settings it is made once per session and copied, as the flow does it."""
-        if settings:
-            self.engine.initialise(self.installation, self.data, settings)
-            return
-        if not self.pristine.exists():
-            self.engine.initialise(self.installation, self.pristine, {})
+        with skipping_blocked():
+            if settings:
+                self.engine.initialise(self.installation, self.data, settings)
+                return
+            if not self.pristine.exists():
+                self.engine.initialise(self.installation, self.pristine, {})
         shutil.copytree(self.pristine, self.data)
 
     def start(self, settings: Mapping[str, Level] | None = None, launch: Launch | None = None) -> Server:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,11 @@ from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, find_library
-from dbdyno.host.volumes.volume import MKFS, require_maker
+from dbdyno.host.volumes.volume import MKFS
+from tests.needs import needs_root, require_file_system, skipping_blocked
 from tests.trials import alone_on_host, host_state, tried
 
 pytestmark = [pytest.mark.engine]
-ROOT = os.geteuid() == 0
-needs_root = pytest.mark.skipif(not ROOT, reason="volumes need root")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -149,17 +148,16 @@ def test_data_in_a_folder_need_no_right() -> None:
 def test_each_file_system_carries_the_data(filesystem: str) -> None:
     mount = "noatime" if filesystem != "raw" else "defaults"
     levels = {"storage__filesystem": filesystem, "storage__mount": mount}
-    try:
-        require_maker(filesystem)
-        with tried("firebird", **levels) as trial:
-            assert trial.value("storage.filesystem") == filesystem
-            assert trial.evidence["storage.mount"].in_effect
-            assert trial.reset["verified"] is True
-            if filesystem != "tmpfs":
-                written = trial.exercised("storage.filesystem")
-                assert float(written.split()[0]) > 0, written
-    except Blocked as blocked:
-        pytest.skip(f"{filesystem}: {blocked.message}")
+    require_file_system(filesystem)
+    with ExitStack() as stack:
+        with skipping_blocked():
+            trial = stack.enter_context(tried("firebird", **levels))
+        assert trial.value("storage.filesystem") == filesystem
+        assert trial.evidence["storage.mount"].in_effect
+        assert trial.reset["verified"] is True
+        if filesystem != "tmpfs":
+            written = trial.exercised("storage.filesystem")
+            assert float(written.split()[0]) > 0, written
 
 
 @needs_root
@@ -285,6 +283,7 @@ class loop_device:  # noqa: N801  reads as what it gives
     ],
 )
 def test_what_cannot_be_put_in_is_blocked_with_who_refused(levels: dict[str, Level], said: str) -> None:
+    require_file_system(str(levels.get("storage__filesystem", "host")))
     with pytest.raises(Blocked, match=said) as caught, tried("firebird", **levels):
         pass
     assert caught.value.hint

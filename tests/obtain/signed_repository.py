@@ -56,10 +56,18 @@ def make(
         f"{len(index)} main/binary-{architecture}/Packages\n"
     )
     made = SignedRepository(mirror, keys / "archive.gpg", archive)
+    try:
+        _sign(made, keys, release)
+    finally:
+        # gpg leaves an agent running for its home.
+        subprocess.run(["gpgconf", "--homedir", str(keys), "--kill", "all"], check=False, capture_output=True)
+    return made
+
+
+def _sign(made: SignedRepository, keys: Path, release: str) -> None:
     _gpg(keys, "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never")
     made.keyring.write_bytes(_gpg(keys, "--export"))
     made.in_release.write_bytes(_gpg(keys, "--clearsign", "--digest-algo", "SHA256", text=release.encode()))
-    return made
 
 
 def _gpg(home: Path, *arguments: str, text: bytes = b"") -> bytes:

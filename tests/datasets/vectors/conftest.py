@@ -14,6 +14,7 @@ from dbdyno.engines.registry import engine
 from dbdyno.errors import DynoError
 from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
+from tests.needs import skipping_blocked
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def searching(request: pytest.FixtureRequest) -> Iterator[Searching]:
             pytest.skip(f"{request.param} cannot be had here: {failed.message}")
     folder = Path(tempfile.mkdtemp(prefix="dyno-v-"))
     (folder / "r").mkdir(mode=0o700)
-    made.initialise(installation, folder / "data", {})
+    with skipping_blocked():
+        made.initialise(installation, folder / "data", {})
     server = made.start(installation, folder / "data", folder / "r", {}, Launch())
     try:
         yield Searching(name, server.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,16 +12,17 @@ from dbdyno.host.clone import clone_tree, differing_file
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import loop, mounts, volume
 from dbdyno.host.volumes.volume import Wish, make_file_system
+from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="volumes need root")
+pytestmark = needs_root
 ROWS = b"row" * 1_000_000
 
 
 @pytest.mark.parametrize("kind", ["xfs", "btrfs"])
 def test_a_disk_that_shares_extents_resets_without_copying(homes: Path, kind: str) -> None:
+    require_file_system(kind)
     with alone_on_host(), open_journal() as journal, ExitStack() as stack:
-        volume.require_maker(kind)
         home = paths.cache() / "a disk"
         journal.note("tree", path=str(home))
         home.mkdir()

@@ -1,0 +1,31 @@
+"""What a test needs of its machine. Where that is missing the test is skipped and says what is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dbdyno.errors import Blocked
+from dbdyno.host.volumes.volume import require_maker
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@contextmanager
+def skipping_blocked() -> Iterator[None]:
+    """Skips the test when this machine refuses what stands within."""
+    try:
+        yield
+    except Blocked as refused:
+        pytest.skip(f"{refused.message}; {refused.hint}")
+
+
+def require_file_system(kind: str) -> None:
+    """Skips the test without the program that makes this file system. The host's own needs none."""
+    if kind == "host":
+        return
+    with skipping_blocked():
+        require_maker(kind)
