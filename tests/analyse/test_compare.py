@@ -19,6 +19,7 @@ from dbdyno.report.parts import compare as compare_report
 from tests.analyse.factory import a_run, a_study, records_of
 
 STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
+RELATED = {"memory.transparent_huge_pages": ("memory.thp",)}
 GAIN = {"config.page_cache=64k": 5.0, "memory.thp=always": 1.3}
 
 
@@ -172,7 +173,7 @@ def test_from_a_slow_setup_to_a_fast_one_on_another_host() -> None:
 
 
 def test_a_difference_is_told_with_what_the_study_knows_of_it() -> None:
-    found = compare(analysed(a_host(thp="always")), analysed(a_host(thp="never"), seed=2))
+    found = compare(analysed(a_host(thp="always")), analysed(a_host(thp="never"), seed=2), related=RELATED)
     (difference,) = found.differences
     assert difference.name == "memory.transparent_huge_pages"
     assert {(one.side, one.level) for one in difference.known} == {("left", "always"), ("right", "always")}

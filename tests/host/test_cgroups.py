@@ -13,19 +13,18 @@ import pytest
 
 from dbdyno.engines.base import Server
 from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
 from dbdyno.host import cgroups
 from dbdyno.host.cgroups import Hierarchy, Throttling
 from dbdyno.host.journal import open_journal
-from dbdyno.layers.cpu import CpuLayer
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.cpu import CPU
+from dbdyno.layers.setup import Running, Setup, apply
 from dbdyno.records.record import Evidence
 from dbdyno.trial.observe.quotas import QuotaCounters
 from tests.fakes import INSTALLATION, FakeEngine
 
 SERVER_ID = 2**22 + 1
 """No process has this number."""
-
-LAYER = CpuLayer()
 
 
 @dataclass
@@ -95,11 +94,16 @@ def the_group(setup: Setup) -> Path:
     return group
 
 
+def put(levels: dict[str, Level], setup: Setup) -> None:
+    setup.asked = CPU.ask(levels, setup.engine)
+    apply(setup, data_in_place=False)
+
+
 def proved(setup: Setup, knob: str, level: str) -> Evidence:
     class Alive:
         process_ids = (SERVER_ID,)
 
-    [evidence] = LAYER.prove({knob: level}, Running(setup, cast(Server, Alive()), cast(Any, None)))
+    [evidence] = CPU.prove({knob: level}, Running(setup, cast(Server, Alive()), cast(Any, None)))
     return evidence
 
 
@@ -117,7 +121,7 @@ def test_a_group_that_cannot_be_seen_from_here_is_the_mounted_one(tree: Tree) ->
 
 
 def test_a_quota_is_set_proved_and_lost(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"quota": "150%"}, setup)
+    put({"quota": "150%"}, setup)
     group = the_group(setup)
     assert group == tree.parent / "dyno-t-1"
     if tree.version == 1:
@@ -136,7 +140,7 @@ def test_a_quota_is_set_proved_and_lost(tree: Tree, setup: Setup) -> None:
 
 
 def test_a_weight_is_set_and_proved(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"weight": 250}, setup)
+    put({"weight": 250}, setup)
     group = the_group(setup)
     file, written = {1: ("cpu.shares", "2560"), 2: ("cpu.weight", "250")}[tree.version]
     assert (group / file).read_text() == written
@@ -146,13 +150,13 @@ def test_a_weight_is_set_and_proved(tree: Tree, setup: Setup) -> None:
 
 
 def test_quota_and_weight_share_one_group(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"quota": "50%", "weight": 10}, setup)
+    put({"quota": "50%", "weight": 10}, setup)
     tree.join(SERVER_ID, the_group(setup))
     assert proved(setup, "quota", "50%").in_effect and proved(setup, "weight", "10").in_effect
 
 
 def test_a_server_outside_its_group_is_no_proof(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"quota": "50%"}, setup)
+    put({"quota": "50%"}, setup)
     (the_group(setup) / "cgroup.procs").write_text("")
     evidence = proved(setup, "quota", "50%")
     assert not evidence.in_effect
@@ -161,7 +165,7 @@ def test_a_server_outside_its_group_is_no_proof(tree: Tree, setup: Setup) -> Non
 
 def test_the_controller_is_handed_down_and_taken_back(tree: Tree, setup: Setup, homes: Path) -> None:
     control = tree.own.parent / "cgroup.subtree_control"
-    LAYER.put({"quota": "50%"}, setup)
+    put({"quota": "50%"}, setup)
     [path] = (homes / "host/journal").glob("*.jsonl")
     noted = [line.split('"kind": "')[1].split('"')[0] for line in path.read_text().splitlines()[1:]]
     if tree.version == 1:
@@ -183,16 +187,14 @@ def test_a_group_that_may_not_be_made_is_blocked(
 
     with monkeypatch.context() as patch, pytest.raises(Blocked, match="no right to make a control group"):
         patch.setattr(Path, "mkdir", refuse)
-        LAYER.put({"quota": "50%"}, setup)
+        put({"quota": "50%"}, setup)
 
 
 def test_the_evidence_tells_how_often_the_quota_was_used_up(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"quota": "50%"}, setup)
+    put({"quota": "50%"}, setup)
     tree.join(SERVER_ID, the_group(setup))
     tree.held_back(the_group(setup), 2500)
-    evidence = LAYER.exercised(
-        proved(setup, "quota", "50%"), Running(setup, cast(Any, None), cast(Any, None))
-    )
+    evidence = CPU.exercised(proved(setup, "quota", "50%"), Running(setup, cast(Any, None), cast(Any, None)))
     assert evidence.exercised is not None
     assert evidence.exercised.value == "held back in 50 of 80 periods, 2.50 s, since the server's start"
 
@@ -204,7 +206,7 @@ def test_a_group_without_a_quota_was_never_held_back(tree: Tree) -> None:
 
 
 def test_a_quota_from_outside_is_counted_apart(tree: Tree, setup: Setup) -> None:
-    LAYER.put({"quota": "50%"}, setup)
+    put({"quota": "50%"}, setup)
     group = the_group(setup)
     tree.join(SERVER_ID, group)
     tree.join(os.getpid(), tree.own)

@@ -10,14 +10,13 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
 from dbdyno.host import kernel_values
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import cpu
-from dbdyno.layers.cpu import CpuLayer
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.cpu import CPU
+from dbdyno.layers.setup import Running, Setup, apply
 from tests.fakes import INSTALLATION, FakeEngine
-
-LAYER = CpuLayer()
 
 
 @pytest.fixture
@@ -53,8 +52,13 @@ def setup_of(journal: Journal, scratch: Path) -> Setup:
     return Setup(FakeEngine(), INSTALLATION, scratch, journal)
 
 
+def put(levels: dict[str, Level], setup: Setup) -> None:
+    setup.asked = CPU.ask(levels, setup.engine)
+    apply(setup, data_in_place=False)
+
+
 def proved(setup: Setup, knob: str, level: str) -> Any:
-    [evidence] = LAYER.prove({knob: level}, Running(setup, cast(Any, None), cast(Any, None)))
+    [evidence] = CPU.prove({knob: level}, Running(setup, cast(Any, None), cast(Any, None)))
     return evidence
 
 
@@ -72,7 +76,7 @@ def test_a_value_is_set_proved_and_put_back(
     before = (system / file).read_text().strip()
     setup = setup_of(journal, system)
     with journal.scope():
-        LAYER.put({knob: level}, setup)
+        put({knob: level}, setup)
         assert (system / file).read_text().strip() == written
         evidence = proved(setup, knob, level)
         assert evidence.in_effect, evidence.reason
@@ -85,7 +89,7 @@ def test_a_value_is_set_proved_and_put_back(
 
 def test_a_governor_that_the_host_lacks(journal: Journal, system: Path) -> None:
     with pytest.raises(Blocked, match="policy0 offers no schedutil") as caught:
-        LAYER.put({"governor": "schedutil"}, setup_of(journal, system))
+        put({"governor": "schedutil"}, setup_of(journal, system))
     assert caught.value.hint == "it offers: performance, powersave"
 
 
@@ -93,12 +97,12 @@ def test_a_governor_that_the_host_lacks(journal: Journal, system: Path) -> None:
 def test_smt_that_cannot_be_chosen(journal: Journal, system: Path, state: str) -> None:
     (system / "cpu/smt/control").write_text(state)
     with pytest.raises(Blocked, match=state):
-        LAYER.put({"smt": "on"}, setup_of(journal, system))
+        put({"smt": "on"}, setup_of(journal, system))
 
 
 def test_a_node_whose_cpus_are_not_allowed(journal: Journal, system: Path) -> None:
     with pytest.raises(Blocked, match="CPU 4094 is not there or not allowed"):
-        LAYER.put({"node": 1}, setup_of(journal, system))
+        put({"node": 1}, setup_of(journal, system))
 
 
 def test_two_dynos_do_not_set_one_value(journal: Journal, system: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.layers.storage import StorageLayer, in_force
+from dbdyno.layers.storage import STORAGE, in_force
 from dbdyno.study import Factor
 from tests.fakes import INSTALLATION, FakeEngine
 
@@ -49,7 +49,7 @@ def test_an_option_that_is_not_in_force(option: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("knob", "level", "said"),
     [
-        ("filesystem", "zfs", "no level of it is 'zfs'"),
+        ("filesystem", "zfs", "'zfs' is no level of it"),
         ("filesystem", "raw", "cannot keep its data on a raw device"),
         ("mkfs", "-O 'open", "a quote is left open"),
         ("mount", "noatime; rm -rf /", "no level of it"),
@@ -61,6 +61,6 @@ def test_an_option_that_is_not_in_force(option: str, shown: str) -> None:
 )
 def test_mistakes_are_found_without_touching_anything(knob: str, level: Level, said: str) -> None:
     factor = Factor(name=f"storage.{knob}", levels=(level,))
-    [mistake] = StorageLayer().mistakes(factor, FakeEngine(), INSTALLATION)
+    [mistake] = STORAGE.mistakes(factor, FakeEngine(), INSTALLATION)
     assert said in mistake.message
     assert mistake.hint

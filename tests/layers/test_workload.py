@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.setup import Running, Setup, apply
 from dbdyno.layers.workload import WorkloadLayer
 from tests.fakes import INSTALLATION, FakeEngine
 
@@ -17,6 +17,11 @@ LAYER = WorkloadLayer()
 CLOSED = {"kind": "closed"}
 OPEN = {"kind": "open", "rate_per_s": 100.0, "arrivals": "poisson"}
 RAMP = {"kind": "ramp", "to_per_s": 900.0, "over_s": 30.0}
+
+
+def put(levels: dict[str, Level], setup: Setup) -> None:
+    setup.asked = LAYER.ask(levels, setup.engine)
+    apply(setup, data_in_place=False)
 
 
 def setup_with(load: dict[str, Any], folder: Path) -> Setup:
@@ -46,7 +51,7 @@ def test_when_transactions_start_is_put_into_the_job_and_proved(
     levels: dict[str, Level], before: dict[str, Any], after: dict[str, Any], tmp_path: Path
 ) -> None:
     setup = setup_with(before, tmp_path)
-    LAYER.put(levels, setup)
+    put(levels, setup)
     assert setup.job["load"] == after
     running = Running(setup, cast(Any, None), cast(Any, None))
     [evidence] = LAYER.prove(levels, running)
@@ -59,5 +64,5 @@ def test_when_transactions_start_is_put_into_the_job_and_proved(
 
 def test_options_and_clients_have_places_of_their_own(tmp_path: Path) -> None:
     setup = setup_with(CLOSED, tmp_path)
-    LAYER.put({"clients": 8, "scale": 4}, setup)
+    put({"clients": 8, "scale": 4}, setup)
     assert (setup.job["clients"], setup.job["options"], setup.job["load"]) == (8, {"scale": 4}, CLOSED)

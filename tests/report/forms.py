@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
+from dbdyno.layers.registry import related_factors
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import compare as compare_report
@@ -64,7 +65,8 @@ def forms_of(case: str) -> dict[str, str]:
 
 
 def _comparison() -> dict[str, str]:
-    two = compare(analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2))
+    sides = analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2)
+    two = compare(*sides, related=related_factors())
     return {
         "txt": on_terminal(lambda console: compare_report.render(two, console)),
         "html": without_vega(html.comparison(two)),

@@ -33,20 +33,7 @@ SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms
 """Powers of cores and of frequency with which a response goes, by its unit. In closed loop a latency is the
 number of clients over the throughput. Counts and bytes per operation go with neither."""
 
-RELATED: Mapping[str, tuple[str, ...]] = {
-    "cpu.usable_cores": ("cpu.server", "cpu.driver", "cpu.quota", "workload.clients"),
-    "cpu.threads_per_core": ("cpu.smt", "cpu.server"),
-    "cpu.governor": ("cpu.governor",),
-    "cpu.frequency_mhz": ("cpu.governor",),
-    "cpu.numa_nodes": ("memory.numa", "cpu.numa"),
-    "memory.page_bytes": ("memory.thp", "memory.huge_pages"),
-    "memory.huge_page_bytes": ("memory.huge_pages",),
-    "memory.transparent_huge_pages": ("memory.thp", "memory.huge_pages"),
-    "data.filesystem": ("storage.filesystem",),
-    "data.options": ("storage.mount",),
-    "data.device": ("storage.device", "storage.scheduler"),
-    "disks": ("storage.scheduler", "storage.device"),
-}
+Related = Mapping[str, Sequence[str]]
 """Which factors of a study tell whether a difference of hosts matters, by the fingerprint's key."""
 
 IGNORED = ("name", "data.free_bytes", "disks.size_bytes", "privileges")
@@ -128,8 +115,13 @@ class Comparison(Frozen):
     sequential: bool = False
 
 
-def compare(left: Analysis, right: Analysis, ends: tuple[str, str] | None = None) -> Comparison:
-    """Compares every variant with itself, or with `ends` one of the left run with one of the right."""
+def compare(
+    left: Analysis, right: Analysis, ends: tuple[str, str] | None = None, related: Related | None = None
+) -> Comparison:
+    """Compares every variant with itself, or with `ends` one of the left run with one of the right.
+
+    Without `related` only a factor of the difference's own name is taken to tell whether it matters.
+    """
     names = [variant.name for variant in left.variants if variant.response is not None]
     theirs = {variant.name for variant in right.variants if variant.response is not None}
     pairs = [ends] if ends else [(name, name) for name in names if name in theirs]
@@ -140,7 +132,7 @@ def compare(left: Analysis, right: Analysis, ends: tuple[str, str] | None = None
         metric=left.method.response,
         margin=left.method.margin,
         confidence=left.study.goal.confidence,
-        differences=tuple(_differences(left, right)),
+        differences=tuple(_differences(left, right, related or {})),
         gaps=tuple(gap for pair in pairs if (gap := _gap(left, right, pair, each)) is not None),
         not_in_both=tuple(sorted({variant.name for variant in left.variants} - (set(names) & theirs))),
         doubtful=(_doubtful(left), _doubtful(right)),
@@ -342,14 +334,14 @@ def _hardware_ratio(
     return math.exp(means[1] - means[0])
 
 
-def _differences(left: Analysis, right: Analysis) -> list[Difference]:
+def _differences(left: Analysis, right: Analysis, related: Related) -> list[Difference]:
     """What differs, each with what both runs know of factors that it is related to."""
     facts = _facts(left), _facts(right)
     found = []
     for name in dict.fromkeys([*facts[0], *facts[1]]):
         values = [side.get(name, "not known") for side in facts]
         if values[0] != values[1]:
-            factors = next((related for key, related in RELATED.items() if name.startswith(key)), (name,))
+            factors = next((factors for key, factors in related.items() if name.startswith(key)), (name,))
             known = (*_known("left", left, factors), *_known("right", right, factors))
             found.append(Difference(name=name, left=values[0], right=values[1], known=known))
     return found

@@ -13,6 +13,7 @@ from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.report import FORMATS, printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
+from dbdyno.layers.registry import related_factors
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, markdown
@@ -48,7 +49,8 @@ def command(
     """
     sides = _analysis(left, store_url(store)), _analysis(right, right_store or store_url(store))
     _require_one_study(sides[0].run, sides[1].run)
-    found = compare(*sides, ends=_ends(sides, left_variant, right_variant))
+    ends = _ends(sides, left_variant, right_variant)
+    found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no setup was measured in both runs", "see: dyno report RUN")
     form = "json" if as_json else form

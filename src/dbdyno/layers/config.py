@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
+
+
+@dataclass(frozen=True)
+class Settings(Request):
+    """Settings that the engine starts the server with, by its own names."""
+
+    levels: Mapping[str, Level]
+
+    def apply(self, setup: Setup) -> None:
+        setup.settings.update(self.levels)
 
 
 class ConfigLayer:
     """`config.NAME = VALUE` starts the server with that setting."""
 
     name = "config"
+    related: Mapping[str, tuple[str, ...]] = {}
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if installation is None:
@@ -33,11 +45,8 @@ class ConfigLayer:
         )
         return [Mistake(0, f"{engine.title} {installation.version} has no setting {factor.knob!r}", hint)]
 
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        setup.settings.update(levels)
-
-    def placed(self, setup: Setup) -> None:
-        """Nothing of this layer depends on where the data lie."""
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return (Settings(levels),)
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         readings = running.setup.engine.read_settings(running.ask, frozenset(levels))

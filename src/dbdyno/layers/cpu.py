@@ -1,33 +1,22 @@
-"""The CPU layer: which CPUs server and driver may use, how much of them, and in which mode they run.
-
-| knob | levels | put into effect by |
-|---|---|---|
-| `cpu.server`, `cpu.driver` | `all`, or CPUs as the kernel lists them (`0`, `0-3,8`) | affinity |
-| `cpu.node` | `any`, or a NUMA node's number | affinity to its CPUs, memory bound to it |
-| `cpu.quota` | `max`, or CPUs' worth of time (`50%`, `150%`) | a control group of the server's own |
-| `cpu.weight` | relative weight, 100 being everybody's | the same control group |
-| `cpu.smt` | on, off | the host, through the journal |
-| `cpu.governor` | a cpufreq governor | the host, through the journal |
-| `cpu.boost` | on, off | the host, through the journal |
-"""
+"""The CPU layer: which CPUs server and driver may use, how much of them, and in which mode they run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dbdyno.engines.base import Engine
-from dbdyno.errors import Blocked, Mistake
-from dbdyno.frozen import Level, level_text
+from dbdyno.errors import Blocked
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.layers.setup import Running, Setup
-from dbdyno.obtain.installation import Installation
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.setup import REMOVED, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study import Factor
 
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")
@@ -35,137 +24,112 @@ PERIOD_US = 100_000
 """The kernel's default period of a quota (cgroup-v2.rst): long enough that the accounting itself costs
 nothing."""
 
-_KNOBS = {
-    "server": "all, or CPUs such as 0 or 0-3,8",
-    "driver": "all, or CPUs such as 0 or 0-3,8",
-    "node": "any, or the number of a NUMA node",
-    "quota": "max, or CPUs' worth of time such as 50% or 150%",
-    "weight": "a whole number from 1 to 10000; 100 is everybody's",
-    "smt": "on or off",
-    "governor": "the name of a cpufreq governor",
-    "boost": "on or off",
-}
-_SYNTAX = {
-    "server": r"all|\d+(-\d+)?(,\d+(-\d+)?)*",
-    "driver": r"all|\d+(-\d+)?(,\d+(-\d+)?)*",
-    "node": r"any|\d+",
-    "quota": r"max|[1-9]\d{0,5}%",
-    "weight": r"[1-9]\d{0,3}|10000",
-    "smt": r"on|off",
-    "governor": r"[a-z_]+",
-    "boost": r"on|off",
-}
+
+@dataclass(frozen=True)
+class Affinity(Request):
+    """The CPUs that a process may use, in the kernel's list format."""
+
+    factor: str
+    cpus: str
+    of_driver: bool = False
+
+    def apply(self, setup: Setup) -> None:
+        launch = setup.load_launch if self.of_driver else setup.launch
+        launch.affinity = _usable(self.factor, self.cpus)
 
 
-class CpuLayer:
-    """`cpu.KNOB = LEVEL`."""
+@dataclass(frozen=True)
+class Node(Request):
+    """One NUMA node: the server runs on its CPUs and takes memory from it alone."""
 
-    name = "cpu"
+    number: int
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        if factor.knob not in _KNOBS:
-            return [Mistake(0, f"the cpu layer has no knob {factor.knob!r}", f"it has: {', '.join(_KNOBS)}")]
-        return [
-            Mistake(
-                0,
-                f"{factor.name}: {level_text(level)!r} is no level of it",
-                f"allowed: {_KNOBS[factor.knob]}",
-            )
-            for level in factor.levels
-            if not re.fullmatch(_SYNTAX[factor.knob], level_text(level))
-        ]
-
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        for knob, level in levels.items():
-            getattr(self, f"_put_{knob}")(level_text(level), setup)
-
-    def placed(self, setup: Setup) -> None:
-        """Nothing of this layer depends on where the data lie."""
-
-    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        return [_PROOFS[knob](knob, level_text(level), running) for knob, level in levels.items()]
-
-    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        """For a quota: how often the kernel held the server back while it was loaded."""
-        group = _group(running.setup)
-        if evidence.factor != "cpu.quota" or group is None:
-            return evidence
-        held = cgroups.throttling(group)
-        told = (
-            f"held back in {held.throttled_periods} of {held.periods} periods, {held.throttled_s:.2f} s,"
-            " since the server's start"
-        )
-        shown = Reading(value=told, source=str(group / "cpu.stat"))
-        return evidence.model_copy(update={"exercised": shown})
-
-    def _put_server(self, level: str, setup: Setup) -> None:
-        if level != "all":
-            setup.launch.affinity = _usable("cpu.server", level)
-
-    def _put_driver(self, level: str, setup: Setup) -> None:
-        if level == "all":
-            return
-        if setup.engine.embedded:
-            reason = f"{setup.engine.title} runs inside the driver's process: the two share their CPUs"
-            raise Blocked("cpu.driver", reason, "vary cpu.server, or use the engine over the network")
-        setup.load_launch.affinity = _usable("cpu.driver", level)
-
-    def _put_node(self, level: str, setup: Setup) -> None:
-        if level == "any":
-            return
-        folder = NODES / f"node{level}"
+    def apply(self, setup: Setup) -> None:
+        folder = NODES / f"node{self.number}"
         if not folder.is_dir():
             there = ", ".join(sorted(path.name[4:] for path in NODES.glob("node[0-9]*")))
-            raise Blocked("cpu.node", f"this host has no NUMA node {level}", f"it has: {there}")
+            raise Blocked("cpu.node", f"this host has no NUMA node {self.number}", f"it has: {there}")
         setup.launch.affinity = _usable("cpu.node", (folder / "cpulist").read_text().strip())
-        if not can_do(bind_memory(int(level))):
-            reason = f"the kernel does not let this process bind its memory to node {level}"
+        if not can_do(bind_memory(self.number)):
+            reason = f"the kernel does not let this process bind its memory to node {self.number}"
             raise Blocked("cpu.node", reason, "a container with CAP_SYS_NICE, or another node")
-        setup.launch.before_exec = (*setup.launch.before_exec, bind_memory(int(level)))
+        setup.launch.before_exec = (*setup.launch.before_exec, bind_memory(self.number))
 
-    def _put_quota(self, level: str, setup: Setup) -> None:
-        if level == "max":
-            # In a group all the same where one can be made, so that the quota is all that differs.
+
+@dataclass(frozen=True)
+class Quota(Request):
+    """How much CPU time the server may take, in percent of one CPU; None: in a group all the same where one
+    can be made, so that the quota is all that differs."""
+
+    percent: int | None
+
+    def deed(self) -> Deed:
+        if self.percent is None:
+            return Deed("cpu.quota", "a control group for the server, where one can be made", REMOVED)
+        return Deed("cpu.quota", f"a control group for the server, with {self.percent} % of one CPU", REMOVED)
+
+    def apply(self, setup: Setup) -> None:
+        if self.percent is None:
             with contextlib.suppress(Blocked):
-                self._join({}, "cpu.quota", setup)
+                _join({}, "cpu.quota", setup)
             return
-        quota_us = int(level.rstrip("%")) * PERIOD_US // 100
-        found = cgroups.hierarchy("cpu")
+        quota_us = self.percent * PERIOD_US // 100
         values = (
             {"cpu.max": f"{quota_us} {PERIOD_US}"}
-            if found and found.version == 2
+            if _version() == 2
             else {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
         )
-        self._join(values, "cpu.quota", setup)
+        _join(values, "cpu.quota", setup)
 
-    def _put_weight(self, level: str, setup: Setup) -> None:
-        found = cgroups.hierarchy("cpu")
+
+@dataclass(frozen=True)
+class Weight(Request):
+    """The server's share of the CPUs where others want them too; 100 is everybody's."""
+
+    weight: int
+
+    def deed(self) -> Deed:
+        return Deed("cpu.weight", f"a control group for the server, with the weight {self.weight}", REMOVED)
+
+    def apply(self, setup: Setup) -> None:
         # Version 1 counts shares, 1024 being everybody's; version 2 counts weight, 100 being everybody's.
         values = (
-            {"cpu.weight": level}
-            if found and found.version == 2
-            else {"cpu.shares": str(max(2, int(level) * 1024 // 100))}
+            {"cpu.weight": str(self.weight)}
+            if _version() == 2
+            else {"cpu.shares": str(max(2, self.weight * 1024 // 100))}
         )
-        self._join(values, "cpu.weight", setup)
+        _join(values, "cpu.weight", setup)
 
-    def _join(self, values: Mapping[str, str], factor: str, setup: Setup) -> None:
-        group = _group(setup)
-        if group is None:
-            group = cgroups.make(setup.journal, "cpu", setup.scratch.name, values, factor)
-            setup.launch.cgroups = (*setup.launch.cgroups, group)
-        else:
-            cgroups.change(group, values, factor)
 
-    def _put_smt(self, level: str, setup: Setup) -> None:
+@dataclass(frozen=True)
+class Smt(Request):
+    """Simultaneous multithreading of the host's cores."""
+
+    level: str
+
+    def deed(self) -> Deed:
+        return Deed("cpu.smt", f"{CPUS / 'smt' / 'control'} := {self.level}")
+
+    def apply(self, setup: Setup) -> None:
         now = _smt()
-        if now == level:
+        if now == self.level:
             return
         if now not in ("on", "off"):
             reason = f"the kernel says SMT is {now}"
             raise Blocked("cpu.smt", reason, "a host whose firmware and kernel offer it")
-        kernel_values.set_value(setup.journal, CPUS / "smt" / "control", level, "cpu.smt")
+        kernel_values.set_value(setup.journal, CPUS / "smt" / "control", self.level, "cpu.smt")
 
-    def _put_governor(self, level: str, setup: Setup) -> None:
+
+@dataclass(frozen=True)
+class Governor(Request):
+    """The governor of every cpufreq policy of the host."""
+
+    name: str
+
+    def deed(self) -> Deed:
+        return Deed("cpu.governor", f"scaling_governor of every policy in {CPUS / 'cpufreq'} := {self.name}")
+
+    def apply(self, setup: Setup) -> None:
         policies = sorted((CPUS / "cpufreq").glob("policy*"))
         if not policies:
             raise Blocked(
@@ -175,15 +139,54 @@ class CpuLayer:
             )
         for policy in policies:
             offered = (policy / "scaling_available_governors").read_text().split()
-            if level not in offered:
+            if self.name not in offered:
                 raise Blocked(
-                    "cpu.governor", f"{policy.name} offers no {level}", f"it offers: {', '.join(offered)}"
+                    "cpu.governor", f"{policy.name} offers no {self.name}", f"it offers: {', '.join(offered)}"
                 )
-            kernel_values.set_value(setup.journal, policy / "scaling_governor", level, "cpu.governor")
+            kernel_values.set_value(setup.journal, policy / "scaling_governor", self.name, "cpu.governor")
 
-    def _put_boost(self, level: str, setup: Setup) -> None:
+
+@dataclass(frozen=True)
+class Boost(Request):
+    """Whether the host's CPUs may run above their nominal frequency."""
+
+    level: str
+
+    def deed(self) -> Deed:
+        return Deed("cpu.boost", f"boost of all CPUs := {self.level}")
+
+    def apply(self, setup: Setup) -> None:
         path, values = _boost_control()
-        kernel_values.set_value(setup.journal, path, values[level], "cpu.boost")
+        kernel_values.set_value(setup.journal, path, values[self.level], "cpu.boost")
+
+
+def _ask_server(level: str, _engine: Engine) -> tuple[Request, ...]:
+    return () if level == "all" else (Affinity("cpu.server", level),)
+
+
+def _ask_driver(level: str, engine: Engine) -> tuple[Request, ...]:
+    if level == "all":
+        return ()
+    if engine.embedded:
+        reason = f"{engine.title} runs inside the driver's process: the two share their CPUs"
+        raise Blocked("cpu.driver", reason, "vary cpu.server, or use the engine over the network")
+    return (Affinity("cpu.driver", level, of_driver=True),)
+
+
+def _version() -> int:
+    """The version of control groups that holds the cpu controller here; 0 where none does."""
+    found = cgroups.hierarchy("cpu")
+    return found.version if found else 0
+
+
+def _join(values: Mapping[str, str], factor: str, setup: Setup) -> None:
+    """Quota and weight share one group."""
+    group = _group(setup)
+    if group is None:
+        group = cgroups.make(setup.journal, "cpu", setup.scratch.name, values, factor)
+        setup.launch.cgroups = (*setup.launch.cgroups, group)
+    else:
+        cgroups.change(group, values, factor)
 
 
 def _smt() -> str:
@@ -264,7 +267,7 @@ def _wanted(knob: str, level: str, setup: Setup) -> set[int]:
     return set(launch.affinity) or os.sched_getaffinity(0)
 
 
-def _prove_node(knob: str, level: str, running: Running) -> Evidence:
+def _prove_node(level: str, running: Running) -> Evidence:
     """Where memory comes from, as the kernel says for each mapping; and that the node's CPUs are used."""
     policies = {policy for process_id in running.process_ids for policy in _memory_policies(process_id)}
     bound = {policy for policy in policies if policy.startswith("bind")}
@@ -343,13 +346,110 @@ def _prove_host_value(knob: str, level: str, running: Running) -> Evidence:
     return _evidence(f"cpu.{knob}", level, Reading(value=value, source=source), value == level)
 
 
-_PROOFS = {
-    "server": _prove_affinity,
-    "driver": _prove_affinity,
-    "node": _prove_node,
-    "quota": _prove_group,
-    "weight": _prove_group,
-    "smt": _prove_host_value,
-    "governor": _prove_host_value,
-    "boost": _prove_host_value,
-}
+def _held_back(running: Running) -> Reading | None:
+    """How often the kernel held the server back while it was loaded."""
+    group = _group(running.setup)
+    if group is None:
+        return None
+    held = cgroups.throttling(group)
+    told = (
+        f"held back in {held.throttled_periods} of {held.periods} periods, {held.throttled_s:.2f} s,"
+        " since the server's start"
+    )
+    return Reading(value=told, source=str(group / "cpu.stat"))
+
+
+CPU_LIST = r"\d+(-\d+)?(,\d+(-\d+)?)*"
+
+CPU = LayerOfKnobs(
+    "cpu",
+    Knob(
+        name="cpu.server",
+        levels="all, or CPUs such as 0 or 0-3,8",
+        pattern=rf"all|{CPU_LIST}",
+        effect="affinity of the server's process",
+        proof="Cpus_allowed_list of every thread",
+        ask=_ask_server,
+        prove=partial(_prove_affinity, "server"),
+        related=("cpu.usable_cores", "cpu.threads_per_core"),
+    ),
+    Knob(
+        name="cpu.driver",
+        levels="all, or CPUs such as 0 or 0-3,8",
+        pattern=rf"all|{CPU_LIST}",
+        effect="affinity of the load process",
+        proof="Cpus_allowed_list of every thread",
+        ask=_ask_driver,
+        prove=partial(_prove_affinity, "driver"),
+        related=("cpu.usable_cores",),
+    ),
+    Knob(
+        name="cpu.node",
+        levels="any, or the number of a NUMA node",
+        pattern=r"any|\d+",
+        effect="affinity to its CPUs, memory bound to it",
+        proof="/proc/PID/numa_maps, and Cpus_allowed_list of every thread",
+        ask=lambda level, _: () if level == "any" else (Node(int(level)),),
+        prove=_prove_node,
+        related=("cpu.numa_nodes",),
+    ),
+    Knob(
+        name="cpu.quota",
+        levels="max, or CPUs' worth of time such as 50% or 150%",
+        pattern=r"max|[1-9]\d{0,5}%",
+        effect="a control group of the server's own, version 1 or 2",
+        proof="the group's files, and membership",
+        ask=lambda level, _: (Quota(None if level == "max" else int(level.rstrip("%"))),),
+        prove=partial(_prove_group, "quota"),
+        exercised=_held_back,
+        needs=ROOT_OR_GROUP,
+        related=("cpu.usable_cores",),
+    ),
+    Knob(
+        name="cpu.weight",
+        levels="a whole number from 1 to 10000; 100 is everybody's",
+        pattern=r"[1-9]\d{0,3}|10000",
+        effect="the same group",
+        proof="the group's files, and membership",
+        ask=lambda level, _: (Weight(int(level)),),
+        prove=partial(_prove_group, "weight"),
+        needs=ROOT_OR_GROUP,
+    ),
+    Knob(
+        name="cpu.smt",
+        levels="on or off",
+        pattern="on|off",
+        effect="/sys/devices/system/cpu/smt/control",
+        proof="read back",
+        ask=lambda level, _: (Smt(level),),
+        prove=partial(_prove_host_value, "smt"),
+        needs=ROOT,
+        scope=Scope.HOST,
+        related=("cpu.threads_per_core",),
+    ),
+    Knob(
+        name="cpu.governor",
+        levels="the name of a cpufreq governor",
+        pattern="[a-z_]+",
+        effect="every policy's scaling_governor",
+        proof="read back",
+        ask=lambda level, _: (Governor(level),),
+        prove=partial(_prove_host_value, "governor"),
+        needs=ROOT,
+        scope=Scope.HOST,
+        related=("cpu.governor", "cpu.frequency_mhz"),
+    ),
+    Knob(
+        name="cpu.boost",
+        levels="on or off",
+        pattern="on|off",
+        effect="cpufreq/boost or intel_pstate/no_turbo",
+        proof="read back",
+        ask=lambda level, _: (Boost(level),),
+        prove=partial(_prove_host_value, "boost"),
+        needs=ROOT,
+        scope=Scope.HOST,
+        related=("cpu.frequency_mhz",),
+    ),
+)
+"""`cpu.KNOB = LEVEL`."""

@@ -1,5 +1,4 @@
-"""What the flow needs of a layer: to set its knobs before the start, and to prove them on the running
-system."""
+"""What the flow needs of a layer: to say what its levels ask for, and to prove them on the running system."""
 
 from __future__ import annotations
 
@@ -8,30 +7,34 @@ from typing import Protocol
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.frozen import Level, level_text
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.setup import Request, Running
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor
 
 
 class Layer(Protocol):
-    """One layer of factors. A level that cannot be put into effect raises Blocked from `put`."""
+    """One layer of factors."""
 
     name: str
+
+    @property
+    def related(self) -> Mapping[str, tuple[str, ...]]:
+        """Keys of the host's fingerprint that this layer's knobs tell about, by knob."""
+        ...
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         """Faults of a factor that can be told without touching anything; lines are filled in by the
         caller."""
         ...
 
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        """Puts this layer's levels (by knob) into the setup. What touches the host goes through the
-        journal first."""
-        ...
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        """What this layer's levels (by knob) ask for, in the order in which it is applied. Touches nothing.
 
-    def placed(self, setup: Setup) -> None:
-        """Called once the data are in place, before the server starts: what needs the device they lie on."""
+        Raises Blocked where the levels contradict each other, or the engine rules one out.
+        """
         ...
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
@@ -41,3 +44,65 @@ class Layer(Protocol):
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         """The same evidence with what the load showed of the knob's use, where a counter tells."""
         ...
+
+
+class LayerOfKnobs:
+    """A layer that knows all its knobs: each says, by itself, what it asks for and what proves it."""
+
+    def __init__(self, name: str, *knobs: Knob) -> None:
+        self.name = name
+        self.knobs = {knob.name.removeprefix(f"{name}."): knob for knob in knobs}
+
+    @property
+    def related(self) -> Mapping[str, tuple[str, ...]]:
+        return {name: knob.related for name, knob in self.knobs.items()}
+
+    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+        knob = self.knobs.get(factor.knob)
+        if knob is None:
+            hint = f"it has: {', '.join(self.knobs)}"
+            return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
+        return [
+            Mistake(0, f"{factor.name}: {level_text(level)!r} is no level of it", f"allowed: {knob.levels}")
+            for level in factor.levels
+            if not knob.takes(level)
+        ]
+
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return tuple(
+            request
+            for name, knob in self.knobs.items()
+            if name in levels
+            for request in knob.ask(level_text(levels[name]), engine)
+        )
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        return [self.knobs[name].prove(level_text(level), running) for name, level in levels.items()]
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        shown = self.knobs[evidence.factor.removeprefix(f"{self.name}.")].exercised(running)
+        return evidence if shown is None else evidence.model_copy(update={"exercised": shown})
+
+
+def by_layer(levels: Mapping[str, Level]) -> dict[str, dict[str, Level]]:
+    """Levels by factor, as layer -> knob -> level."""
+    split: dict[str, dict[str, Level]] = {}
+    for name, level in levels.items():
+        layer, knob = name.split(".", 1)
+        split.setdefault(layer, {})[knob] = level
+    return split
+
+
+def ask(
+    levels: Mapping[str, Mapping[str, Level]], layers: Mapping[str, Layer], engine: Engine
+) -> tuple[Request, ...]:
+    """What one variant's levels (layer -> knob -> level) ask for, in the order in which it is applied.
+
+    Touches nothing. Raises Blocked like the layers.
+    """
+    return tuple(
+        request
+        for name, layer in layers.items()
+        if name in levels
+        for request in layer.ask(levels[name], engine)
+    )

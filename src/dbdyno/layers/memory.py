@@ -1,100 +1,103 @@
 """The memory layer: allocator, transparent and explicit huge pages, malloc tunables; each proved on
-the server's process.
-
-| knob | levels | put into effect by |
-|---|---|---|
-| `memory.allocator` | libc, jemalloc, tcmalloc, mimalloc | LD_PRELOAD in the server's environment |
-| `memory.thp` | never, madvise, always | prctl of the server; the host's mode where no prctl can |
-| `memory.huge_pages` | off, 2M, 1G | pages reserved for the time of a trial, and the engine's own setting |
-| `memory.malloc` | default, or tunables (`glibc.malloc.arena_max=2`) | GLIBC_TUNABLES of the server |
-"""
+the server's process."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.engines.base import Engine
-from dbdyno.errors import Blocked, Mistake
-from dbdyno.frozen import Level, level_text
+from dbdyno.errors import Blocked
 from dbdyno.host import kernel_values, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.setup import Running, Setup
-from dbdyno.obtain.installation import Installation
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.setup import Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study import Factor
 
 SPARE_SHARE = 1.05
 """An engine rounds each of its areas up to whole pages, so that it takes a little more than it says."""
 
-_SYNTAX = {
-    "allocator": "|".join(("libc", *memory.ALLOCATORS)),
-    "thp": "never|madvise|always",
-    "huge_pages": "off|2M|1G",
-    "malloc": r"default|glibc\.[a-z_.]+=[\w.]+(:glibc\.[a-z_.]+=[\w.]+)*",
-}
+
+@dataclass(frozen=True)
+class Environment(Request):
+    """One variable of the server's environment."""
+
+    name: str
+    value: str
+
+    def apply(self, setup: Setup) -> None:
+        setup.launch.environment[self.name] = self.value
 
 
-class MemoryLayer:
-    """`memory.KNOB = LEVEL`."""
+@dataclass(frozen=True)
+class Preload(Request):
+    """An allocator that the server's loader puts before the C library's."""
 
-    name = "memory"
+    allocator: str
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        if factor.knob not in _SYNTAX:
-            return [
-                Mistake(0, f"the memory layer has no knob {factor.knob!r}", f"it has: {', '.join(_SYNTAX)}")
-            ]
-        allowed = "default, or tunables such as glibc.malloc.arena_max=2"
-        if factor.knob != "malloc":
-            allowed = _SYNTAX[factor.knob].replace("|", ", ")
-        return [
-            Mistake(0, f"{factor.name}: {level_text(level)!r} is no level of it", f"allowed: {allowed}")
-            for level in factor.levels
-            if not re.fullmatch(_SYNTAX[factor.knob], level_text(level))
-        ]
-
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        put = {
-            "allocator": _put_allocator,
-            "thp": _put_thp,
-            "huge_pages": _put_huge_pages,
-            "malloc": _put_malloc,
-        }
-        for knob, level in levels.items():
-            put[knob](level_text(level), setup)
-
-    def placed(self, setup: Setup) -> None:
-        """Nothing of this layer depends on where the data lie."""
-
-    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        return [_PROOFS[knob](level_text(level), running) for knob, level in levels.items()]
-
-    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        """For pages: how much of the server's memory stood on huge ones once it was loaded."""
-        knob = evidence.factor.removeprefix("memory.")
-        fields = {"thp": "AnonHugePages", "huge_pages": "Private_Hugetlb Shared_Hugetlb"}
-        if knob not in fields:
-            return evidence
-        mapped_bytes = _rollup_bytes(running, *fields[knob].split())
-        told = (
-            f"{mapped_bytes >> 20} MiB of {_rollup_bytes(running, 'Rss') >> 20} MiB resident, after the load"
-        )
-        shown = Reading(value=told, source=f"/proc/PID/smaps_rollup: {fields[knob].replace(' ', ' + ')}")
-        return evidence.model_copy(update={"exercised": shown})
+    def apply(self, setup: Setup) -> None:
+        library = memory.find_library(self.allocator)
+        if library is None:
+            file, package = memory.ALLOCATORS[self.allocator]
+            raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
+        setup.launch.environment["LD_PRELOAD"] = str(library)
 
 
-def _put_allocator(level: str, setup: Setup) -> None:
-    if level == "libc":
-        return
-    library = memory.find_library(level)
-    if library is None:
-        file, package = memory.ALLOCATORS[level]
-        raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
-    setup.launch.environment["LD_PRELOAD"] = str(library)
+@dataclass(frozen=True)
+class TransparentHugePages(Request):
+    """A mode for the server: by a prctl of its process where that can, which may forbid what the host allows
+    and never allow what the host forbids; else by the host's mode."""
+
+    mode: str
+
+    def deed(self) -> Deed | None:
+        if self.mode == "never":
+            return None
+        does = f"{memory.THP_MODE} := {self.mode}"
+        unless = ", unless a limit of the server's own process does" if self.mode == "madvise" else ""
+        return Deed("memory.thp", does + unless)
+
+    def apply(self, setup: Setup) -> None:
+        if not memory.THP_MODE.exists():
+            raise Blocked(
+                "memory.thp",
+                "this kernel has no transparent huge pages",
+                "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
+            )
+        host = kernel_values.read(memory.THP_MODE)
+        if host == self.mode:
+            return
+        launch = setup.launch
+        if self.mode == "never":
+            launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.NEVER))
+        elif self.mode == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
+            launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.ADVISED))
+        else:
+            kernel_values.set_value(setup.journal, memory.THP_MODE, self.mode, "memory.thp")
+
+
+@dataclass(frozen=True)
+class HugePages(Request):
+    """Pages of one size reserved for the server's cache, and the engine's own setting to use them."""
+
+    size: str
+
+    def deed(self) -> Deed:
+        path = _pages_folder(self.size) / "nr_hugepages"
+        return Deed("memory.huge_pages", f"{path} := enough {self.size} pages for the server's cache")
+
+    def apply(self, setup: Setup) -> None:
+        page_bytes = memory.PAGE_BYTES[self.size]
+        wanted = setup.engine.huge_pages(setup.installation, setup.settings, page_bytes)
+        if wanted is None:
+            reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
+            raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
+        setup.settings.update(wanted.settings)
+        _reserve(self.size, int(wanted.size_bytes * SPARE_SHARE), setup)
 
 
 def _prove_allocator(level: str, running: Running) -> Evidence:
@@ -109,26 +112,6 @@ def _prove_allocator(level: str, running: Running) -> Evidence:
 def _mapped_allocators(process_id: int) -> set[str]:
     maps = Path(f"/proc/{process_id}/maps").read_text()
     return {name for name in memory.ALLOCATORS if re.search(rf"/lib{name}[^/\n]*\.so", maps)}
-
-
-def _put_thp(level: str, setup: Setup) -> None:
-    """Per process where a prctl can: it may forbid what the host allows, never allow what the host
-    forbids."""
-    if not memory.THP_MODE.exists():
-        raise Blocked(
-            "memory.thp",
-            "this kernel has no transparent huge pages",
-            "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
-        )
-    host = kernel_values.read(memory.THP_MODE)
-    if host == level:
-        return
-    if level == "never":
-        setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.NEVER))
-    elif level == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
-        setup.launch.before_exec = (*setup.launch.before_exec, limit_huge_pages(Pages.ADVISED))
-    else:
-        kernel_values.set_value(setup.journal, memory.THP_MODE, level, "memory.thp")
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:
@@ -179,22 +162,15 @@ def _unadvised_eligible(process_id: int) -> list[bool]:
     return found
 
 
-def _put_huge_pages(level: str, setup: Setup) -> None:
-    if level == "off":
-        return
-    wanted = setup.engine.huge_pages(setup.installation, setup.settings, memory.PAGE_BYTES[level])
-    if wanted is None:
-        reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
-        raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
-    setup.settings.update(wanted.settings)
-    _reserve(level, int(wanted.size_bytes * SPARE_SHARE), setup)
+def _pages_folder(size: str) -> Path:
+    return memory.HUGE_PAGES / f"hugepages-{memory.PAGE_BYTES[size] >> 10}kB"
 
 
 def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
     """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
     fragmented."""
     page_bytes = memory.PAGE_BYTES[level]
-    folder = memory.HUGE_PAGES / f"hugepages-{page_bytes >> 10}kB"
+    folder = _pages_folder(level)
     if not folder.is_dir():
         raise Blocked(
             "memory.huge_pages", f"this kernel has no pages of {level}", "a CPU and a kernel that offer them"
@@ -247,11 +223,6 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
             name = names[rest.split()[0]]
             sizes[name] = sizes.get(name, 0) + (mapped_kib << 10)
     return sizes
-
-
-def _put_malloc(level: str, setup: Setup) -> None:
-    if level != "default":
-        setup.launch.environment["GLIBC_TUNABLES"] = level
 
 
 def _prove_malloc(level: str, running: Running) -> Evidence:
@@ -322,9 +293,65 @@ def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool) -
     )
 
 
-_PROOFS = {
-    "allocator": _prove_allocator,
-    "thp": _prove_thp,
-    "huge_pages": _prove_huge_pages,
-    "malloc": _prove_malloc,
-}
+def _on_huge_pages(*fields: str) -> Callable[[Running], Reading]:
+    """How much of the server's memory stood on huge pages once it was loaded, by fields of smaps_rollup."""
+
+    def read(running: Running) -> Reading:
+        mapped_bytes, resident_bytes = _rollup_bytes(running, *fields), _rollup_bytes(running, "Rss")
+        told = f"{mapped_bytes >> 20} MiB of {resident_bytes >> 20} MiB resident, after the load"
+        return Reading(value=told, source=f"/proc/PID/smaps_rollup: {' + '.join(fields)}")
+
+    return read
+
+
+TUNABLE = r"glibc\.[a-z_.]+=[\w.]+"
+
+MEMORY = LayerOfKnobs(
+    "memory",
+    Knob(
+        name="memory.allocator",
+        levels=", ".join(("libc", *memory.ALLOCATORS)),
+        pattern="|".join(("libc", *memory.ALLOCATORS)),
+        effect="LD_PRELOAD of the server's process, through a private loader as well",
+        proof="the library in /proc/PID/maps",
+        ask=lambda level, _: () if level == "libc" else (Preload(level),),
+        prove=_prove_allocator,
+    ),
+    Knob(
+        name="memory.thp",
+        levels="never, madvise, always",
+        pattern="never|madvise|always",
+        effect="a prctl of the process where that can (it only forbids: never always, madvise from Linux 6.18"
+        " on), else the host's mode",
+        proof="THP_enabled of the process, THPeligible of its mappings, and no AnonHugePages under never",
+        ask=lambda level, _: (TransparentHugePages(level),),
+        prove=_prove_thp,
+        exercised=_on_huge_pages("AnonHugePages"),
+        needs=ROOT,
+        scope=Scope.HOST,
+        related=("memory.page_bytes", "memory.transparent_huge_pages"),
+    ),
+    Knob(
+        name="memory.huge_pages",
+        levels=", ".join(("off", *memory.PAGE_BYTES)),
+        pattern="|".join(("off", *memory.PAGE_BYTES)),
+        effect="pages reserved for the time of the trial, and the engine's own setting",
+        proof="KernelPageSize of the mappings in /proc/PID/smaps, of at least the cache's size",
+        ask=lambda level, _: () if level == "off" else (HugePages(level),),
+        prove=_prove_huge_pages,
+        exercised=_on_huge_pages("Private_Hugetlb", "Shared_Hugetlb"),
+        needs=ROOT,
+        scope=Scope.HOST,
+        related=("memory.page_bytes", "memory.huge_page_bytes", "memory.transparent_huge_pages"),
+    ),
+    Knob(
+        name="memory.malloc",
+        levels="default, or tunables such as glibc.malloc.arena_max=2",
+        pattern=rf"default|{TUNABLE}(:{TUNABLE})*",
+        effect="GLIBC_TUNABLES of the server's process",
+        proof="/proc/PID/environ, and what the server's own loader makes of it (--list-tunables)",
+        ask=lambda level, _: () if level == "default" else (Environment("GLIBC_TUNABLES", level),),
+        prove=_prove_malloc,
+    ),
+)
+"""`memory.KNOB = LEVEL`."""

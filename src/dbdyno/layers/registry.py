@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from dbdyno.layers.config import ConfigLayer
-from dbdyno.layers.cpu import CpuLayer
+from dbdyno.layers.cpu import CPU
+from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import Layer
-from dbdyno.layers.memory import MemoryLayer
-from dbdyno.layers.storage import StorageLayer
+from dbdyno.layers.memory import MEMORY
+from dbdyno.layers.storage import STORAGE
 from dbdyno.layers.workload import WorkloadLayer
 
 LAYERS: dict[str, Layer] = {
-    layer.name: layer for layer in (WorkloadLayer(), ConfigLayer(), MemoryLayer(), CpuLayer(), StorageLayer())
+    layer.name: layer for layer in (WorkloadLayer(), ConfigLayer(), MEMORY, CPU, STORAGE)
 }
-"""Every layer by name, in the order in which they put their levels: memory needs what config has put."""
+"""Every layer by name, in the order in which their requests are applied: memory needs what config has put."""
+
+KNOBS: dict[str, Knob] = {
+    knob.name: knob for layer in (MEMORY, CPU, STORAGE) for knob in layer.knobs.values()
+}
+"""The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the
+driver those of `workload`."""
+
+
+def related_factors() -> dict[str, tuple[str, ...]]:
+    """Which factors tell whether a difference of hosts matters, by the fingerprint's key."""
+    related: dict[str, tuple[str, ...]] = {}
+    for layer in LAYERS.values():
+        for knob, keys in layer.related.items():
+            for key in keys:
+                related[key] = (*related.get(key, ()), f"{layer.name}.{knob}")
+    return related

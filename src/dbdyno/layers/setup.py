@@ -1,11 +1,13 @@
-"""One variant on its way to a running server, and that server once it answers."""
+"""One variant on its way to a running server: what its levels ask for, how that is applied, and the server
+once it answers."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.driver.load import Load
 from dbdyno.engines.base import Engine, Server
@@ -15,10 +17,43 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
 
+PUT_BACK = "put back after each trial"
+REMOVED = "removed after each trial"
+STAYS = "not put back"
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One thing that is done to the host beyond processes and folders of Dyno's own.
+
+    `after` says what becomes of it.
+    """
+
+    factor: str
+    does: str
+    after: str = PUT_BACK
+
+
+class Request(ABC):
+    """One thing that a level asks for, as data: it is made without looking at the host, then applied.
+
+    One that `waits_for_data` is applied once the data are in place, right before the server starts.
+    """
+
+    waits_for_data: ClassVar[bool] = False
+
+    def deed(self) -> Deed | None:
+        """What applying it does to the host; None where it changes Dyno's own processes and folders alone."""
+        return None
+
+    @abstractmethod
+    def apply(self, setup: Setup) -> None:
+        """Adds it to the setup; what touches the host goes through the setup's journal. Raises Blocked."""
+
 
 @dataclass
 class Setup:
-    """One variant on its way to a running server. Each layer adds its part before the start.
+    """One variant on its way to a running server; what its levels asked for is applied to it.
 
     `settings` go to the engine, `launch` to its process, `load_launch` to the load process, `job` to the
     driver (see the driver's `Job`). `wish` asks for a volume (None: a folder), `volume` is the one in place.
@@ -30,19 +65,28 @@ class Setup:
     installation: Installation
     scratch: Path
     journal: Journal
+    asked: tuple[Request, ...] = ()
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     load_launch: Launch = field(default_factory=Launch)
     job: dict[str, Any] = field(default_factory=dict)
     wish: Wish | None = None
     volume: Volume | None = None
-    drop_page_cache: bool = False
+    page_cache_emptied: bool = False
     allowed_devices: frozenset[Path] = frozenset()
 
     @property
     def data(self) -> Path:
         """Where the server's data directory is, or will be."""
         return self.volume.data if self.volume else self.scratch / "data"
+
+
+def apply(setup: Setup, *, data_in_place: bool) -> None:
+    """Applies what the variant's levels asked for: first what must be there before the data, and later, with
+    `data_in_place`, the rest. Raises Blocked, with who refused and what would allow it."""
+    for request in setup.asked:
+        if request.waits_for_data == data_in_place:
+            request.apply(setup)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,5 @@
-"""The storage layer: device, file system, its options, scheduler, read-ahead; proved on the device
-that carries the data.
-
-| knob | levels |
-|---|---|
-| `storage.device` | `disk` (a folder), `loop` (a file with direct I/O), `ram`, or an allowed block device |
-| `storage.filesystem` | `host`, ext2, ext3, ext4, xfs, btrfs, jfs, f2fs, tmpfs, `raw` where the engine can |
-| `storage.mkfs` | `defaults`, or options of the file system's maker, as on its command line |
-| `storage.mount` | mount options, with commas; `defaults` for none |
-| `storage.scheduler` | an I/O scheduler of the device |
-| `storage.read_ahead` | KiB |
-| `storage.size` | the volume's size (`2G`); three times the data and some if left out |
-| `storage.page_cache` | `keep`, or `drop`: the host's page cache is emptied before the server starts |
-
-Any level of the first seven but `disk`, `host` and `defaults` puts the data on a volume (see `volumes/`).
-"""
+"""The storage layer: device, file system, its options, scheduler, read-ahead; proved on the device that
+carries the data."""
 
 from __future__ import annotations
 
@@ -21,7 +7,8 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dbdyno.engines.base import Engine
@@ -31,87 +18,131 @@ from dbdyno.host import kernel_values
 from dbdyno.host.volumes.device import require_allowed
 from dbdyno.host.volumes.mounts import mounted_at
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.setup import REMOVED, STAYS, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
 
-_SYNTAX = {
-    "device": r"disk|loop|ram|/dev/[\w./:@+-]+",
-    "filesystem": "|".join(("host", "raw", "tmpfs", *MKFS)),
-    "mkfs": r".*",
-    "mount": r"[\w.,=:-]+",
-    "scheduler": r"[a-z-]+",
-    "read_ahead": r"\d{1,7}",
-    "size": r"\d+[MGT]",
-    "page_cache": r"keep|drop",
-}
-_ALLOWED = {
-    "device": "disk, loop, ram, or a block device such as /dev/sdb",
-    "filesystem": ", ".join(("host", "raw", "tmpfs", *MKFS)),
-    "mount": "mount options with commas between, or defaults",
-    "scheduler": "the name of an I/O scheduler: none, mq-deadline, kyber, bfq",
-    "read_ahead": "a whole number of KiB",
-    "size": "a size such as 512M or 2G",
-    "page_cache": "keep or drop",
-}
+FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
 _NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
 _UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class StorageLayer:
-    """`storage.KNOB = LEVEL`."""
+@dataclass(frozen=True)
+class OnVolume(Request):
+    """A volume for the data; `factor` is the first of those that ask for it."""
 
-    name = "storage"
+    factor: str
+    wish: Wish
+
+    def deed(self) -> Deed:
+        wish = self.wish
+        if wish.filesystem == "tmpfs":
+            return Deed(self.factor, "a tmpfs in memory, seen by Dyno and its servers alone", REMOVED)
+        kind = "a raw volume" if wish.filesystem == "raw" else f"a volume with {wish.filesystem}"
+        if wish.device.startswith("/"):
+            does = f"{wish.device} is overwritten with {kind} (dyno run --allow-device {wish.device})"
+            return Deed(self.factor, does, STAYS)
+        backing = "a file in memory" if wish.device == "ram" else "a file of Dyno's"
+        return Deed(self.factor, f"{kind} on a loop device over {backing}", REMOVED)
+
+    def apply(self, setup: Setup) -> None:
+        if self.wish.device.startswith("/"):
+            require_allowed(Path(self.wish.device), setup.allowed_devices)
+        require_maker(self.wish.filesystem)
+        setup.wish = self.wish
+
+
+@dataclass(frozen=True)
+class Scheduler(Request):
+    """The I/O scheduler of the device that carries the data."""
+
+    name: str
+    waits_for_data = True
+
+    def deed(self) -> Deed:
+        return Deed("storage.scheduler", f"scheduler of the volume's device := {self.name}")
+
+    def apply(self, setup: Setup) -> None:
+        volume = _volume(setup)
+        path = volume.queue / "scheduler"
+        offered = kernel_values.choices(path) if path.exists() else ()
+        if self.name not in offered:
+            has = ", ".join(offered) or "none at all"
+            reason = f"{volume.device} has no scheduler {self.name!r}"
+            raise Blocked("storage.scheduler", reason, f"it has: {has}")
+        kernel_values.set_value(setup.journal, path, self.name, "storage.scheduler")
+
+
+@dataclass(frozen=True)
+class ReadAhead(Request):
+    """How far the device that carries the data is read ahead, in KiB."""
+
+    kib: int
+    waits_for_data = True
+
+    def deed(self) -> Deed:
+        return Deed("storage.read_ahead", f"read_ahead_kb of the volume's device := {self.kib}")
+
+    def apply(self, setup: Setup) -> None:
+        path = _volume(setup).queue / "read_ahead_kb"
+        kernel_values.set_value(setup.journal, path, str(self.kib), "storage.read_ahead")
+
+
+@dataclass(frozen=True)
+class EmptyPageCache(Request):
+    """The host's page cache is emptied right before the server starts (proc(5), drop_caches)."""
+
+    waits_for_data = True
+
+    def deed(self) -> Deed:
+        return Deed("storage.page_cache", "the host's page cache is emptied before the server starts", STAYS)
+
+    def apply(self, setup: Setup) -> None:
+        os.sync()
+        try:
+            Path("/proc/sys/vm/drop_caches").write_text("1")
+        except OSError:
+            reason = "the page cache may be dropped by root only"
+            raise Blocked("storage.page_cache", reason, "run dyno as root") from None
+        setup.page_cache_emptied = True
+
+
+class StorageLayer(LayerOfKnobs):
+    """`storage.KNOB = LEVEL`. Most knobs together ask for one volume."""
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        knob = factor.knob
-        if knob not in _SYNTAX:
-            return [Mistake(0, f"the storage layer has no knob {knob!r}", f"it has: {', '.join(_SYNTAX)}")]
-        found = [
-            Mistake(
-                0, f"{factor.name}: no level of it is {level_text(level)!r}", f"allowed: {_ALLOWED[knob]}"
-            )
-            for level in factor.levels
-            if not re.fullmatch(_SYNTAX[knob], level_text(level))
-        ]
-        if knob == "mkfs":
+        found = super().mistakes(factor, engine, installation)
+        if factor.knob == "mkfs":
             found += [
                 _unbalanced(factor, level_text(level)) for level in factor.levels if _split(level) is None
             ]
-        if knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
+        if factor.knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
             found.append(Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw"))
         return found
 
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        asked = {knob: level_text(level) for knob, level in levels.items()}
-        setup.drop_page_cache = asked.get("page_cache") == "drop"
-        if all(_NO_VOLUME.get(knob) == level for knob, level in asked.items() if knob != "page_cache"):
-            return
-        wish = _wish(asked)
-        _require_volume(asked)
-        _require_meaning(wish)
-        if wish.device.startswith("/"):
-            require_allowed(Path(wish.device), setup.allowed_devices)
-        require_maker(wish.filesystem)
-        setup.wish = wish
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return (*_ask_volume(levels), *super().ask(levels, engine))
 
-    def placed(self, setup: Setup) -> None:
-        if setup.volume is not None:
-            _tune_queue(setup.volume, setup)
-        if setup.drop_page_cache:
-            _drop_page_cache()
 
-    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        return [_PROOFS[knob](level_text(level), running.setup) for knob, level in levels.items()]
+def _ask_volume(levels: Mapping[str, Level]) -> tuple[Request, ...]:
+    """One volume for all knobs but the page cache's; none where each of their levels does without."""
+    asked = {knob: level_text(level) for knob, level in levels.items() if knob != "page_cache"}
+    needing = [knob for knob, level in asked.items() if level != _NO_VOLUME.get(knob)]
+    if not needing:
+        return ()
+    wish = _wish(asked)
+    _require_volume(asked)
+    _require_meaning(wish)
+    return (OnVolume(f"storage.{needing[0]}", wish),)
 
-    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        """What reached the device while the server ran: data that went elsewhere would show here."""
-        volume = running.setup.volume
-        if volume is None or volume.wish.filesystem == "tmpfs" or evidence.factor == "storage.page_cache":
-            return evidence
-        told = f"{volume.written_bytes() / 1e6:.1f} MB written to {volume.device} since it was attached"
-        return evidence.model_copy(update={"exercised": Reading(value=told, source=f"{volume.sysfs}/stat")})
+
+def _volume(setup: Setup) -> Volume:
+    """The volume, which a level of the device's queue always asks for."""
+    assert setup.volume is not None
+    return setup.volume
 
 
 def _split(level: Level) -> list[str] | None:
@@ -137,7 +168,7 @@ def _require_volume(asked: Mapping[str, str]) -> None:
         others = [
             f"storage.{knob} = {level}"
             for knob, level in asked.items()
-            if knob not in ("filesystem", "page_cache") and level != _NO_VOLUME.get(knob)
+            if knob != "filesystem" and level != _NO_VOLUME.get(knob)
         ]
         reason = f"host is a folder on the host's own file system, and {', '.join(others)} needs a volume"
         raise Blocked("storage.filesystem", reason, "name a file system, ext4 say, or leave those out")
@@ -157,8 +188,6 @@ def _wish(asked: Mapping[str, str]) -> Wish:
     wish = Wish(
         mkfs=tuple(_options(asked.get("mkfs", "defaults"))),
         mount=tuple(option for option in asked.get("mount", "").split(",") if option not in ("", "defaults")),
-        scheduler=asked.get("scheduler", ""),
-        read_ahead_kib=int(asked["read_ahead"]) if "read_ahead" in asked else None,
     )
     if asked.get("device", "disk") != "disk":
         wish = replace(wish, device=asked["device"])
@@ -167,32 +196,6 @@ def _wish(asked: Mapping[str, str]) -> Wish:
     if "size" in asked:
         wish = replace(wish, size_bytes=int(asked["size"][:-1]) * _UNIT_BYTES[asked["size"][-1]])
     return wish
-
-
-def _tune_queue(volume: Volume, setup: Setup) -> None:
-    """Sets scheduler and read-ahead of the device that carries the data."""
-    queue = volume.queue
-    if volume.wish.scheduler:
-        path = queue / "scheduler"
-        offered = kernel_values.choices(path) if path.exists() else ()
-        if volume.wish.scheduler not in offered:
-            has = ", ".join(offered) or "none at all"
-            reason = f"{volume.device} has no scheduler {volume.wish.scheduler!r}"
-            raise Blocked("storage.scheduler", reason, f"it has: {has}")
-        kernel_values.set_value(setup.journal, path, volume.wish.scheduler, "storage.scheduler")
-    if volume.wish.read_ahead_kib is not None:
-        wanted = str(volume.wish.read_ahead_kib)
-        kernel_values.set_value(setup.journal, queue / "read_ahead_kb", wanted, "storage.read_ahead")
-
-
-def _drop_page_cache() -> None:
-    """Empties the host's page cache (proc(5), drop_caches). Raises Blocked without the right."""
-    os.sync()
-    try:
-        Path("/proc/sys/vm/drop_caches").write_text("1")
-    except OSError:
-        reason = "the page cache may be dropped by root only"
-        raise Blocked("storage.page_cache", reason, "run dyno as root") from None
 
 
 def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool, remedy: str = "") -> Evidence:
@@ -207,8 +210,8 @@ def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool, r
     )
 
 
-def _prove_device(level: str, setup: Setup) -> Evidence:
-    volume = setup.volume
+def _prove_device(level: str, running: Running) -> Evidence:
+    setup, volume = running.setup, running.setup.volume
     if volume is None:
         mount = mounted_at(setup.data)
         source = f"mountinfo: {mount.source}, {mount.filesystem}"
@@ -234,7 +237,8 @@ def _prove_loop(level: str, volume: Volume) -> Evidence:
     return _evidence("device", level, value, source, in_effect, remedy)
 
 
-def _prove_filesystem(level: str, setup: Setup) -> Evidence:
+def _prove_filesystem(level: str, running: Running) -> Evidence:
+    setup = running.setup
     if level == "raw" and setup.volume is not None:
         target = (setup.data / setup.engine.raw_file).resolve()
         value = "raw" if target.is_block_device() else "a file"
@@ -261,8 +265,9 @@ SILENT = {
 OTHER_NAMES = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
 
 
-def _prove_mount(level: str, setup: Setup) -> Evidence:
+def _prove_mount(level: str, running: Running) -> Evidence:
     """The options in force, not those asked for: a file system may take an option and drop it."""
+    setup = running.setup
     asked = [option for option in level.split(",") if option != "defaults"]
     if setup.volume is not None and setup.volume.mount is None:
         return _evidence("mount", level, "a raw device is not mounted", "mountinfo", not asked)
@@ -305,7 +310,8 @@ def _size_bytes(text: str) -> int | None:
     return int(found[1]) << (10 * " kmgt".index(found[2] or " ")) if found else None
 
 
-def _prove_queue(knob: str, file: str, level: str, setup: Setup) -> Evidence:
+def _prove_queue(knob: str, file: str, level: str, running: Running) -> Evidence:
+    setup = running.setup
     if setup.volume is None:
         return _evidence(knob, level, "no volume", "the data lie in a folder", False)
     path = setup.volume.queue / file
@@ -313,7 +319,8 @@ def _prove_queue(knob: str, file: str, level: str, setup: Setup) -> Evidence:
     return _evidence(knob, level, value, str(path), value == level)
 
 
-def _prove_size(level: str, setup: Setup) -> Evidence:
+def _prove_size(level: str, running: Running) -> Evidence:
+    setup = running.setup
     volume, wanted = setup.volume, int(level[:-1]) * _UNIT_BYTES[level[-1]]
     if volume is None:
         return _evidence("size", level, "no device", "the data lie in a folder", False)
@@ -325,26 +332,107 @@ def _prove_size(level: str, setup: Setup) -> Evidence:
     return _evidence("size", level, f"{size_bytes} bytes", source, size_bytes >= wanted)
 
 
-def _prove_mkfs(level: str, setup: Setup) -> Evidence:
+def _prove_mkfs(level: str, running: Running) -> Evidence:
+    setup = running.setup
     wish = setup.volume.wish if setup.volume else Wish()
     given = shlex.join(wish.mkfs) or "defaults"
     source = f"command line of mkfs.{wish.filesystem}, which succeeded, in the image's account"
     return _evidence("mkfs", level, given, source, list(wish.mkfs) == _options(level))
 
 
-def _prove_page_cache(level: str, setup: Setup) -> Evidence:
-    value = "drop" if setup.drop_page_cache else "keep"
+def _prove_page_cache(level: str, running: Running) -> Evidence:
+    value = "drop" if running.setup.page_cache_emptied else "keep"
     source = "/proc/sys/vm/drop_caches took it before the server started" if value == "drop" else "left alone"
     return _evidence("page_cache", level, value, source, value == level)
 
 
-_PROOFS = {
-    "device": _prove_device,
-    "filesystem": _prove_filesystem,
-    "mkfs": _prove_mkfs,
-    "mount": _prove_mount,
-    "scheduler": lambda level, setup: _prove_queue("scheduler", "scheduler", level, setup),
-    "read_ahead": lambda level, setup: _prove_queue("read_ahead", "read_ahead_kb", level, setup),
-    "size": _prove_size,
-    "page_cache": _prove_page_cache,
-}
+def _written(running: Running) -> Reading | None:
+    """What reached the device while the server ran: data that went elsewhere would show here."""
+    volume = running.setup.volume
+    if volume is None or volume.wish.filesystem == "tmpfs":
+        return None
+    told = f"{volume.written_bytes() / 1e6:.1f} MB written to {volume.device} since it was attached"
+    return Reading(value=told, source=f"{volume.sysfs}/stat")
+
+
+_volume_knob = partial(Knob, exercised=_written, needs=ROOT)
+
+STORAGE = StorageLayer(
+    "storage",
+    _volume_knob(
+        name="storage.device",
+        levels="disk (a folder), loop (a file with direct I/O), ram (a file in memory),"
+        " or a block device such as /dev/sdb",
+        pattern=r"disk|loop|ram|/dev/[\w./:@+-]+",
+        effect="see volumes, below",
+        proof="mountinfo; the loop device's backing file and dio",
+        prove=_prove_device,
+        related=("data.device", "disks"),
+    ),
+    _volume_knob(
+        name="storage.filesystem",
+        levels=", ".join(FILE_SYSTEMS),
+        pattern="|".join(FILE_SYSTEMS),
+        effect="mkfs and mount",
+        proof="mountinfo; for raw, that the database is a block device",
+        prove=_prove_filesystem,
+        related=("data.filesystem",),
+    ),
+    _volume_knob(
+        name="storage.mkfs",
+        levels="defaults, or options of the file system's maker",
+        pattern=".*",
+        effect="its command line",
+        proof="that command line succeeded",
+        prove=_prove_mkfs,
+    ),
+    _volume_knob(
+        name="storage.mount",
+        levels="mount options with commas between, or defaults",
+        pattern=r"[\w.,=:-]+",
+        effect="mount(8)",
+        proof="the options in force in mountinfo (and /proc/fs/ext4): one that was taken and ignored is"
+        " not in effect",
+        prove=_prove_mount,
+        related=("data.options",),
+    ),
+    _volume_knob(
+        name="storage.scheduler",
+        levels="the name of an I/O scheduler: none, mq-deadline, kyber, bfq",
+        pattern="[a-z-]+",
+        effect="the queue of the device that carries the data",
+        proof="read back",
+        ask=lambda level, _: (Scheduler(level),),
+        prove=partial(_prove_queue, "scheduler", "scheduler"),
+        related=("data.device", "disks"),
+    ),
+    _volume_knob(
+        name="storage.read_ahead",
+        levels="a whole number of KiB",
+        pattern=r"\d{1,7}",
+        effect="the same queue",
+        proof="read back",
+        ask=lambda level, _: (ReadAhead(int(level)),),
+        prove=partial(_prove_queue, "read_ahead", "read_ahead_kb"),
+    ),
+    _volume_knob(
+        name="storage.size",
+        levels="a size such as 512M or 2G",
+        pattern=r"\d+[MGT]",
+        effect="the volume's size; else three times the data and 512 MiB",
+        proof="the device's size",
+        prove=_prove_size,
+    ),
+    Knob(
+        name="storage.page_cache",
+        levels="keep or drop",
+        pattern="keep|drop",
+        effect="drop empties the host's page cache right before the server starts",
+        proof="the kernel took it",
+        ask=lambda level, _: (EmptyPageCache(),) if level == "drop" else (),
+        prove=_prove_page_cache,
+        needs=ROOT,
+        scope=Scope.HOST,
+    ),
+)
+"""`storage.KNOB = LEVEL`."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.engines.base import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
@@ -33,27 +34,32 @@ _LOAD_KNOBS: Mapping[str, tuple[str, Callable[[Level], Any]]] = {
 options of the workload."""
 
 
+@dataclass(frozen=True)
+class JobChange(Request):
+    """Values of the driver's job, or of one table in it (`load`, `options`)."""
+
+    values: Mapping[str, Any]
+    table: str = ""
+
+    def apply(self, setup: Setup) -> None:
+        if self.table:
+            setup.job[self.table] = {**setup.job[self.table], **self.values}
+        else:
+            setup.job.update(self.values)
+
+
 class WorkloadLayer:
     """`workload.NAME = VALUE` changes the load, not the server."""
 
     name = "workload"
+    related: Mapping[str, tuple[str, ...]] = {"clients": ("cpu.usable_cores",)}
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         # The study's reader knows the workloads' options and has checked names and levels.
         return []
 
-    def put(self, levels: Mapping[str, Level], setup: Setup) -> None:
-        for knob, level in levels.items():
-            if knob in _JOB_KNOBS:
-                setup.job[knob] = level
-            elif knob in _LOAD_KNOBS:
-                kind, read = _LOAD_KNOBS[knob]
-                setup.job["load"] = {**setup.job["load"], "kind": kind, knob: read(level)}
-            else:
-                setup.job["options"] = {**setup.job["options"], knob: level}
-
-    def placed(self, setup: Setup) -> None:
-        """Nothing of this layer depends on where the data lie."""
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return tuple(_job_change(knob, level) for knob, level in levels.items())
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         return [self._from_job(knob, level, running) for knob, level in levels.items()]
@@ -84,3 +90,12 @@ class WorkloadLayer:
             effective=reading,
             in_effect=found == wanted,
         )
+
+
+def _job_change(knob: str, level: Level) -> JobChange:
+    if knob in _JOB_KNOBS:
+        return JobChange({knob: level})
+    if knob in _LOAD_KNOBS:
+        kind, read = _LOAD_KNOBS[knob]
+        return JobChange({"kind": kind, knob: read(level)}, "load")
+    return JobChange({knob: level}, "options")

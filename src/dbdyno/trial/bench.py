@@ -12,7 +12,7 @@ from dbdyno.engines.base import Engine
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
-from dbdyno.layers.layer import Layer
+from dbdyno.layers.layer import Layer, by_layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Run
 from dbdyno.study import Study
@@ -40,8 +40,4 @@ class Bench:
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""
-        split: dict[str, dict[str, Level]] = {}
-        for name, level in {**self.study.settings, **trial.variant.levels}.items():
-            layer, knob = name.split(".", 1)
-            split.setdefault(layer, {})[knob] = level
-        return split
+        return by_layer({**self.study.settings, **trial.variant.levels})

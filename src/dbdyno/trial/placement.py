@@ -10,7 +10,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.room import require_disk
 from dbdyno.host.volumes import volume
-from dbdyno.layers.setup import Setup
+from dbdyno.layers.setup import Setup, apply
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.pristine import Pristine
 
@@ -27,8 +27,7 @@ def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
     if verified and cloned.way != "copy":
         # A copy leaves its bytes in the page cache, every other way does not; nor must the comparison.
         forget_cached(setup.data)
-    for layer in bench.layers.values():
-        layer.placed(setup)
+    apply(setup, data_in_place=True)
     return {
         "way": cloned.way,
         "seconds": round(cloned.seconds, 3),

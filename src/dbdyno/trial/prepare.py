@@ -11,7 +11,8 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.layer import ask
+from dbdyno.layers.setup import Running, Setup, apply
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -67,17 +68,15 @@ def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callabl
 
 
 def _setup(trial: Trial, bench: Bench) -> Setup:
-    """The trial's own folder, and in it what each layer puts there."""
+    """The trial's own folder, and what its levels ask for before the data are in place."""
     scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
     bench.journal.note("tree", path=str(scratch))
     scratch.mkdir(parents=True)
     job = _job(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job=job)
     setup.allowed_devices = bench.allowed_devices
-    levels = bench.levels_by_layer(trial)
-    for name, layer in bench.layers.items():
-        if name in levels:
-            layer.put(levels[name], setup)
+    setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
+    apply(setup, data_in_place=False)
     # Before the pristine data, which are made from the set and named by its content.
     setup.job = with_vector_set(setup.job)
     return setup

@@ -66,8 +66,6 @@ class Wish:
     filesystem: str = "ext4"
     mkfs: tuple[str, ...] = ()
     mount: tuple[str, ...] = ()
-    scheduler: str = ""
-    read_ahead_kib: int | None = None
     size_bytes: int = 0
 
 

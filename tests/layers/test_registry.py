@@ -1,0 +1,193 @@
+"""What the knobs say of themselves: documentation, related keys of the fingerprint, what a level asks for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
+from dbdyno.host.fingerprint import fingerprint
+from dbdyno.layers.knob import Knob, Scope
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.registry import KNOBS, LAYERS, related_factors
+from dbdyno.layers.setup import Deed
+from tests.fakes import FakeEngine
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "layers.md"
+
+LEVELS: dict[str, tuple[Level, Level]] = {
+    "memory.allocator": ("libc", "jemalloc"),
+    "memory.thp": ("never", "always"),
+    "memory.huge_pages": ("off", "2M"),
+    "memory.malloc": ("default", "glibc.malloc.arena_max=2"),
+    "cpu.server": ("all", "0-3,8"),
+    "cpu.driver": ("all", 0),
+    "cpu.node": ("any", 4095),
+    "cpu.quota": ("max", "150%"),
+    "cpu.weight": (100, 250),
+    "cpu.smt": ("on", "off"),
+    "cpu.governor": ("performance", "powersave"),
+    "cpu.boost": ("on", "off"),
+    "storage.device": ("disk", "/dev/nowhere"),
+    "storage.filesystem": ("host", "xfs"),
+    "storage.mkfs": ("defaults", "-b size=4096"),
+    "storage.mount": ("defaults", "noatime"),
+    "storage.scheduler": ("none", "bfq"),
+    "storage.read_ahead": (64, 128),
+    "storage.size": ("512M", "2G"),
+    "storage.page_cache": ("keep", "drop"),
+}
+"""Two levels of every knob. Several of them no host has: asking for them must not look."""
+
+
+def plain(markdown: str) -> str:
+    return markdown.replace("`", "").strip()
+
+
+def documented() -> dict[str, list[str]]:
+    """The rows of the documentation's tables, by knob."""
+    lines = [line for line in DOCUMENTATION.read_text().splitlines() if re.match(r"\| `\w+\.\w+`", line)]
+    rows = [[plain(cell) for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_documentation_tells_each_knob_as_it_is() -> None:
+    told = documented()
+    assert list(told) == list(KNOBS)
+    for name, knob in KNOBS.items():
+        assert told[name] == [knob.levels, knob.effect, knob.proof, knob.needs or "nothing", knob.scope]
+
+
+def test_related_keys_are_keys_of_the_fingerprint(homes: Path) -> None:
+    host: dict[str, Any] = fingerprint()
+    known = {f"{part}.{key}" for part in ("cpu", "memory", "data") for key in host[part]} | set(host)
+    assert set(related_factors()) <= known
+
+
+def test_a_knob_that_the_fingerprint_relates_to_is_found_by_its_key() -> None:
+    related = related_factors()
+    assert related["cpu.numa_nodes"] == ("cpu.node",)
+    assert set(related["cpu.usable_cores"]) == {"workload.clients", "cpu.server", "cpu.driver", "cpu.quota"}
+
+
+@pytest.mark.parametrize("knob", KNOBS.values(), ids=lambda knob: knob.name)
+def test_each_knob_takes_its_levels_and_no_nonsense(knob: Knob) -> None:
+    assert all(knob.takes(level) for level in LEVELS[knob.name])
+    assert knob.name == "storage.mkfs" or not knob.takes("no; such level")
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """What Python is asked to do outside its own memory, by the interpreter's audit events."""
+    seen: list[str] = []
+    _watchers.append(seen)
+    try:
+        yield seen
+    finally:
+        _watchers.remove(seen)
+
+
+_watchers: list[list[str]] = []
+
+
+def _note(event: str, _arguments: tuple[Any, ...]) -> None:
+    if event.startswith(("open", "os.", "subprocess.", "shutil.", "socket.", "fcntl.", "ctypes.")):
+        for seen in _watchers:
+            seen.append(event)
+
+
+sys.addaudithook(_note)
+
+
+def test_the_watch_sees_a_file_that_is_read() -> None:
+    with watched() as seen:
+        DOCUMENTATION.read_text()
+    assert "open" in seen
+
+
+@pytest.mark.parametrize("factor", KNOBS)
+def test_asking_touches_nothing(factor: str) -> None:
+    with watched() as seen:
+        for level in LEVELS[factor]:
+            for request in ask(by_layer({factor: level}), LAYERS, FakeEngine()):
+                request.deed()
+    assert seen == []
+
+
+@pytest.mark.parametrize("factor", KNOBS)
+def test_what_touches_the_host_says_so_under_its_own_name_and_right(factor: str) -> None:
+    """A knob of the host's has a level that does something to it, and each deed needs a right."""
+    found = [request.deed() for level in LEVELS[factor] for request in requests(factor, level)]
+    deeds = [deed for deed in found if deed is not None]
+    assert deeds or KNOBS[factor].scope is Scope.SERVER
+    assert bool(deeds) == bool(KNOBS[factor].needs)
+    assert {deed.factor for deed in deeds} <= {factor}
+
+
+def requests(factor: str, level: Level) -> tuple[Any, ...]:
+    return ask(by_layer({factor: level}), LAYERS, FakeEngine())
+
+
+@pytest.mark.parametrize(
+    ("levels", "deeds"),
+    [
+        ({"memory.thp": "never", "memory.allocator": "jemalloc", "cpu.server": "0", "config.speed": 2}, []),
+        (
+            {"memory.thp": "always"},
+            [Deed("memory.thp", "/sys/kernel/mm/transparent_hugepage/enabled := always")],
+        ),
+        ({"storage.filesystem": "host", "storage.mount": "defaults", "storage.page_cache": "keep"}, []),
+        (
+            {"storage.page_cache": "drop", "storage.scheduler": "bfq", "storage.filesystem": "ext4"},
+            [
+                Deed(
+                    "storage.scheduler",
+                    "a volume with ext4 on a loop device over a file of Dyno's",
+                    "removed after each trial",
+                ),
+                Deed("storage.scheduler", "scheduler of the volume's device := bfq"),
+                Deed(
+                    "storage.page_cache",
+                    "the host's page cache is emptied before the server starts",
+                    "not put back",
+                ),
+            ],
+        ),
+        (
+            {"storage.device": "/dev/sdb", "storage.filesystem": "raw"},
+            [
+                Deed(
+                    "storage.device",
+                    "/dev/sdb is overwritten with a raw volume (dyno run --allow-device /dev/sdb)",
+                    "not put back",
+                )
+            ],
+        ),
+    ],
+)
+def test_what_levels_do_to_the_host(levels: dict[str, Level], deeds: list[Deed]) -> None:
+    asked = ask(by_layer(levels), LAYERS, FakeEngine())
+    assert [deed for request in asked if (deed := request.deed())] == deeds
+
+
+@pytest.mark.parametrize(
+    ("levels", "embedded", "said"),
+    [
+        ({"cpu.driver": "0"}, True, "share their CPUs"),
+        ({"storage.filesystem": "host", "storage.size": "1G"}, False, "needs a volume"),
+        ({"storage.filesystem": "raw", "storage.mount": "sync"}, False, "is not mounted"),
+    ],
+)
+def test_levels_that_contradict_each_other_are_refused_without_a_look(
+    levels: dict[str, Level], embedded: bool, said: str
+) -> None:
+    with pytest.raises(Blocked, match=said) as caught:
+        ask(by_layer(levels), LAYERS, FakeEngine(embedded=embedded))
+    assert caught.value.hint
