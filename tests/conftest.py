@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dbdyno.host import paths
+from dbdyno.host import once, paths
 
 # How fast an example runs says something of the machine, and nothing of the code.
 settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,6 +36,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
         yield tmp_path
+    once.release()
 
 
 @pytest.fixture(scope="session")

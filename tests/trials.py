@@ -15,7 +15,7 @@ import psutil
 
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
-from dbdyno.host import lock, paths
+from dbdyno.host import once, paths
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers.registry import LAYERS
@@ -101,7 +101,7 @@ def tried(engine: str, allowed: frozenset[Path] = frozenset(), /, **levels: Leve
 @contextmanager
 def alone_on_host() -> Iterator[None]:
     """Holds off other tests that change the host: each would see what the other does."""
-    with lock.held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
+    with once.held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
         use_loop_devices()
         yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import signal
@@ -75,7 +76,7 @@ def test_what_is_there_already_is_not_unpacked_again(repository: SignedRepositor
 def test_nothing_but_the_engine_is_left(repository: SignedRepository) -> None:
     prefix = fetch(repository).prefix
     left = {path.name for path in prefix.parent.iterdir()}
-    assert left == {prefix.name, ".fetch-toy-trixie.lock"}
+    assert left == {prefix.name}
 
 
 def test_an_index_that_was_changed_is_refused(repository: SignedRepository) -> None:
@@ -142,9 +143,9 @@ def test_a_version_that_no_suite_holds_is_the_users_mistake(repository: SignedRe
         fetch(repository, "3.1.99")
 
 
-def test_a_fetch_goes_on_over_what_a_killed_one_left(repository: SignedRepository) -> None:
+def test_a_fetch_removes_what_a_killed_one_left(repository: SignedRepository) -> None:
     shelf = paths.cache() / "engines"
-    work = shelf / ".fetch-toy-trixie"
+    work = shelf / "toy-trixie.making"
     (work / "unpacked" / "usr").mkdir(parents=True)
     (work / "unpacked" / "half").touch()
     (work / "cache/archives/partial").mkdir(parents=True)
@@ -280,3 +281,15 @@ def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPat
 )
 def test_what_apt_says_becomes_a_remedy(said: str, remedy: str) -> None:
     assert remedy in apt.hint(said)
+
+
+def test_a_fetch_that_meets_a_full_disk_leaves_nothing(
+    repository: SignedRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", full)
+    with pytest.raises(DynoError, match="No space left"):
+        fetch(repository)
+    assert list((paths.cache() / "engines").iterdir()) == []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from dbdyno.host.journal import left_by_others, replay_abandoned
+from dbdyno.host.once import sweep
 
 
 @click.command()
 def command() -> None:
     """Put back what a Dyno that died left behind: its processes, sockets, files and host settings."""
-    lines = replay_abandoned()
+    lines = replay_abandoned() + [f"unfinished {path}" for path in sweep()]
     for line in lines:
         click.echo(line)
     click.echo(f"{len(lines)} put back" if lines else "nothing was left behind", err=True)

@@ -8,22 +8,20 @@ library is fetched; the server later runs on that library through its own dynami
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from debian.debfile import DebError, DebFile
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host import paths
+from dbdyno.host import once
+from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.installation import Offer, covers
 
@@ -78,12 +76,10 @@ class Fetched:
 
 def fetched(engine: str) -> list[Fetched]:
     """Every complete unpacked copy of an engine, the newest first."""
-    found = [_read_manifest(path) for path in _shelf().glob(f"{engine}-*/{MANIFEST}")]
+    shelf = once.shelf("engines")
+    copies = (shelf.folder / name for name in shelf.names() if name.startswith(f"{engine}-"))
+    found = [_read_manifest(copy / MANIFEST) for copy in copies]
     return sorted((one for one in found if one), key=lambda one: one.fetched_unix_s, reverse=True)
-
-
-def silently(line: str) -> None:
-    """Tells nobody."""
 
 
 def offers(recipe: Recipe) -> list[Offer]:
@@ -102,17 +98,17 @@ def fetch(
     *,
     mirror: str = "",
     keyring: Path | None = None,
-    tell: Callable[[str], None] = silently,
+    tell: Tell = silently,
 ) -> Fetched:
     """Fetches, verifies and unpacks an engine, or returns the copy that is already there when nothing is
     newer.
 
-    Two fetches at once take turns. One that was killed leaves only its working folder, which the next one
-    goes on with. Raises UserError when this machine cannot fetch at all, DynoError when the fetch fails.
+    Two fetches at once take turns. Raises UserError when this machine cannot fetch at all, DynoError when the
+    fetch fails.
     """
     suite = recipe.suite(version)
-    work = _shelf() / f".fetch-{recipe.engine}-{suite}"
-    with _turn(work.with_suffix(".lock"), tell):
+    shelf = once.shelf("engines")
+    with shelf.making(f"{recipe.engine}-{suite}", tell) as work:
         session = apt.Session(
             work, suite=suite, sources=apt.sources(suite, mirror, keyring), without=recipe.without
         )
@@ -126,16 +122,18 @@ def fetch(
                 f"write {recipe.engine}@{found}, or use an installed server by its path",
             )
         digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()[:12]
-        prefix = _shelf() / f"{recipe.engine}-{found}-{digest}"
-        there = _read_manifest(prefix / MANIFEST)
-        if there is None:
+        name = f"{recipe.engine}-{found}-{digest}"
+        if not shelf.holds(name):
             size_bytes = sum(one.size_bytes for one in archives)
             tell(f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB")
             session.download(recipe.packages, archives)
             _unpack(archives, session.archive_folder, work / "unpacked")
             _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
-            there = _put_in_place(work / "unpacked", prefix)
-        shutil.rmtree(work, ignore_errors=True)
+            # A name must not outlive a loss of power that the contents do not.
+            os.sync()
+            shelf.keep(work / "unpacked", name, f"{recipe.engine} {found}", f"Debian {suite}")
+        there = _read_manifest(shelf.folder / name / MANIFEST)
+        assert there is not None
         return there
 
 
@@ -151,31 +149,13 @@ def loader(prefix: Path) -> tuple[str, ...]:
     return (str(found[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
 
 
-def _shelf() -> Path:
-    folder = paths.cache() / "engines"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@contextmanager
-def _turn(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell("another fetch is at work; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _upstream(version: str) -> str:
     """`1:11.8.6-0+deb13u1` is upstream's 11.8.6 (Debian Policy 5.6.12)."""
     return version.split(":", 1)[-1].rsplit("-", 1)[0]
 
 
 def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    target.mkdir()
     for archive in archives:
         path = folder / archive.name
         try:
@@ -224,16 +204,6 @@ def _write_manifest(
             f"{recipe.server} {version} of {session.suite} does not hold {recipe.binary}",
             "this suite packages the engine in another way; use a path to an installed server instead",
         )
-
-
-def _put_in_place(unpacked: Path, prefix: Path) -> Fetched:
-    # A folder without a manifest is not an engine: rename is the moment from which the copy counts.
-    shutil.rmtree(prefix, ignore_errors=True)
-    os.sync()
-    unpacked.rename(prefix)
-    there = _read_manifest(prefix / MANIFEST)
-    assert there is not None
-    return there
 
 
 def _read_manifest(path: Path) -> Fetched | None:

@@ -1,22 +1,21 @@
 """Pristine data: a workload's rows in a data directory, made once and cloned for each trial.
 
 Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the
-settings fixed at creation, the workload and its options. A folder gets that name only when it is whole.
+settings fixed at creation, the workload and its options.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.frozen import Level
-from dbdyno.host import lock, paths
+from dbdyno.frozen import Level, level_text
+from dbdyno.host import once, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
@@ -59,13 +58,10 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     creation = {
         name: setup.settings[name] for name in sorted(setup.engine.creation_settings & set(setup.settings))
     }
+    # A run goes on with the engine that it began with.
+    once.shelf("engines").take(setup.installation.prefix.name)
     key = _key(setup, creation, bench)
-    home = paths.cache() / "pristine"
-    home.mkdir(exist_ok=True)
-    folder = home / key
-    with lock.held(home / f"{key}.lock"):
-        if not (folder / "pristine.json").exists():
-            _make(folder, setup, creation, bench)
+    folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench))
     account = json.loads((folder / "pristine.json").read_text())
     return Pristine(folder, account["prepared"], account["checks"])
 
@@ -83,19 +79,17 @@ def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def _make(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> None:
-    """Initialises, loads, stops the server cleanly, and only then gives the folder its name."""
-    making = folder.with_name(folder.name + ".making")
+def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> tuple[str, str]:
+    """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
+    engine = f"{setup.engine.name} {setup.installation.version}"
+    bench.journal.note("tree", path=str(making))
     with bench.journal.scope():
-        bench.journal.note("tree", path=str(making))
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir()
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
         setup.engine.initialise(setup.installation, making / "data", creation)
         prepared, checks = _load_rows(making / "data", setup, creation, bench)
         account = {
-            "engine": f"{setup.engine.name} {setup.installation.version}",
+            "engine": engine,
             "workload": setup.job["workload"],
             "options": setup.job["options"],
             "creation": dict(creation),
@@ -104,8 +98,13 @@ def _make(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
             "seconds": round(time.monotonic() - began, 3),
         }
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
-        shutil.rmtree(folder, ignore_errors=True)
-        making.rename(folder)
+    return f"{_shape(setup)} in {engine}", setup.installation.origin
+
+
+def _shape(setup: Setup) -> str:
+    """The workload and its options in words: `tpcb, scale 1`."""
+    options = [f"{name} {level_text(value)}" for name, value in setup.job["options"].items() if value != ""]
+    return ", ".join([setup.job["workload"], *options])
 
 
 def _load_rows(

@@ -37,7 +37,7 @@ def test_the_digest_is_that_of_the_content_and_not_of_its_blocks(tmp_path: Path)
 def test_neighbours_are_kept_per_distance(tmp_path: Path) -> None:
     made = written(tmp_path / "set")
     rows, distances = np.array([[0, 1]], np.int32), np.array([[0.0, 2.5]], np.float32)
-    made.keep_neighbors("euclidean", Neighbors(rows, distances))
+    made.keep_neighbors("euclidean", Neighbors(rows, distances), tmp_path)
     kept = open_vector_set(made.folder).neighbors("euclidean")
     assert kept is not None
     assert kept.count == 2

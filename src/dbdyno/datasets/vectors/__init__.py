@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.datasets.vectors.cache import (
-    Tell,
     cached,
     find,
     generated,
@@ -24,6 +23,7 @@ from dbdyno.datasets.vectors.files import open_vectors
 from dbdyno.datasets.vectors.generate import Generator
 from dbdyno.datasets.vectors.vector_set import Neighbors, VectorSet, open_vector_set
 from dbdyno.errors import UserError
+from dbdyno.host.once import Tell, silently
 
 __all__ = [
     "WORKLOAD",
@@ -45,7 +45,7 @@ __all__ = [
 WORKLOAD = "vector_search"
 
 
-def with_vector_set(job: Mapping[str, Any], tell: Tell = lambda line: None) -> dict[str, Any]:
+def with_vector_set(job: Mapping[str, Any], tell: Tell = silently) -> dict[str, Any]:
     """The job with its `dataset` replaced by the folder of a ready vector set; other workloads' jobs are as
     they were. Raises UserError where the data do not do.
     """

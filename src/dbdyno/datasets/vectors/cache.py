@@ -5,13 +5,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,11 +26,9 @@ from dbdyno.datasets.vectors.vector_set import (
     write_vector_set,
 )
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host import paths
+from dbdyno.host import once
+from dbdyno.host.once import Shelf, Tell
 from dbdyno.host.room import require_disk
-
-Tell = Callable[[str], None]
-"""Where progress goes, a line at a time."""
 
 SPECS_FORMAT = 1
 """Rises when the same parameters lead to other vectors."""
@@ -57,7 +51,7 @@ def generated(generator: Generator, tell: Tell) -> VectorSet:
             folder, generator.origin, generator.dimensions, generator.train(), generator.test()
         )
 
-    return _made_once({"generator": asdict(generator)}, size_bytes, write)
+    return _made_once({"generator": asdict(generator)}, size_bytes, write, tell)
 
 
 def imported(path: Path, queries_path: Path | None, held_out: int, seed: int, tell: Tell) -> VectorSet:
@@ -74,7 +68,7 @@ def imported(path: Path, queries_path: Path | None, held_out: int, seed: int, te
         tell(f"reading {source.vectors} x {source.dimensions} vectors from {path}")
         return _write_file(folder, source, asked, held_out, seed)
 
-    made = _made_once({"files": files, **drawn}, size_bytes, write)
+    made = _made_once({"files": files, **drawn}, size_bytes, write, tell)
     if asked is None:
         _take_claimed(made, source, tell)
     return made
@@ -91,21 +85,29 @@ def with_neighbors(vectors: VectorSet, distance: str, k: int, tell: Tell) -> Vec
         )
     if distance == "cosine":
         vectors.require_directions()
-    with _only_one(vectors.folder / "lock"):
-        known = vectors.neighbors(distance)
-        if known is None or known.count < k:
+    if _has_neighbors(vectors, distance, k):
+        return vectors
+    with Shelf("neighbors", vectors.folder).making(distance, tell) as making:
+        if not _has_neighbors(vectors, distance, k):
             count = min(max(k, NEIGHBORS), vectors.vectors)
             tell(f"computing {count} exact neighbours of {vectors.queries} queries ({distance})")
-            vectors.keep_neighbors(distance, exact_neighbors(vectors.train, vectors.test, distance, count))
+            found = exact_neighbors(vectors.train, vectors.test, distance, count)
+            vectors.keep_neighbors(distance, found, making)
     return vectors
+
+
+def _has_neighbors(vectors: VectorSet, distance: str, k: int) -> bool:
+    known = vectors.neighbors(distance)
+    return known is not None and known.count >= k
 
 
 def cached() -> list[VectorSet]:
     """The sets in the cache, by name. Damaged ones are left out."""
     found = []
-    for folder in sorted(_home().glob("[0-9a-f]" * DIGEST_LETTERS)):
+    shelf = once.shelf("vectors")
+    for name in shelf.names():
         try:
-            found.append(open_vector_set(folder))
+            found.append(open_vector_set(shelf.folder / name))
         except DynoError:
             continue
     return found
@@ -119,27 +121,32 @@ def find(name: str) -> VectorSet:
     if len(matches) != 1:
         problem = "more than one vector set begins" if matches else "no vector set in the cache begins"
         raise UserError(f"{problem} with {name!r}", "see: dyno data list")
+    once.shelf("vectors").take(matches[0].folder.name)
     return matches[0]
 
 
-def _made_once(spec: dict[str, Any], size_bytes: int, write: Callable[[Path], VectorSet]) -> VectorSet:
+def _made_once(
+    spec: dict[str, Any], size_bytes: int, write: Callable[[Path], VectorSet], tell: Tell
+) -> VectorSet:
     """The set that a spec led to before, or `write`s it now; two Dynos at once make it once."""
-    home = _home()
-    name = hashlib.sha256(json.dumps([SPECS_FORMAT, spec], sort_keys=True).encode()).hexdigest()
-    noted = home / "specs" / name[:DIGEST_LETTERS]
-    noted.parent.mkdir(exist_ok=True)
-    with _only_one(home / "lock"):
-        if noted.exists() and (home / noted.read_text() / "data.json").exists():
-            return open_vector_set(home / noted.read_text())
-        require_disk(home, size_bytes + SPARE_BYTES, "the set of vectors")
-        with tempfile.TemporaryDirectory(prefix="making-", dir=home) as making:
-            made = write(Path(making) / "set")
-            folder = home / made.digest[:DIGEST_LETTERS]
-            if not (folder / "data.json").exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                made.folder.rename(folder)
-        noted.write_text(folder.name)
+    shelf = once.shelf("vectors")
+    key = hashlib.sha256(json.dumps([SPECS_FORMAT, spec], sort_keys=True).encode()).hexdigest()
+    noted = shelf.folder / "specs" / key[:DIGEST_LETTERS]
+    while not (noted.exists() and (folder := shelf.take(noted.read_text(), tell))):
+        with shelf.making(noted.name, tell) as making:
+            if noted.exists() and shelf.holds(noted.read_text()):
+                continue
+            require_disk(making, size_bytes + SPARE_BYTES, "the set of vectors")
+            made = write(making / "set")
+            name = made.digest[:DIGEST_LETTERS]
+            shelf.keep(made.folder, name, _shape(made), made.origin)
+            noted.parent.mkdir(exist_ok=True)
+            noted.write_text(name)
     return open_vector_set(folder)
+
+
+def _shape(made: VectorSet) -> str:
+    return f"{made.vectors:,} x {made.dimensions:,} vectors, {made.queries:,} queries"
 
 
 def require_held_out(source: VectorFile, held_out: int) -> None:
@@ -177,7 +184,8 @@ def _take_claimed(made: VectorSet, source: VectorFile, tell: Tell) -> None:
     if not _claim_holds(made, distance, truth):
         tell(f"the neighbours that {source.path} brings are not those of its vectors: they are computed anew")
         return
-    made.keep_neighbors(distance, truth)
+    with Shelf("neighbors", made.folder).making(distance, tell) as making:
+        made.keep_neighbors(distance, truth, making)
 
 
 def _claim_holds(made: VectorSet, distance: str, truth: Neighbors) -> bool:
@@ -197,19 +205,6 @@ def _identity(path: Path) -> dict[str, Any]:
     """A file as it stands: reading all of it anew before each trial would take too long."""
     status = path.resolve().stat()
     return {"path": str(path.resolve()), "size": status.st_size, "modified_ns": status.st_mtime_ns}
-
-
-def _home() -> Path:
-    home = paths.cache() / "vectors"
-    home.mkdir(exist_ok=True)
-    return home
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 __all__ = ["DISTANCES", "cached", "find", "generated", "imported", "with_neighbors"]

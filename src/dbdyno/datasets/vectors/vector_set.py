@@ -74,7 +74,7 @@ class VectorSet:
 
     @property
     def size_bytes(self) -> int:
-        return sum(path.stat().st_size for path in self.folder.iterdir())
+        return sum(path.stat().st_size for path in self.folder.glob("*.[fi]32"))
 
     def neighbors(self, distance: str) -> Neighbors | None:
         """The exact neighbours under a distance; None where they have not been computed."""
@@ -86,14 +86,15 @@ class VectorSet:
             np.memmap(rows, ROW, "r", shape=shape), np.memmap(distances, FLOAT, "r", shape=shape)
         )
 
-    def keep_neighbors(self, distance: str, neighbors: Neighbors) -> None:
-        """Writes the exact neighbours beside the vectors; the rows last, as they stand for both."""
+    def keep_neighbors(self, distance: str, neighbors: Neighbors, making: Path) -> None:
+        """Writes the exact neighbours in the folder `making`, then puts them beside the vectors; the rows
+        last, as they stand for both."""
         for path, values in zip(
             reversed(self._neighbor_files(distance)), (neighbors.distances, neighbors.rows), strict=True
         ):
-            making = path.with_name(path.name + ".making")
-            values.astype(FLOAT if values is neighbors.distances else ROW).tofile(making)
-            making.rename(path)
+            draft = making / path.name
+            values.astype(FLOAT if values is neighbors.distances else ROW).tofile(draft)
+            draft.rename(path)
 
     def require_directions(self) -> None:
         """Raises UserError where a vector has no direction, so that the cosine distance is not defined."""

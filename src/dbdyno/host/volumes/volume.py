@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.host import lock
+from dbdyno.host import once
 from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
 from dbdyno.host.journal import Journal
 from dbdyno.host.room import require_memory
@@ -51,6 +51,7 @@ MKFS = {
 tables)."""
 
 NOT_IN_MEMORY = "less data, or a device that is not in memory"
+IMAGE = "volume.img"
 SMALLEST_BYTES = 320 << 20
 """xfs refuses less than 300 MiB (mkfs.xfs(8))."""
 
@@ -114,15 +115,20 @@ def size_for(data_bytes: int, wish: Wish) -> int:
 def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Path:
     """The image that holds the pristine data under a file system; makes it when it is not there yet.
 
-    It lies beside the data, with a `.json` that says how it was made. `raw_file` names the one file that a
-    raw volume carries. Raises Blocked when the file system cannot be made, filled or mounted here.
+    It lies within the folder of the data, and goes with them. `raw_file` names the one file that a raw
+    volume carries. Raises Blocked when the file system cannot be made, filled or mounted here.
     """
     size_bytes = size_for(tree_size_bytes(pristine / "data"), wish)
-    name = image_name(wish, size_bytes)
-    with lock.held(pristine / f"{name}.lock"):
-        if not (pristine / f"{name}.json").exists():
-            _make_image(journal, pristine, raw_file, wish, name, size_bytes)
-    return pristine / f"{name}.img"
+
+    def make(making: Path) -> tuple[str, str]:
+        journal.note("tree", path=str(making))
+        _make_image(journal, pristine, raw_file, wish, making / IMAGE, size_bytes)
+        options = f" ({' '.join(wish.mkfs)})" if wish.mkfs else ""
+        return f"{wish.filesystem}{options}, {size_bytes >> 20} MiB", f"pristine data {pristine.name}"
+
+    # The data's name makes this one the only one of its name in the cache.
+    name = f"{image_name(wish, size_bytes)}-{pristine.name[:8]}"
+    return once.shelf("volumes", pristine).once(name, make) / IMAGE
 
 
 def image_name(wish: Wish, size_bytes: int) -> str:
@@ -132,34 +138,20 @@ def image_name(wish: Wish, size_bytes: int) -> str:
 
 
 def _make_image(
-    journal: Journal, pristine: Path, raw_file: str, wish: Wish, name: str, size_bytes: int
+    journal: Journal, pristine: Path, raw_file: str, wish: Wish, image: Path, size_bytes: int
 ) -> None:
-    making = pristine / f"{name}.making"
-    with journal.scope():
-        journal.note("tree", path=str(making))
-        making.unlink(missing_ok=True)
-        began = time.monotonic()
-        with making.open("wb") as file:
-            file.truncate(size_bytes)
-        try:
-            if wish.filesystem == "raw":
-                _fill_raw(pristine / "data" / raw_file, making)
-            else:
-                _fill_file_system(journal, pristine / "data", making, wish)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            reason = f"the pristine data do not fit on a volume of {size_bytes >> 20} MiB"
-            raise Blocked(
-                "storage.size", reason, "a larger storage.size, or none: it is then chosen"
-            ) from None
-        making.rename(pristine / f"{name}.img")
-    account = {
-        "size_bytes": size_bytes,
-        "mkfs": list(wish.mkfs),
-        "seconds": round(time.monotonic() - began, 3),
-    }
-    (pristine / f"{name}.json").write_text(json.dumps(account) + "\n")
+    with image.open("wb") as file:
+        file.truncate(size_bytes)
+    try:
+        if wish.filesystem == "raw":
+            _fill_raw(pristine / "data" / raw_file, image)
+        else:
+            _fill_file_system(journal, pristine / "data", image, wish)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        reason = f"the pristine data do not fit on a volume of {size_bytes >> 20} MiB"
+        raise Blocked("storage.size", reason, "a larger storage.size, or none: it is then chosen") from None
 
 
 def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: Wish, scratch: Path) -> Volume:

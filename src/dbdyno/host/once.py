@@ -1,0 +1,261 @@
+"""Make once under a lock, name it when whole: what Dyno keeps because making it takes long.
+
+A *shelf* is a folder of the cache that holds things of one kind: fetched engines, pristine data, images of
+volumes, sets of vectors. A thing is made in a `.making` folder under the lock of its key, and gets its name
+by a rename once it is whole. So what bears a name is whole, and a making that failed or was killed leaves
+nothing but a `.making` folder, which its own end, the next making of that key, or `sweep` removes.
+
+A process that takes a thing shares the lock of its name until the process ends: such a thing is never freed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dbdyno.host import paths
+from dbdyno.host.clone import tree_size_bytes
+
+Tell = Callable[[str], None]
+"""Where progress goes, a line at a time."""
+
+
+def silently(line: str) -> None:
+    """Tells nobody."""
+
+
+ACCOUNT = "account.json"
+"""What a thing is and where it comes from. Things that older versions made have none."""
+
+WHOLE = {"engines": "manifest.json", "pristine": "pristine.json", "vectors": "data.json"}
+"""The file that a whole thing of a kind has, where not the account. Its time is that of the last use."""
+
+KINDS = ("engines", "pristine", "volumes", "vectors")
+PARTS = {"pristine": "volumes"}
+"""Kinds that lie within a thing of another kind: they are made from it, and go with it."""
+
+LEFTOVERS = ("*/*.making", "*/*/*.making", "*/*/*/*.making", "engines/.fetch-*", "vectors/making-*")
+"""Where a making that was killed leaves its folder; the last two are those of older versions."""
+
+_in_use: dict[Path, IO[str]] = {}
+"""The locks of what this process has taken."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A whole thing. `size_bytes` is what it has allocated on disk, without its parts of another kind."""
+
+    kind: str
+    folder: Path
+    what: str
+    origin: str
+    size_bytes: int
+    made_unix_s: float
+    used_unix_s: float
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The things of one kind in one folder."""
+
+    kind: str
+    folder: Path
+
+    def names(self) -> list[str]:
+        """The names of all that is whole, sorted."""
+        things = (path.parent for path in self.folder.glob(f"*/{self._whole}"))
+        return sorted(thing.name for thing in things if thing.suffix != ".making")
+
+    def holds(self, name: str) -> bool:
+        return (self.folder / name / self._whole).is_file()
+
+    def take(self, name: str, tell: Tell = silently) -> Path | None:
+        """The thing, which nobody frees until this process ends; None where there is none. Waits while it is
+        being made."""
+        thing = self.folder / name
+        if not self.holds(name):
+            _let_go(thing)
+            return None
+        if thing not in _in_use:
+            try:
+                lock = _locked(self._lock(name), fcntl.LOCK_SH, tell)
+            except PermissionError:
+                # A cache that this user cannot write, he cannot free either.
+                return thing
+            if not self.holds(name):
+                lock.close()
+                return None
+            _in_use[thing] = lock
+        with suppress(PermissionError):
+            os.utime(thing / self._whole)
+        return thing
+
+    @contextmanager
+    def making(self, key: str, tell: Tell = silently) -> Iterator[Path]:
+        """An empty folder to make a thing in, under the lock of its key. It is gone afterwards, unless `keep`
+        gave it a name. What a killed making of this key left is removed first."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with held(self._lock(key), tell):
+            making = self.folder / f"{key}.making"
+            _remove(making)
+            making.mkdir()
+            try:
+                yield making
+            finally:
+                _remove(making)
+
+    def keep(self, made: Path, name: str, what: str, origin: str) -> Path:
+        """Names what was made, now that it is whole and on disk; returns its folder. A whole thing that
+        bears the name already stays."""
+        account = {"what": what, "origin": origin, "made_unix_s": time.time()}
+        (made / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")
+        thing = self.folder / name
+        if not self.holds(name):
+            shutil.rmtree(thing, ignore_errors=True)
+            made.rename(thing)
+        return thing
+
+    def once(self, name: str, make: Callable[[Path], tuple[str, str]], tell: Tell = silently) -> Path:
+        """The thing of that name, taken; `make` fills a folder where there is none, and says what it is and
+        where it comes from."""
+        while (thing := self.take(name, tell)) is None:
+            with self.making(name, tell) as making:
+                if not self.holds(name):
+                    self.keep(making, name, *make(making))
+        return thing
+
+    def kept(self) -> Iterator[Kept]:
+        """All that is whole, by name. What is freed meanwhile is left out."""
+        for name in self.names():
+            with suppress(FileNotFoundError):
+                yield self._kept(self.folder / name)
+
+    def free(self, name: str) -> bool:
+        """Removes a thing and its parts; False where a process uses it."""
+        try:
+            lock = _locked(self._lock(name), fcntl.LOCK_EX | fcntl.LOCK_NB, silently)
+        except BlockingIOError:
+            return False
+        with lock:
+            freed = self.folder / f"{name}.making"
+            _remove(freed)
+            # Under this name `sweep` finds what is left of it, should this process be killed.
+            (self.folder / name).rename(freed)
+            _remove(freed)
+            self._lock(name).unlink()
+        return True
+
+    @property
+    def _whole(self) -> str:
+        return WHOLE.get(self.kind, ACCOUNT)
+
+    def _lock(self, key: str) -> Path:
+        return self.folder / f"{key}.lock"
+
+    def _kept(self, thing: Path) -> Kept:
+        used_unix_s = (thing / self._whole).stat().st_mtime
+        try:
+            account = json.loads((thing / ACCOUNT).read_text())
+            what, origin, made_unix_s = account["what"], account["origin"], float(account["made_unix_s"])
+        except (OSError, ValueError, KeyError, TypeError):
+            what, origin, made_unix_s = thing.name, "", thing.stat().st_mtime
+        size_bytes = tree_size_bytes(thing)
+        if self.kind in PARTS:
+            size_bytes -= tree_size_bytes(thing / PARTS[self.kind])
+        return Kept(self.kind, thing, what, origin, size_bytes, made_unix_s, used_unix_s)
+
+
+def shelf(kind: str, within: Path | None = None) -> Shelf:
+    """The shelf of a kind: in the cache, or within the thing that its things are made from."""
+    return Shelf(kind, (within or paths.cache()) / kind)
+
+
+def shelves() -> list[Shelf]:
+    """Every shelf of the cache; those within a thing come before the shelf that holds it."""
+    found = []
+    for kind in (kind for kind in KINDS if kind not in PARTS.values()):
+        own = shelf(kind)
+        if kind in PARTS:
+            found += [shelf(PARTS[kind], own.folder / name) for name in own.names()]
+        found.append(own)
+    return found
+
+
+def sweep() -> list[Path]:
+    """Removes what makings left that were killed, on every shelf; returns what it removed."""
+    swept = []
+    for left in sorted({path for pattern in LEFTOVERS for path in paths.cache().glob(pattern)}):
+        lock = left.with_suffix(".lock")
+        if lock == left:
+            continue
+        try:
+            with held(lock, waiting=False):
+                _remove(left)
+        except BlockingIOError:
+            continue
+        swept.append(left)
+    return swept
+
+
+def release() -> None:
+    """Lets go of all that this process has taken, as its end does."""
+    for thing in list(_in_use):
+        _let_go(thing)
+
+
+def _let_go(thing: Path) -> None:
+    if thing in _in_use:
+        _in_use.pop(thing).close()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(path: Path, tell: Tell = silently, waiting: bool = True) -> Iterator[None]:
+    """Holds a lock within, and removes its file afterwards. Raises BlockingIOError where another process
+    holds it and nobody is `waiting`."""
+    with _locked(path, fcntl.LOCK_EX | (0 if waiting else fcntl.LOCK_NB), tell):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _locked(path: Path, operation: int, tell: Tell) -> IO[str]:
+    """The file, locked. Raises BlockingIOError for LOCK_NB where another process holds it, PermissionError
+    where it cannot be opened."""
+    while True:
+        file = path.open("a")
+        try:
+            try:
+                fcntl.flock(file, operation | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if operation & fcntl.LOCK_NB:
+                    raise
+                tell("another dyno makes it; waiting for its end")
+                fcntl.flock(file, operation)
+            # Whoever held it before may have removed the file: then it is nobody's lock any more.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()

@@ -1,0 +1,198 @@
+"""What is made once: by one of two processes, whole or not there, and freed only where nobody uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dbdyno.host import once, paths
+from dbdyno.host.once import Shelf
+
+pytestmark = pytest.mark.usefixtures("homes")
+
+TAKE = "from dbdyno.host import once; once.shelf('builds').take('one'); print('taken', flush=True); input()"
+MAKE = (
+    "from dbdyno.host import once\n"
+    "with once.shelf('builds').making('one') as making:\n"
+    "    (making / 'half').write_bytes(bytes(100_000)); print('making', flush=True); input()"
+)
+
+
+def builds() -> Shelf:
+    return once.shelf("builds")
+
+
+def made(name: str = "one", content: str = "whole") -> Path:
+    def make(making: Path) -> tuple[str, str]:
+        (making / "content").write_text(content)
+        return f"a build called {name}", "the test"
+
+    return builds().once(name, make)
+
+
+@contextmanager
+def another(code: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has printed its first line and waits for a line of ours."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_there_is_not_made_again() -> None:
+    first = made(content="first")
+    once.release()
+    assert made(content="second") == first
+    assert (first / "content").read_text() == "first"
+
+
+def test_of_two_threads_one_makes_it() -> None:
+    count = []
+
+    def make(making: Path) -> tuple[str, str]:
+        count.append(making)
+        return "one", "the test"
+
+    threads = [threading.Thread(target=lambda: builds().once("one", make)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(count) == 1
+
+
+def test_who_waits_is_told_why() -> None:
+    told: list[str] = []
+    with another(MAKE) as maker:
+
+        def tell(line: str) -> None:
+            told.append(line)
+            maker.kill()
+
+        with builds().making("one", tell) as making:
+            assert list(making.iterdir()) == []
+    assert told == ["another dyno makes it; waiting for its end"]
+
+
+def test_a_making_that_fails_leaves_nothing() -> None:
+    with pytest.raises(OSError, match="full"), builds().making("one") as making:
+        (making / "half").touch()
+        raise OSError("full")
+    assert list(builds().folder.iterdir()) == []
+
+
+def test_what_a_killed_making_left_is_swept() -> None:
+    with another(MAKE) as maker:
+        assert once.sweep() == []
+        maker.kill()
+        maker.wait()
+    left = builds().folder / "one.making"
+    assert (left / "half").exists()
+    assert not builds().holds("one")
+    assert once.sweep() == [left]
+    assert list(builds().folder.iterdir()) == []
+    assert once.sweep() == []
+
+
+@pytest.mark.parametrize("left", ["engines/.fetch-toy-12", "vectors/making-x1", "pristine/k/ext4-1.making"])
+def test_what_an_older_version_left_is_swept(left: str) -> None:
+    path = paths.cache() / left
+    path.mkdir(parents=True)
+    (path.with_suffix(".lock")).touch()
+    assert once.sweep() == [path]
+    assert not path.exists()
+
+
+def test_what_a_process_uses_is_not_freed_until_it_ends() -> None:
+    folder = made()
+    once.release()
+    with another(TAKE) as user:
+        assert not builds().free("one")
+        assert folder.is_dir()
+        user.communicate("\n")
+    assert builds().free("one")
+    assert list(builds().folder.iterdir()) == []
+
+
+def test_what_was_freed_is_made_again() -> None:
+    made(content="first")
+    once.release()
+    assert builds().free("one")
+    assert (made(content="second") / "content").read_text() == "second"
+
+
+def test_what_was_removed_by_hand_is_made_again_by_the_process_that_used_it() -> None:
+    folder = made(content="first")
+    for path in (*folder.iterdir(), folder):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert (made(content="second") / "content").read_text() == "second"
+
+
+def test_a_folder_that_is_not_whole_is_made_again() -> None:
+    (builds().folder / "one").mkdir(parents=True)
+    (builds().folder / "one" / "content").write_text("torn")
+    assert builds().names() == []
+    assert (made() / "content").read_text() == "whole"
+
+
+def test_the_account_says_what_it_is_and_when_it_was_used() -> None:
+    folder = made()
+    [kept] = builds().kept()
+    assert (kept.kind, kept.name, kept.what, kept.origin) == (
+        "builds",
+        "one",
+        "a build called one",
+        "the test",
+    )
+    assert kept.size_bytes > 0
+    os.utime(folder / once.ACCOUNT, (1000.0, 1000.0))
+    assert next(builds().kept()).used_unix_s == 1000.0
+    made()
+    [again] = builds().kept()
+    assert again.used_unix_s > 1000.0
+    assert again.made_unix_s == kept.made_unix_s
+
+
+@pytest.mark.parametrize("account", [None, "", "[]", '{"what": "x"}'])
+def test_what_an_older_version_made_stays_usable(account: str | None) -> None:
+    folder = paths.cache() / "pristine" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "pristine.json").write_text(json.dumps({"prepared": {}, "checks": []}))
+    if account is not None:
+        (folder / once.ACCOUNT).write_text(account)
+    shelf = once.shelf("pristine")
+    assert shelf.take("abc") == folder
+    [kept] = shelf.kept()
+    assert (kept.name, kept.what, kept.origin) == ("abc", "abc", "")
+
+
+def test_parts_are_counted_once_and_go_with_what_they_are_made_from() -> None:
+    data = paths.cache() / "pristine" / "abc"
+    data.mkdir(parents=True)
+    (data / "pristine.json").write_text("{}")
+
+    def make(making: Path) -> tuple[str, str]:
+        (making / "volume.img").write_bytes(bytes(1 << 20))
+        return "ext4", "abc"
+
+    once.shelf("volumes", data).once("ext4-1", make)
+    once.release()
+    sizes = {kept.kind: kept.size_bytes for shelf in once.shelves() for kept in shelf.kept()}
+    assert sizes["volumes"] >= 1 << 20
+    assert sizes["pristine"] < 1 << 20
+    assert once.shelf("pristine").free("abc")
+    assert not data.exists()
