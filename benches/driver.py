@@ -35,7 +35,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
@@ -102,15 +102,15 @@ def mariadb() -> Iterator[Server]:
     """A fresh MariaDB 11.8 on a private socket."""
     engine = registry.engine("mariadb")
     try:
-        installation = engine.locate(Reference("mariadb", "11.8"))
+        installation = engine.obtaining.locate(Reference("mariadb", "11.8"))
     except EngineMissing:
-        installation = engine.fetch("11.8", "", lambda line: print(line, file=sys.stderr))
+        installation = engine.obtaining.fetch("11.8", "", lambda line: print(line, file=sys.stderr))
     _raise_open_files()
     with tempfile.TemporaryDirectory(prefix="dyno-bench-") as folder:
         data, runtime = Path(folder) / "data", Path(folder) / "run"
         runtime.mkdir(mode=0o700)
-        engine.initialise(installation, data, {})
-        server = engine.start(installation, data, runtime, SETTINGS, Launch())
+        engine.life.initialise(installation, data, {})
+        server = engine.life.start(installation, data, runtime, SETTINGS, Launch())
         try:
             yield server
         finally:

@@ -37,7 +37,7 @@ from stall import send
 from dbdyno.analyse.intervals import POWER, judge, ratio_of
 from dbdyno.analyse.model import Method, Ratio, Verdict
 from dbdyno.driver import _driver
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
 
 PERIOD_S = 0.1

@@ -25,7 +25,7 @@ from typing import Any
 from driver import ROWS, mariadb
 
 from dbdyno.driver import _driver
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
 
 STALL_S, PERIOD_S = 0.2, 2.0

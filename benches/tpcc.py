@@ -25,7 +25,7 @@ from typing import Any
 from driver import mariadb, target, timed
 
 from dbdyno.driver import _driver
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
 
 WAREHOUSES = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.engines.base import Ask, HugePages
+from dbdyno.engines.engine import Ask, Engine, HugePages
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
@@ -67,18 +67,20 @@ class FakeServer:
 class FakeEngine:
     """Settings: `speed`, of which the server takes at most `cap`, and `page`, fixed at creation."""
 
-    name: str = "fake"
-    title: str = "Fake"
     embedded: bool = False
-    raw_file: str = ""
-    creation_settings: frozenset[str] = frozenset({"page"})
-    loading_settings: Mapping[str, Level] = field(default_factory=dict)
+    CREATION: frozenset[str] = frozenset({"page"})
+    LOADING: Mapping[str, Level] = field(default_factory=dict)
     cap: int = 100
     fails_to_start_with_speed: int | None = None
     slow_to_stop: bool = False
     initialised: list[dict[str, Level]] = field(default_factory=list)
     servers: list[FakeServer] = field(default_factory=list)
     running_settings: dict[str, Level] = field(default_factory=dict)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, of which this object is every part."""
+        return Engine("fake", "Fake", self.embedded, self, self, self, self)
 
     def locate(self, reference: Reference) -> Installation:
         return INSTALLATION
@@ -89,7 +91,7 @@ class FakeEngine:
     def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
         return INSTALLATION
 
-    def settings(self, installation: Installation) -> frozenset[str]:
+    def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
@@ -108,7 +110,7 @@ class FakeEngine:
         if settings.get("speed") == self.fails_to_start_with_speed is not None:
             raise ServerFailed("the server did not start: speed refused", log="[ERROR] speed refused")
         assert (data / "rows").read_bytes() == ROWS, "the data were not put back"
-        is_trial = bool(settings.keys() - self.creation_settings)
+        is_trial = bool(settings.keys() - self.CREATION)
         if is_trial:
             # What a trial does to its rows must not last; the pristine data are made without such settings.
             (data / "rows").write_bytes(b"changed by this trial")
@@ -125,7 +127,7 @@ class FakeEngine:
     ) -> HugePages | None:
         return None
 
-    def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
+    def read(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         values = {name: self.running_settings.get(name, 1) for name in names}
         if "speed" in values:
             values["speed"] = min(int(values["speed"]), self.cap)
@@ -269,7 +271,7 @@ def make_bench(
     return Bench(
         study=study,
         run=run,
-        engine=engine,
+        engine=engine.engine,
         installation=INSTALLATION,
         layers=LAYERS,
         journal=journal,

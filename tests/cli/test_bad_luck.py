@@ -141,7 +141,7 @@ def test_a_server_that_is_killed_under_load_is_broken(study: Path) -> None:
             study=read,
             run=run,
             engine=engine,
-            installation=engine.locate(read.engine),
+            installation=engine.obtaining.locate(read.engine),
             layers=LAYERS,
             journal=journal,
             open_load=LoadProcess,
@@ -226,11 +226,11 @@ def test_two_dynos_do_not_measure_each_other(study: Path) -> None:
 
 def test_a_wrong_password_is_said_in_one_line(study: Path) -> None:
     engine = registry.engine("mariadb")
-    installation = engine.locate(study_at(study).engine)
+    installation = engine.obtaining.locate(study_at(study).engine)
     runtime = paths.runtime() / "s"
     runtime.mkdir()
-    engine.initialise(installation, study.parent / "server", {})
-    server = engine.start(installation, study.parent / "server", runtime, {}, Launch())
+    engine.life.initialise(installation, study.parent / "server", {})
+    server = engine.life.start(installation, study.parent / "server", runtime, {}, Launch())
     try:
         url = f"mysql://stranger:wrong@localhost/test?socket={server.url.partition('socket=')[2]}"
         message = complaint("load", "run", "tpcb", "--url", url, "--time", "1", code=dyno_code(url))

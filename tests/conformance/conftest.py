@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.base import Ask, Engine, Server
+from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.frozen import Level
@@ -80,13 +80,13 @@ def obtain(name: str) -> tuple[Installation | None, str]:
     """The engine's installation, fetched when it is not here; or the reason why it cannot be had."""
     engine, reference = ENGINES[name], Reference(name, SAMPLES[name].version)
     try:
-        return engine.locate(reference), ""
+        return engine.obtaining.locate(reference), ""
     except EngineMissing:
         pass
     except DynoError as failed:
         return None, failed.message
     try:
-        return engine.fetch(reference.version, "", lambda line: print(line, file=sys.stderr)), ""
+        return engine.obtaining.fetch(reference.version, "", lambda line: print(line, file=sys.stderr)), ""
     except DynoError as failed:
         return None, failed.message
 
@@ -117,15 +117,15 @@ class Bench:
         """Makes the data; without settings it is made once per session and copied, as the flow does it."""
         with skipping_blocked():
             if settings:
-                self.engine.initialise(self.installation, self.data, settings)
+                self.engine.life.initialise(self.installation, self.data, settings)
                 return
             if not self.pristine.exists():
-                self.engine.initialise(self.installation, self.pristine, {})
+                self.engine.life.initialise(self.installation, self.pristine, {})
         shutil.copytree(self.pristine, self.data)
 
     def start(self, settings: Mapping[str, Level] | None = None, launch: Launch | None = None) -> Server:
         how = launch or Launch()
-        server = self.engine.start(self.installation, self.data, self.runtime, settings or {}, how)
+        server = self.engine.life.start(self.installation, self.data, self.runtime, settings or {}, how)
         self.servers.append(server)
         return server
 
@@ -151,7 +151,7 @@ class Bench:
         return ask
 
     def read(self, server: Server, name: str) -> str:
-        return self.engine.read_settings(self.ask(server), frozenset({name}))[name].value
+        return self.engine.settings.read(self.ask(server), frozenset({name}))[name].value
 
 
 @pytest.fixture(scope="session")

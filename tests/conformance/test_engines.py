@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
 from dbdyno.host.launch import Launch
@@ -73,22 +73,24 @@ def test_an_installation_says_what_it_is(bench: Bench) -> None:
     assert installation.version
     assert installation.origin
     assert installation.digest
-    assert any(offer.present and offer.version == installation.version for offer in bench.engine.offers())
+    assert any(
+        offer.present and offer.version == installation.version for offer in bench.engine.obtaining.offers()
+    )
 
 
 def test_a_version_that_is_not_here_is_missing_with_a_remedy(bench: Bench) -> None:
     with pytest.raises(EngineMissing) as missing:
-        bench.engine.locate(Reference(bench.engine.name, "99.7"))
+        bench.engine.obtaining.locate(Reference(bench.engine.name, "99.7"))
     assert "99.7" in missing.value.message
     assert missing.value.hint
 
 
 def test_the_settings_are_known_by_name(bench: Bench) -> None:
-    names = bench.engine.settings(bench.installation)
+    names = bench.engine.settings.names(bench.installation)
     assert bench.sample.setting in names
     assert bench.sample.meant in names
     assert bench.sample.misspelt not in names
-    assert bench.engine.creation_settings & names
+    assert bench.engine.settings.CREATION & names
 
 
 def test_a_changed_setting_is_read_back(bench: Bench) -> None:
@@ -96,28 +98,28 @@ def test_a_changed_setting_is_read_back(bench: Bench) -> None:
     name, level = bench.sample.setting, bench.sample.level
     untouched = bench.start()
     default = bench.read(untouched, name)
-    assert not bench.engine.same(name, level, default)
+    assert not bench.engine.settings.same(name, level, default)
     untouched.stop()
     changed = bench.start({name: level})
-    assert bench.engine.same(name, level, bench.read(changed, name))
+    assert bench.engine.settings.same(name, level, bench.read(changed, name))
 
 
 def test_a_setting_of_the_data_itself_is_read_back(bench: Bench) -> None:
     name, level = bench.sample.creation
     bench.initialise({name: level})
     server = bench.start({name: level})
-    assert bench.engine.same(name, level, bench.read(server, name))
+    assert bench.engine.settings.same(name, level, bench.read(server, name))
 
 
 def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(bench: Bench) -> None:
     bench.initialise()
     ask = bench.ask(bench.start())
-    assert bench.engine.read_settings(ask, frozenset({bench.sample.misspelt})) == {}
+    assert bench.engine.settings.read(ask, frozenset({bench.sample.misspelt})) == {}
 
 
 def test_the_status_counts(bench: Bench) -> None:
     bench.initialise()
-    counters = bench.engine.status(bench.ask(bench.start()))
+    counters = bench.engine.counters.status(bench.ask(bench.start()))
     # An embedded engine's counters may end with its last attachment, and are then left out.
     assert counters or bench.engine.embedded
     assert all(isinstance(value, float) for value in counters.values())
@@ -247,7 +249,7 @@ from dbdyno.engines.registry import ENGINES
 from tests.conformance.conftest import obtain
 engine = ENGINES[sys.argv[1]]
 installation, _ = obtain(engine.name)
-server = engine.start(installation, Path(sys.argv[2]), Path(sys.argv[3]), {}, Launch())
+server = engine.life.start(installation, Path(sys.argv[2]), Path(sys.argv[3]), {}, Launch())
 print(*server.process_ids, flush=True)
 time.sleep(600)
 """
@@ -289,7 +291,7 @@ def test_a_full_disk_is_said_before_anything_is_made(bench: Bench, small_disk: P
     with (small_disk / "ballast").open("wb") as ballast:
         ballast.write(bytes(25_000_000))
     with pytest.raises(DynoError, match="MiB free"):
-        bench.engine.initialise(bench.installation, small_disk / "data", {})
+        bench.engine.life.initialise(bench.installation, small_disk / "data", {})
     assert not (small_disk / "data").exists()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.driver import _driver
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
@@ -114,8 +114,8 @@ def started(name: str, settings: dict[str, Level], data: Path) -> Iterator[Serve
         pytest.skip(f"{name} cannot be had here: {reason}")
     engine = ENGINES[name]
     runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    engine.initialise(installation, data, {})
-    server = engine.start(installation, data, runtime, settings, Launch())
+    engine.life.initialise(installation, data, {})
+    server = engine.life.start(installation, data, runtime, settings, Launch())
     try:
         yield server
     finally:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.engines.base import HugePages
+from dbdyno.engines.engine import HugePages
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths, process
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.engines.base import Server
+from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups
@@ -83,7 +83,7 @@ def tree(request: pytest.FixtureRequest, homes: Path, monkeypatch: pytest.Monkey
 @pytest.fixture
 def setup(tree: Tree) -> Iterator[Setup]:
     with open_journal() as journal:
-        yield Setup(FakeEngine(), INSTALLATION, tree.root / "t-1", journal)
+        yield Setup(FakeEngine().engine, INSTALLATION, tree.root / "t-1", journal)
         for group in tree.root.glob(f"**/{cgroups.PREFIX}*"):
             # The kernel's files go with the group; those of this tree do not.
             shutil.rmtree(group)

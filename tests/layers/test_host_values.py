@@ -49,7 +49,7 @@ def journal(system: Path) -> Iterator[Journal]:
 
 
 def setup_of(journal: Journal, scratch: Path) -> Setup:
-    return Setup(FakeEngine(), INSTALLATION, scratch, journal)
+    return Setup(FakeEngine().engine, INSTALLATION, scratch, journal)
 
 
 def put(levels: dict[str, Level], setup: Setup) -> None:

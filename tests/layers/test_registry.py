@@ -116,7 +116,7 @@ def test_the_watch_sees_a_file_that_is_read() -> None:
 def test_asking_touches_nothing(factor: str) -> None:
     with watched() as seen:
         for level in LEVELS[factor]:
-            for request in ask(by_layer({factor: level}), LAYERS, FakeEngine()):
+            for request in ask(by_layer({factor: level}), LAYERS, FakeEngine().engine):
                 request.deed()
     assert seen == []
 
@@ -132,7 +132,7 @@ def test_what_touches_the_host_says_so_under_its_own_name_and_right(factor: str)
 
 
 def requests(factor: str, level: Level) -> tuple[Any, ...]:
-    return ask(by_layer({factor: level}), LAYERS, FakeEngine())
+    return ask(by_layer({factor: level}), LAYERS, FakeEngine().engine)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
     ],
 )
 def test_what_levels_do_to_the_host(levels: dict[str, Level], deeds: list[Deed]) -> None:
-    asked = ask(by_layer(levels), LAYERS, FakeEngine())
+    asked = ask(by_layer(levels), LAYERS, FakeEngine().engine)
     assert [deed for request in asked if (deed := request.deed())] == deeds
 
 
@@ -189,5 +189,5 @@ def test_levels_that_contradict_each_other_are_refused_without_a_look(
     levels: dict[str, Level], embedded: bool, said: str
 ) -> None:
     with pytest.raises(Blocked, match=said) as caught:
-        ask(by_layer(levels), LAYERS, FakeEngine(embedded=embedded))
+        ask(by_layer(levels), LAYERS, FakeEngine(embedded=embedded).engine)
     assert caught.value.hint

@@ -61,6 +61,6 @@ def test_an_option_that_is_not_in_force(option: str, shown: str) -> None:
 )
 def test_mistakes_are_found_without_touching_anything(knob: str, level: Level, said: str) -> None:
     factor = Factor(name=f"storage.{knob}", levels=(level,))
-    [mistake] = STORAGE.mistakes(factor, FakeEngine(), INSTALLATION)
+    [mistake] = STORAGE.mistakes(factor, FakeEngine().engine, INSTALLATION)
     assert said in mistake.message
     assert mistake.hint

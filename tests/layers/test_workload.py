@@ -26,7 +26,7 @@ def put(levels: dict[str, Level], setup: Setup) -> None:
 
 def setup_with(load: dict[str, Any], folder: Path) -> Setup:
     job = {"clients": 1, "threads": 0, "options": {"scale": 1}, "load": load}
-    return Setup(FakeEngine(), INSTALLATION, folder, cast(Journal, None), job=job)
+    return Setup(FakeEngine().engine, INSTALLATION, folder, cast(Journal, None), job=job)
 
 
 @pytest.mark.parametrize(

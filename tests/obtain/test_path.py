@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.base import Engine
+from dbdyno.engines.engine import Engine
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.study.reference import Reference
@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 
 def locate(engine: Engine, path: Path) -> None:
-    engine.locate(Reference(engine.name, path=str(path)))
+    engine.obtaining.locate(Reference(engine.name, path=str(path)))
 
 
 def program(path: Path, text: str) -> Path:
@@ -77,7 +77,7 @@ def test_a_server_says_its_version(engine: Engine, tmp_path: Path) -> None:
         "postgresql": "postgres (PostgreSQL) 16.4 (Debian 16.4-1)",
     }
     path = program(tmp_path / "server", f"#!/bin/sh\necho '{words[engine.name]}'\n")
-    installation = engine.locate(Reference(engine.name, path=str(path)))
+    installation = engine.obtaining.locate(Reference(engine.name, path=str(path)))
     assert installation.version in ("10.6.18", "16.4")
     assert installation.origin == str(path)
     assert installation.command == (str(path),)

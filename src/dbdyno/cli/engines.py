@@ -42,5 +42,7 @@ def command(context: click.Context, as_json: bool) -> None:
 def fetch(reference: str, mirror: str) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")
-    installation = registry.engine(name).fetch(version, mirror, lambda line: click.echo(line, err=True))
+    installation = registry.engine(name).obtaining.fetch(
+        version, mirror, lambda line: click.echo(line, err=True)
+    )
     click.echo(f"{installation.engine} {installation.version}: {installation.origin}")

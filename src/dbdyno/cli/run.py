@@ -136,7 +136,7 @@ def _begin(
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
     study = study_at(path, blocks, seed, budget_s)
     require_few_enough(study)
-    installation = registry.engine(study.engine.engine).locate(study.engine)
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     load = {"workload": study.workload.name, "options": study.workload.options}
     with_vector_set(load, lambda line: click.echo(line, err=True))
@@ -171,7 +171,7 @@ def _go_on(
 
 def measured_installation(study: Study, run: Run) -> Installation:
     """The engine that a run measured. Raises UserError when there is another in its place now."""
-    installation = registry.engine(study.engine.engine).locate(study.engine)
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     if installation.digest != run.installation.get("digest"):
         raise UserError(
             f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",

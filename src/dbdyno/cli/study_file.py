@@ -129,6 +129,6 @@ def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Referenc
 def installation_of(reference: Reference) -> Installation | None:
     """The installation, where there is one: a study can be read where its engine is not."""
     try:
-        return registry.engine(reference.engine).locate(reference)
+        return registry.engine(reference.engine).obtaining.locate(reference)
     except DynoError:
         return None

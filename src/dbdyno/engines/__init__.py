@@ -1,5 +1,4 @@
-"""Engines: one file each, holding all that is known of it. The rest of Dyno speaks to the protocols of
-`base`.
+"""Engines: a folder each, which holds all that is known of it. `engine` says what the rest of Dyno needs.
 
-`registry` lists them, apart, so that a noun can import `base` without loading every engine.
+`registry` lists them, apart, so that a noun can import `engine` without loading every engine.
 """

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from dbdyno.engines.base import Engine
-from dbdyno.engines.firebird import Firebird
-from dbdyno.engines.mariadb import MariaDB
-from dbdyno.engines.postgresql import PostgreSQL
-from dbdyno.engines.sqlite import SQLite
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.firebird import FIREBIRD
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.postgresql import POSTGRESQL
+from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
 from dbdyno.obtain.installation import Offer
 
-ENGINES: dict[str, Engine] = {
-    engine.name: engine for engine in (MariaDB(), Firebird(), PostgreSQL(), SQLite())
-}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE)}
 
 
 def engine(name: str) -> Engine:
@@ -28,4 +26,4 @@ def engine(name: str) -> Engine:
 
 def offers() -> list[Offer]:
     """What is here and what can be had, engine by engine; reads the disk alone."""
-    return [offer for engine in ENGINES.values() for offer in engine.offers()]
+    return [offer for engine in ENGINES.values() for offer in engine.obtaining.offers()]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.driver.query import query
+from dbdyno.engines.log import tail
 from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
 from dbdyno.obtain.installation import Installation
 
-LOG_BYTES = 64 * 1024
 READY_TIMEOUT_S = 120.0
 POLL_S = 0.005
 
@@ -75,7 +75,9 @@ class ServerProcess:
             self._clear()
         returncode = self.child.wait()
         if died_before or returncode not in (0, -self.stop_signal):
-            raise ServerFailed(f"{self.title} {how_it_ended(returncode)}", "look at its log", self.log())
+            raise ServerFailed(
+                f"{self.title} {process.how_it_ended(returncode)}", "look at its log", self.log()
+            )
 
     def kill(self) -> None:
         """Ends the server with all its processes at once, as a power cut would."""
@@ -88,7 +90,7 @@ class ServerProcess:
             path.unlink(missing_ok=True)
 
 
-def launch(
+def start_server(
     *,
     title: str,
     url: str,
@@ -153,7 +155,7 @@ def _wait_until_ready(
             return version
         if not server.alive():
             log = server.log()
-            message = f"{server.title} {how_it_ended(server.child.returncode)} while it was starting"
+            message = f"{server.title} {process.how_it_ended(server.child.returncode)} while it was starting"
             raise ServerFailed(f"{message}{_last_words(log, server.problems)}", hint(log), log)
         if time.monotonic() - started > READY_TIMEOUT_S:
             raise ServerFailed(
@@ -178,28 +180,6 @@ def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:
     lines = problems(log)
     # The last error is mostly "aborting"; the first one says why.
     return f": {lines[0]}" if lines else ""
-
-
-def how_it_ended(returncode: int) -> str:
-    """An exit code in words."""
-    if returncode < 0:
-        try:
-            return f"was killed by {signal.Signals(-returncode).name}"
-        except ValueError:
-            return f"was killed by signal {-returncode}"
-    return f"ended with exit code {returncode}"
-
-
-def tail(path: Path, size_bytes: int = LOG_BYTES) -> str:
-    """The end of a log, from the start of a line."""
-    try:
-        with path.open("rb") as log:
-            size = log.seek(0, os.SEEK_END)
-            log.seek(max(0, size - size_bytes))
-            text = log.read().decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    return text.split("\n", 1)[-1] if size > size_bytes else text
 
 
 def require_short(socket: Path) -> None:

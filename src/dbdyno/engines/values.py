@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import os.path
 import re
-from collections.abc import Mapping
 
 from dbdyno.frozen import Level
 
@@ -83,16 +82,3 @@ def _members(text: str) -> set[str]:
 
 def _same_path(wanted: str, found: str) -> bool:
     return "/" in wanted and "/" in found and os.path.normpath(wanted) == os.path.normpath(found)
-
-
-View = Mapping[str, tuple[float, tuple[str, ...]]]
-"""Title with its unit -> a factor, and the counters whose sum it multiplies."""
-
-
-def viewed(view: View, gained: Mapping[str, float]) -> dict[str, float]:
-    """The lines of a view that have a counter; one that stood still is left out."""
-    return {
-        title: round(factor * sum(gained.get(name, 0.0) for name in names), 6)
-        for title, (factor, names) in view.items()
-        if any(name in gained for name in names)
-    }

@@ -160,6 +160,16 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
+def how_it_ended(returncode: int) -> str:
+    """An exit code in words."""
+    if returncode < 0:
+        try:
+            return f"was killed by {signal.Signals(-returncode).name}"
+        except ValueError:
+            return f"was killed by signal {-returncode}"
+    return f"ended with exit code {returncode}"
+
+
 def kill_family(child: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
     """Kills a child of ours with all its descendants and waits until none is left."""
     members = []

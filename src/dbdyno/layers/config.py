@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from dbdyno.engines.base import Engine
+from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.setup import Request, Running, Setup
@@ -34,7 +34,7 @@ class ConfigLayer:
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if installation is None:
             return []
-        known = engine.settings(installation)
+        known = engine.settings.names(installation)
         if factor.knob in known:
             return []
         nearest = get_close_matches(factor.knob, known, n=1)
@@ -49,17 +49,17 @@ class ConfigLayer:
         return (Settings(levels),)
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        readings = running.setup.engine.read_settings(running.ask, frozenset(levels))
+        readings = running.setup.engine.settings.read(running.ask, frozenset(levels))
         return [self._prove_one(name, level, readings.get(name), running) for name, level in levels.items()]
 
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         knob = evidence.factor.removeprefix("config.")
-        shown = running.setup.engine.exercised(knob, running.status_before, running.status_after)
+        shown = running.setup.engine.counters.exercised(knob, running.status_before, running.status_after)
         return evidence.model_copy(update={"exercised": shown})
 
     def _prove_one(self, name: str, level: Level, reading: Reading | None, running: Running) -> Evidence:
         engine, requested = running.setup.engine, level_text(level)
-        in_effect = reading is not None and engine.same(name, level, reading.value)
+        in_effect = reading is not None and engine.settings.same(name, level, reading.value)
         if reading is None:
             reason = f"{engine.title} does not say what it runs with, so nothing proves {requested}"
         elif not in_effect:

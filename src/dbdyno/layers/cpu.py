@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dbdyno.engines.base import Engine
+from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do

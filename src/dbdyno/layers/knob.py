@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dbdyno.frozen import Level, level_text
 
 if TYPE_CHECKING:
-    from dbdyno.engines.base import Engine
+    from dbdyno.engines.engine import Engine
     from dbdyno.layers.setup import Request, Running
     from dbdyno.records.record import Evidence, Reading
 

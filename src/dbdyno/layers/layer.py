@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from dbdyno.engines.base import Engine
+from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.knob import Knob

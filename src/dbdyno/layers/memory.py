@@ -92,7 +92,7 @@ class HugePages(Request):
 
     def apply(self, setup: Setup) -> None:
         page_bytes = memory.PAGE_BYTES[self.size]
-        wanted = setup.engine.huge_pages(setup.installation, setup.settings, page_bytes)
+        wanted = setup.engine.settings.huge_pages(setup.installation, setup.settings, page_bytes)
         if wanted is None:
             reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
             raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
@@ -203,7 +203,9 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     if in_effect and level != "off":
         # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
         setup = running.setup
-        wanted = setup.engine.huge_pages(setup.installation, setup.settings, memory.PAGE_BYTES[level])
+        wanted = setup.engine.settings.huge_pages(
+            setup.installation, setup.settings, memory.PAGE_BYTES[level]
+        )
         in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.driver.load import Load
-from dbdyno.engines.base import Engine, Server
+from dbdyno.engines.engine import Engine, Server
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
@@ -114,4 +114,4 @@ class Running:
 
     def status(self) -> dict[str, float]:
         """The engine's own counters, now."""
-        return self.setup.engine.status(self.ask)
+        return self.setup.engine.counters.status(self.ask)

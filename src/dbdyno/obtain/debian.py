@@ -23,7 +23,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
-from dbdyno.obtain.installation import Offer, covers
+from dbdyno.obtain.installation import Installation, Offer, covers
 
 MANIFEST = "manifest.json"
 
@@ -72,6 +72,17 @@ class Fetched:
     @property
     def origin(self) -> str:
         return f"Debian {self.suite}, packages in {self.prefix}"
+
+    def installation(self, *program: str) -> Installation:
+        """This copy, whose server is run by `program` after the dynamic loader."""
+        return Installation(
+            engine=self.engine,
+            version=self.version,
+            origin=self.origin,
+            prefix=self.prefix,
+            command=(*loader(self.prefix), *program),
+            digest=self.digest,
+        )
 
 
 def fetched(engine: str) -> list[Fetched]:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from dbdyno.errors import EngineMissing, UserError
+from dbdyno.obtain.installation import Installation
 
 
 def binary(path: str, names: tuple[str, ...]) -> Path:
@@ -51,6 +52,19 @@ def file(path: str, name: str) -> Path:
             f"there is no {name} at {given}", "give the path of the library, or of its folder"
         )
     return found.absolute()
+
+
+def installation(binary: Path, engine: str, pattern: str, title: str) -> Installation:
+    """The installation that a server's binary stands in; `pattern` and `title` are those of `version`."""
+    command = (str(binary),)
+    return Installation(
+        engine=engine,
+        version=version(command, pattern, title),
+        origin=str(binary),
+        prefix=binary.parent.parent,
+        command=command,
+        digest=digest(binary),
+    )
 
 
 def version(command: tuple[str, ...], pattern: str, title: str) -> str:

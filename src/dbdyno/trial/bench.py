@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.driver.load import Load
-from dbdyno.engines.base import Engine
+from dbdyno.engines.engine import Engine
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch

@@ -35,7 +35,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
-    server = setup.engine.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
+    server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
     undo.push(_stop_or_kill(server.stop, server.kill))
     for process_id in server.process_ids:
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)

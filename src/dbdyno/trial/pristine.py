@@ -56,7 +56,7 @@ class Pristine:
 def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     """The pristine data of a setup; makes them when they are not there yet."""
     creation = {
-        name: setup.settings[name] for name in sorted(setup.engine.creation_settings & set(setup.settings))
+        name: setup.settings[name] for name in sorted(setup.engine.settings.CREATION & set(setup.settings))
     }
     # A run goes on with the engine that it began with.
     once.shelf("engines").take(setup.installation.prefix.name)
@@ -86,7 +86,7 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
     with bench.journal.scope():
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
-        setup.engine.initialise(setup.installation, making / "data", creation)
+        setup.engine.life.initialise(setup.installation, making / "data", creation)
         prepared, checks = _load_rows(making / "data", setup, creation, bench)
         account = {
             "engine": engine,
@@ -113,8 +113,8 @@ def _load_rows(
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
-    settings = {**setup.engine.loading_settings, **creation}
-    server = setup.engine.start(setup.installation, data, runtime, settings, Launch())
+    settings = {**setup.engine.settings.LOADING, **creation}
+    server = setup.engine.life.start(setup.installation, data, runtime, settings, Launch())
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:

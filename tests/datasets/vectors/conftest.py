@@ -31,17 +31,17 @@ def searching(request: pytest.FixtureRequest) -> Iterator[Searching]:
     name, _, version = str(request.param).partition("@")
     made = engine(name)
     try:
-        installation = made.locate(Reference(name, version))
+        installation = made.obtaining.locate(Reference(name, version))
     except DynoError:
         try:
-            installation = made.fetch(version, "", lambda line: None)
+            installation = made.obtaining.fetch(version, "", lambda line: None)
         except DynoError as failed:
             pytest.skip(f"{request.param} cannot be had here: {failed.message}")
     folder = Path(tempfile.mkdtemp(prefix="dyno-v-"))
     (folder / "r").mkdir(mode=0o700)
     with skipping_blocked():
-        made.initialise(installation, folder / "data", {})
-    server = made.start(installation, folder / "data", folder / "r", {}, Launch())
+        made.life.initialise(installation, folder / "data", {})
+    server = made.life.start(installation, folder / "data", folder / "r", {}, Launch())
     try:
         yield Searching(name, server.url)
     finally:

@@ -82,7 +82,7 @@ class Observer:
             series=window.per_second(self._samples, [self._cpu_name, *_SERIES], start_s, end_s),
             missing=self._missing,
             engine_status=changed,
-            engine_view=running.setup.engine.view(changed),
+            engine_view=running.setup.engine.counters.view(changed),
         )
 
     def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:

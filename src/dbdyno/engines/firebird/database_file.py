@@ -1,6 +1,6 @@
 """Makes a Firebird database file, or changes its attributes, through the client library's C interface.
 
-Runs as a process of its own (`python firebird_file.py REQUEST`), because the engine reads its environment
+Runs as a process of its own (`python database_file.py REQUEST`), because the engine reads its environment
 when it is loaded and because a fault of it must not take Dyno along. REQUEST is JSON: `library`,
 `database`, `create`, and `attributes` (name: integer). Prints JSON: `error` (empty: done) and `attach_s`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.engines.sqlite import SQLite, _value
+from dbdyno.engines.sqlite import settings
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 
@@ -20,7 +20,7 @@ from dbdyno.frozen import Level
     ],
 )
 def test_a_level_becomes_what_a_pragma_takes(name: str, level: Level, text: str) -> None:
-    assert _value(name, level) == text
+    assert settings.pragma(name, level) == text
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_a_level_becomes_what_a_pragma_takes(name: str, level: Level, text: str)
 def test_a_value_read_back_is_compared_by_meaning(
     name: str, level: Level, effective: str, same: bool
 ) -> None:
-    assert SQLite().same(name, level, effective) is same
+    assert settings.same(name, level, effective) is same
 
 
 @pytest.mark.parametrize("text", ["1; DROP TABLE x", "a b", "x'", "&synchronous=off"])
 def test_what_is_no_word_is_refused(text: str) -> None:
     with pytest.raises(ServerFailed):
-        _value("journal_mode", text)
+        settings.pragma("journal_mode", text)

@@ -1,4 +1,4 @@
-"""What the flow needs of an engine: an installation, a data directory, a running server, its readings."""
+"""What the rest of Dyno needs of an engine, by customer: obtaining, life, settings, counters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,10 @@ from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
 
 
-@dataclass(frozen=True)
-class HugePages:
-    """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages.
+class Ask(Protocol):
+    """Runs one SQL statement on the system under test and returns its rows."""
 
-    `cache_bytes` of them are the cache itself, without what the engine adds.
-    """
-
-    settings: Mapping[str, Level]
-    size_bytes: int
-    cache_bytes: int
+    def __call__(self, sql: str) -> list[list[str | float | None]]: ...
 
 
 class Server(Protocol):
@@ -67,21 +61,8 @@ class Server(Protocol):
     def kill(self) -> None: ...
 
 
-class Engine(Protocol):
-    """One engine. An instance holds no state; every method says what it touches."""
-
-    name: str
-    title: str
-    embedded: bool
-    """True when the engine runs inside the load process and has no process of its own."""
-    raw_file: str
-    """The one file of the data directory that may be a block device instead; empty when none may."""
-    creation_settings: frozenset[str]
-    """Settings fixed when the data is made (page size): each combination needs pristine data of its own."""
-    loading_settings: Mapping[str, Level]
-    """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
-    them.
-    """
+class Obtaining(Protocol):
+    """Where an engine comes from. `dyno engines` and the start of a run ask."""
 
     def locate(self, reference: Reference) -> Installation:
         """Finds the installation that is named. Raises EngineMissing with the command that obtains it."""
@@ -95,9 +76,9 @@ class Engine(Protocol):
         """Obtains the engine. Raises UserError when this engine or version cannot be fetched."""
         ...
 
-    def settings(self, installation: Installation) -> frozenset[str]:
-        """The names of every setting that this installation knows, as a study writes them after `config.`."""
-        ...
+
+class Life(Protocol):
+    """From nothing to a running server. The stage that prepares a trial asks."""
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
         """Makes an empty data directory at `data`, which does not exist yet."""
@@ -118,13 +99,34 @@ class Engine(Protocol):
         """
         ...
 
-    def huge_pages(
-        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
-    ) -> HugePages | None:
-        """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
+
+@dataclass(frozen=True)
+class HugePages:
+    """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages.
+
+    `cache_bytes` of them are the cache itself, without what the engine adds.
+    """
+
+    settings: Mapping[str, Level]
+    size_bytes: int
+    cache_bytes: int
+
+
+class Settings(Protocol):
+    """What can be set, and what is set. The config and memory layers ask, and the making of pristine data."""
+
+    CREATION: frozenset[str]
+    """Settings fixed when the data are made (page size): each combination needs pristine data of its own."""
+    LOADING: Mapping[str, Level]
+    """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
+    them.
+    """
+
+    def names(self, installation: Installation) -> frozenset[str]:
+        """The names of every setting that this installation knows, as a study writes them after `config.`."""
         ...
 
-    def read_settings(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
+    def read(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
         """What the live server says of each setting, in a study's units. Unknown names are left out."""
         ...
 
@@ -132,9 +134,15 @@ class Engine(Protocol):
         """Whether a value read back means what was requested (`1G` and 1073741824, `ON` and true)."""
         ...
 
-    def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
-        """What the counters show of a setting's use during the load; None when no counter tells."""
+    def huge_pages(
+        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
+    ) -> HugePages | None:
+        """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
         ...
+
+
+class Counters(Protocol):
+    """What the engine counts by itself. The observer and the proof of a knob's use ask."""
 
     def status(self, ask: Ask) -> dict[str, float]:
         """The engine's own counters, by the engine's own names."""
@@ -146,8 +154,25 @@ class Engine(Protocol):
         """
         ...
 
+    def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
+        """What the counters show of a setting's use during the load; None when no counter tells."""
+        ...
 
-class Ask(Protocol):
-    """Runs one SQL statement on the system under test and returns its rows."""
 
-    def __call__(self, sql: str) -> list[list[str | float | None]]: ...
+@dataclass(frozen=True)
+class Engine:
+    """One engine: its names, and its four parts. Each part is a module of the engine's folder and holds no
+    state.
+
+    `embedded` engines run inside the load process and have no process of their own. `raw_file` is the one
+    file of the data directory that may be a block device instead; empty when none may.
+    """
+
+    name: str
+    title: str
+    embedded: bool
+    obtaining: Obtaining
+    life: Life
+    settings: Settings
+    counters: Counters
+    raw_file: str = ""

@@ -1,4 +1,4 @@
-"""What MariaDB says, and what Dyno makes of it."""
+"""What MariaDB writes into its log, and what Dyno makes of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines import mariadb
+from dbdyno.engines.mariadb.log import hint, problems
 from dbdyno.obtain.installation import Installation
 
 NONE = Installation("mariadb", "11.8.6", "nowhere", Path("/nowhere"), ("/nowhere/bin/mariadbd",), "0")
@@ -20,7 +20,7 @@ STARTED = """\
 
 
 def test_an_ordinary_start_has_no_problems() -> None:
-    assert mariadb._problems(STARTED) == []
+    assert problems(STARTED) == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_an_ordinary_start_has_no_problems() -> None:
     ],
 )
 def test_a_line_that_makes_a_trial_doubtful_is_found(line: str) -> None:
-    assert mariadb._problems(f"{STARTED}{line}\n") == [line]
+    assert problems(f"{STARTED}{line}\n") == [line]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,4 @@ def test_a_line_that_makes_a_trial_doubtful_is_found(line: str) -> None:
     ],
 )
 def test_what_the_log_says_becomes_a_remedy(log: str, remedy: str) -> None:
-    assert remedy in mariadb._hint(log, NONE)
-
-
-def test_a_counter_shows_that_a_setting_was_exercised() -> None:
-    engine = mariadb.MariaDB()
-    before = {"Innodb_os_log_fsyncs": 10.0, "Innodb_data_fsyncs": 1.0}
-    after = {"Innodb_os_log_fsyncs": 250.0, "Innodb_data_fsyncs": 1.0}
-    reading = engine.exercised("innodb_flush_log_at_trx_commit", before, after)
-    assert reading is not None
-    assert reading.value == "Innodb_os_log_fsyncs +240, Innodb_data_fsyncs +0"
-    assert engine.exercised("lc_messages", before, after) is None
+    assert remedy in hint(log, NONE)

@@ -1,0 +1,17 @@
+"""Firebird, embedded: the engine is a library inside the load process."""
+
+from __future__ import annotations
+
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.firebird import counters, life, obtaining, settings
+
+FIREBIRD = Engine(
+    name="firebird",
+    title="Firebird",
+    embedded=True,
+    obtaining=obtaining,
+    life=life,
+    settings=settings,
+    counters=counters,
+    raw_file=life.DATABASE,
+)

@@ -1,0 +1,154 @@
+"""Firebird from nothing to a database that the load process can open.
+
+What a server would have as processes and sockets, an embedded engine has as a folder: its configuration,
+plug-ins, lock files and log. Every trial gets one of its own, laid out as an installation of Firebird is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from dbdyno.engines.embedded import EmbeddedServer, refuse_unknown, require_database
+from dbdyno.engines.firebird import database_file
+from dbdyno.engines.firebird.log import hint, problems
+from dbdyno.engines.firebird.obtaining import CLIENT, TOMMATH, tommath
+from dbdyno.engines.firebird.settings import ATTRIBUTES, CREATION, as_attributes, as_parameter, names
+from dbdyno.engines.log import tail
+from dbdyno.errors import EngineMissing, ServerFailed
+from dbdyno.frozen import Level
+from dbdyno.host.launch import Launch
+from dbdyno.host.process import die_with_parent, how_it_ended
+from dbdyno.host.room import require_disk
+from dbdyno.obtain.installation import Installation
+
+DATABASE = "dyno.fdb"
+ATTACH_TIMEOUT_S = 120.0
+
+
+def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+    require_disk(data.parent, 50_000_000, "a Firebird database")
+    data.mkdir(mode=0o700)
+    root = data / "root"
+    try:
+        environment = _lay_out(installation, root, {})
+        creation = {name: level for name, level in settings.items() if name in CREATION}
+        _carry_out(root, environment, data / DATABASE, creation, create=True)
+    except BaseException:
+        shutil.rmtree(data, ignore_errors=True)
+        raise
+    shutil.rmtree(root)
+
+
+def start(
+    installation: Installation,
+    data: Path,
+    runtime: Path,
+    settings: Mapping[str, Level],
+    launch: Launch,
+) -> EmbeddedServer:
+    database = data / DATABASE
+    require_database(database)
+    refuse_unknown(
+        settings,
+        names(installation),
+        f"Firebird {installation.version} has no setting",
+        "see firebird.conf for what there is",
+    )
+    root = runtime / "firebird"
+    shutil.rmtree(root, ignore_errors=True)
+    parameters = {name: level for name, level in settings.items() if name not in ATTRIBUTES}
+    environment = _lay_out(installation, root, parameters)
+    attributes = {
+        name: level for name, level in settings.items() if name in ATTRIBUTES and name not in CREATION
+    }
+    ready_s = _carry_out(root, environment, database, attributes, create=False)
+    library = quote(str(root / "lib" / CLIENT), safe="/")
+    return EmbeddedServer(
+        url=f"firebird://{quote(str(database), safe='/')}?library={library}",
+        version=installation.version,
+        ready_s=ready_s,
+        driver_environment={**launch.environment, **environment},
+        log_path=root / "firebird.log",
+        problems=problems,
+    )
+
+
+def _lay_out(installation: Installation, root: Path, parameters: Mapping[str, Level]) -> dict[str, str]:
+    """Makes a private installation at `root` out of links, and returns the environment that leads there.
+
+    The folders are real, because the libraries look for each other in `$ORIGIN/../lib`, which a linked
+    folder would lead out of `root`.
+    """
+    prefix, mathematics = installation.prefix, tommath()
+    if mathematics is None:
+        raise EngineMissing(f"{TOMMATH} is gone", "`dyno engines fetch firebird` obtains it")
+    for folder in ("lib", "plugins", "intl", "lock", "temporary"):
+        (root / folder).mkdir(parents=True)
+    for library in (*prefix.glob("lib*.so*"), *prefix.glob("lib/lib*.so*")):
+        (root / "lib" / library.name).symlink_to(library)
+    (root / "lib" / TOMMATH).unlink(missing_ok=True)
+    (root / "lib" / TOMMATH).symlink_to(mathematics)
+    for folder in ("plugins", "intl"):
+        for entry in (prefix / folder).iterdir():
+            (root / folder / entry.name).symlink_to(entry)
+    for name in ("tzdata", "firebird.msg", "plugins.conf"):
+        if (prefix / name).exists():
+            (root / name).symlink_to(prefix / name)
+    lines = [f"{name} = {as_parameter(level)}" for name, level in parameters.items()]
+    (root / "firebird.conf").write_text("\n".join(lines) + "\n")
+    return {
+        "FIREBIRD": str(root),
+        "FIREBIRD_LOCK": str(root / "lock"),
+        "FIREBIRD_TMP": str(root / "temporary"),
+    }
+
+
+def _carry_out(
+    root: Path,
+    environment: Mapping[str, str],
+    database: Path,
+    attributes: Mapping[str, Level],
+    *,
+    create: bool,
+) -> float:
+    """Creates or attaches the database with these attributes; the seconds that took. Raises ServerFailed."""
+    request = {
+        "library": str(root / "lib" / CLIENT),
+        "database": str(database),
+        "create": create,
+        "attributes": as_attributes(attributes),
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", database_file.__file__, json.dumps(request)],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=ATTACH_TIMEOUT_S,
+            preexec_fn=die_with_parent(),
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerFailed(f"Firebird did not open {database} within {ATTACH_TIMEOUT_S:g} s") from None
+    log = tail(root / "firebird.log")
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        raise ServerFailed(
+            f"Firebird {how_it_ended(done.returncode)} while it opened {database.name}",
+            hint(done.stderr),
+            f"{log}{done.stderr}",
+        ) from None
+    if answer["error"]:
+        verb = "make" if create else "open"
+        log = f"{log}\n{answer['error']}".strip()
+        raise ServerFailed(f"Firebird could not {verb} {database.name}: {answer['error']}", hint(log), log)
+    return float(answer["attach_s"])

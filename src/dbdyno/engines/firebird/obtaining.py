@@ -1,0 +1,90 @@
+"""Where Firebird comes from: its wheel, or a path; and the one library that the wheel lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from dbdyno.errors import EngineMissing
+from dbdyno.obtain import debian, path, wheel
+from dbdyno.obtain.installation import Installation, Offer, covers
+from dbdyno.study.reference import Reference
+
+WHEEL = "firebird-embedded"
+CLIENT = "libfbclient.so.2"
+TOMMATH = "libtommath.so.1"
+RECIPE = debian.Recipe(
+    engine="libtommath",
+    packages=("libtommath1",),
+    server="libtommath1",
+    binary=f"usr/lib/x86_64-linux-gnu/{TOMMATH}",
+    # The oldest suite that has it: the library then runs on the C library of every newer host.
+    suites={"1.2": "bookworm"},
+    without=("libc6",),
+)
+"""The one library that the wheel expects of its host."""
+
+HOST_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib64", "/usr/local/lib")
+
+
+def locate(reference: Reference) -> Installation:
+    if reference.path:
+        client = path.file(reference.path, CLIENT)
+        version = _version_below(client)
+    else:
+        packaged, client = wheel.file(WHEEL, CLIENT)
+        version = ".".join(packaged.split(".")[:3])
+    if not covers(reference.version, version):
+        raise EngineMissing(
+            f"firebird@{reference.version} is not on this machine; Firebird {version} is",
+            f"`pip install '{WHEEL}=={reference.version}.*'`",
+        )
+    if tommath() is None:
+        raise EngineMissing(
+            f"Firebird {version} needs {TOMMATH}, which this machine lacks",
+            "`dyno engines fetch firebird` obtains it without root; or `apt-get install libtommath1`",
+        )
+    engine = client.parent / "plugins/libEngine13.so"
+    return Installation(
+        engine="firebird",
+        version=version,
+        origin=f"{client.parent}",
+        prefix=client.parent,
+        command=(),
+        digest=path.digest(engine if engine.is_file() else client),
+    )
+
+
+def offers() -> list[Offer]:
+    try:
+        here = locate(Reference("firebird"))
+    except EngineMissing as missing:
+        return [Offer("firebird", "5", missing.message, present=False, command="firebird@5")]
+    return [here.offer]
+
+
+def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
+    if tommath() is None:
+        debian.fetch(RECIPE, mirror=mirror, tell=tell)
+    return locate(Reference("firebird", version))
+
+
+def tommath() -> Path | None:
+    """The library on this host, or the copy that was fetched."""
+    for folder in HOST_LIBRARIES:
+        for found in (*Path(folder).glob(TOMMATH), *Path(folder).glob(f"*-linux-gnu*/{TOMMATH}")):
+            return found
+    for copy in debian.fetched(RECIPE.engine):
+        found = copy.prefix / RECIPE.binary
+        if found.is_file():
+            return found
+    return None
+
+
+def _version_below(client: Path) -> str:
+    # The library does not tell its version without being loaded; the engine's plug-in carries it as text.
+    engine = client.parent.parent / "plugins/libEngine13.so"
+    text = engine.read_bytes() if engine.is_file() else client.read_bytes()
+    found = re.search(rb"[LW]I-[VT](\d+\.\d+\.\d+)\.", text)
+    return found[1].decode() if found else "5"

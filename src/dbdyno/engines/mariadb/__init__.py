@@ -1,0 +1,16 @@
+"""MariaDB, rootless: a data directory of its own, a socket in a private folder, no network."""
+
+from __future__ import annotations
+
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.mariadb import counters, life, obtaining, settings
+
+MARIADB = Engine(
+    name="mariadb",
+    title="MariaDB",
+    embedded=False,
+    obtaining=obtaining,
+    life=life,
+    settings=settings,
+    counters=counters,
+)

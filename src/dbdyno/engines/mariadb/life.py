@@ -1,0 +1,119 @@
+"""MariaDB from nothing to a running server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from dbdyno.engines.log import LOG_BYTES
+from dbdyno.engines.mariadb.log import hint, problems
+from dbdyno.engines.mariadb.prefix import folders, share_folder
+from dbdyno.engines.mariadb.settings import CREATION, arguments
+from dbdyno.engines.server import ServerProcess, require_short, start_server
+from dbdyno.errors import ServerFailed, UserError
+from dbdyno.frozen import Level
+from dbdyno.host.launch import Launch
+from dbdyno.host.process import die_with_parent, how_it_ended
+from dbdyno.host.room import require_disk
+from dbdyno.obtain.installation import Installation
+
+ACCOUNT = "dyno"
+DATABASE = "dyno"
+ACCOUNT_SQL = f"""
+FLUSH PRIVILEGES;
+CREATE USER {ACCOUNT}@localhost IDENTIFIED VIA mysql_native_password USING '';
+GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT}@localhost WITH GRANT OPTION;
+CREATE DATABASE {DATABASE};
+"""
+"""No password: the socket stands in a folder that only this user can enter, and there is no network."""
+
+
+def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+    require_disk(data.parent, 400_000_000, "a MariaDB data directory")
+    data.mkdir(mode=0o700)
+    (data / "database").mkdir()
+    (data / "temporary").mkdir()
+    creation = {name: level for name, level in settings.items() if name in CREATION}
+    command = [*_command(installation, data), "--bootstrap", "--log-warnings=1", *arguments(creation)]
+    done = subprocess.run(
+        command,
+        input=_system_tables(installation),
+        capture_output=True,
+        env={**os.environ, **installation.environment},
+        preexec_fn=die_with_parent(),
+    )
+    if done.returncode != 0:
+        log = (done.stderr or done.stdout).decode("utf-8", "replace")[-LOG_BYTES:]
+        shutil.rmtree(data, ignore_errors=True)
+        reason = next(iter(problems(log)), how_it_ended(done.returncode))
+        raise ServerFailed(
+            f"MariaDB could not make its data directory: {reason}", hint(log, installation), log
+        )
+
+
+def start(
+    installation: Installation,
+    data: Path,
+    runtime: Path,
+    settings: Mapping[str, Level],
+    launch: Launch,
+) -> ServerProcess:
+    if not (data / "database").is_dir():
+        raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
+    socket_path = runtime / "mariadb.sock"
+    require_short(socket_path)
+    socket_path.unlink(missing_ok=True)
+    command = [
+        *_command(installation, data),
+        f"--socket={socket_path}",
+        f"--pid-file={runtime / 'mariadb.pid'}",
+        "--skip-networking",
+        "--skip-name-resolve",
+        *arguments(settings),
+    ]
+    return start_server(
+        title=f"MariaDB {installation.version}",
+        url=f"mysql://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket_path), safe='/')}",
+        installation=installation,
+        command=command,
+        data=data / "database",
+        runtime=runtime,
+        how=launch,
+        socket=socket_path,
+        version_sql="SELECT VERSION()",
+        problems=problems,
+        hint=lambda log: hint(log, installation),
+        leftovers=(socket_path, runtime / "mariadb.pid"),
+    )
+
+
+def _command(installation: Installation, data: Path) -> list[str]:
+    """The part of the command that does not depend on the trial. `--no-defaults` must come first."""
+    root = ["--user=root"] if os.getuid() == 0 else []
+    return [
+        *installation.command,
+        "--no-defaults",
+        *folders(installation),
+        f"--datadir={data / 'database'}",
+        f"--tmpdir={data / 'temporary'}",
+        *root,
+    ]
+
+
+def _system_tables(installation: Installation) -> bytes:
+    share = share_folder(installation)
+    parts = [b"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"]
+    for stem in ("system_tables", "performance_tables", "system_tables_data"):
+        names = [f"mariadb_{stem}.sql", f"mysql_{stem}.sql"]
+        found = next((share / name for name in names if share and (share / name).is_file()), None)
+        if found is None:
+            raise UserError(
+                f"{installation.command[-1]} comes without {names[0]}, which makes the system tables",
+                "install the server's whole package, or `dyno engines fetch mariadb@11.8`",
+            )
+        parts.append(found.read_bytes())
+    return b"\n".join([*parts, ACCOUNT_SQL.encode()])

@@ -1,0 +1,118 @@
+"""MariaDB's settings: what this build knows, and what a server that runs has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.mariadb.prefix import folders
+from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.frozen import Level
+from dbdyno.obtain import path
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Reading
+
+CREATION = frozenset(
+    {
+        "character_set_server",
+        "collation_server",
+        "default_storage_engine",
+        "innodb_checksum_algorithm",
+        "innodb_compression_algorithm",
+        "innodb_compression_default",
+        "innodb_compression_level",
+        "innodb_data_file_path",
+        "innodb_data_home_dir",
+        "innodb_default_row_format",
+        "innodb_encrypt_tables",
+        "innodb_file_per_table",
+        "innodb_page_size",
+        "innodb_undo_directory",
+        "innodb_undo_tablespaces",
+        "lower_case_table_names",
+    }
+)
+
+LOADING: Mapping[str, Level] = {
+    "innodb_buffer_pool_size": "1G",
+    "innodb_flush_log_at_trx_commit": 0,
+    # A vector index whose graph outgrows this is built an order of magnitude slower. Older servers lack it.
+    "loose_mhnsw_max_cache_size": "4G",
+}
+"""Of no use to a trial, which is measured under the study's own settings."""
+
+OURS = frozenset(
+    {
+        "basedir",
+        "bind_address",
+        "bootstrap",
+        "character_sets_dir",
+        "console",
+        "datadir",
+        "defaults_file",
+        "ignore_db_dirs",
+        "lc_messages_dir",
+        "log_error",
+        "pid_file",
+        "plugin_dir",
+        "port",
+        "skip_grant_tables",
+        "skip_networking",
+        "socket",
+        "tmpdir",
+        "user",
+        "wsrep_on",
+    }
+)
+"""Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
+
+DEFAULT_BUFFER_POOL = "128M"
+OTHER_LARGE_AREAS_BYTES = 64 << 20
+"""Log buffers, lock and adaptive hash tables, which also go to large pages."""
+
+
+def names(installation: Installation) -> frozenset[str]:
+    return frozenset(defaults(installation)) - OURS
+
+
+def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
+    rows = ask("SHOW GLOBAL VARIABLES")
+    values = {str(row[0]): "" if row[1] is None else str(row[1]) for row in rows}
+    return {
+        name: Reading(value=values[name], source=f"SHOW GLOBAL VARIABLES LIKE '{name}'")
+        for name in names
+        if name in values
+    }
+
+
+def same(name: str, requested: Level, effective: str) -> bool:
+    return same_value(requested, effective)
+
+
+def huge_pages(
+    _installation: Installation, settings: Mapping[str, Level], page_bytes: int
+) -> HugePages | None:
+    """The buffer pool, the log's buffer and what InnoDB adds for its own book-keeping (about 2 %)."""
+    pool = quantity(str(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL)))
+    cache_bytes = int(pool[0] if pool else 0)
+    size_bytes = int(cache_bytes * 1.02) + OTHER_LARGE_AREAS_BYTES
+    return HugePages({"large_pages": "ON"}, max(size_bytes, page_bytes), cache_bytes)
+
+
+def arguments(settings: Mapping[str, Level]) -> list[str]:
+    """The settings as the server's command line takes them."""
+    return [f"--{name.replace('_', '-')}={as_text(level)}" for name, level in settings.items()]
+
+
+def defaults(installation: Installation) -> dict[str, str]:
+    """Every setting of this build with its default, as `--verbose --help` prints them."""
+    return _defaults_of(installation.command, tuple(folders(installation)))
+
+
+@lru_cache
+def _defaults_of(command: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, str]:
+    shown = path.ask(command, "--no-defaults", *folders, "--verbose", "--help")
+    table = shown.split("\n--------", 1)[-1].split("\n\n", 1)[0]
+    pairs = [line.split(None, 1) for line in table.splitlines()[1:]]
+    return {pair[0].replace("-", "_"): pair[1].strip() if len(pair) > 1 else "" for pair in pairs if pair}

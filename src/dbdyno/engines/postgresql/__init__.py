@@ -1,0 +1,19 @@
+"""PostgreSQL, rootless: a data directory of its own, a socket in a private folder, no network.
+
+Where Dyno is root, the server runs in a user namespace of its own.
+"""
+
+from __future__ import annotations
+
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.postgresql import counters, life, obtaining, settings
+
+POSTGRESQL = Engine(
+    name="postgresql",
+    title="PostgreSQL",
+    embedded=False,
+    obtaining=obtaining,
+    life=life,
+    settings=settings,
+    counters=counters,
+)

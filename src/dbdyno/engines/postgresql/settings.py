@@ -1,0 +1,87 @@
+"""PostgreSQL's settings: what this build knows, and what a server that runs has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.frozen import Level
+from dbdyno.obtain import path
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Reading
+
+CREATION = frozenset({"data_checksums", "wal_segment_size"})
+LOADING: Mapping[str, Level] = {}
+
+OURS = frozenset(
+    {
+        "config_file",
+        "data_directory",
+        "external_pid_file",
+        "hba_file",
+        "ident_file",
+        "listen_addresses",
+        "log_destination",
+        "log_directory",
+        "log_filename",
+        "logging_collector",
+        "port",
+        "unix_socket_directories",
+        "unix_socket_group",
+        "unix_socket_permissions",
+    }
+)
+"""Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
+
+BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
+"""What a bare number may count: bytes, kB, pages of 8 kB, MB; milliseconds, seconds, minutes."""
+
+OTHER_SHARED_BYTES = 32 << 20
+"""Shared memory that does not grow with the buffers."""
+
+
+def names(installation: Installation) -> frozenset[str]:
+    return (parameters(installation) | CREATION) - OURS
+
+
+def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
+    rows = ask("SELECT name, current_setting(name) FROM pg_settings")
+    return {
+        str(name): Reading(value="" if value is None else str(value), source=f"SHOW {name}")
+        for name, value in rows
+        if name in names
+    }
+
+
+def same(name: str, requested: Level, effective: str) -> bool:
+    if same_value(requested, effective):
+        return True
+    wanted, found = quantity(as_text(requested)), quantity(effective)
+    if wanted is None or found is None or wanted[1] or not found[1]:
+        return False
+    # A bare number counts in the setting's own unit, which the text read back does not tell.
+    return any(abs(wanted[0] * unit - found[0]) < 0.5 for unit in BARE_UNITS)
+
+
+def huge_pages(
+    _installation: Installation, settings: Mapping[str, Level], page_bytes: int
+) -> HugePages | None:
+    """The whole shared memory: the buffers, and a tenth more for descriptors, locks and WAL buffers."""
+    buffers = quantity(str(settings.get("shared_buffers", "128MB")))
+    cache_bytes = int(buffers[0] if buffers else 0)
+    size_bytes = int(cache_bytes * 1.1) + OTHER_SHARED_BYTES
+    settings_of_pages: dict[str, Level] = {"huge_pages": "on", "huge_page_size": f"{page_bytes >> 10}kB"}
+    return HugePages(settings_of_pages, size_bytes, cache_bytes)
+
+
+def parameters(installation: Installation) -> frozenset[str]:
+    """Every parameter that this build describes, those of Dyno's own included."""
+    return _parameters_of(installation.command)
+
+
+@lru_cache
+def _parameters_of(command: tuple[str, ...]) -> frozenset[str]:
+    listing = path.ask(command, "--describe-config")
+    return frozenset(line.split("\t", 1)[0] for line in listing.splitlines() if "\t" in line)

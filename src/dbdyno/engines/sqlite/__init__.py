@@ -1,0 +1,16 @@
+"""SQLite: the library is built into the driver, its settings are pragmas of each connection."""
+
+from __future__ import annotations
+
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.sqlite import counters, life, obtaining, settings
+
+SQLITE = Engine(
+    name="sqlite",
+    title="SQLite",
+    embedded=True,
+    obtaining=obtaining,
+    life=life,
+    settings=settings,
+    counters=counters,
+)
