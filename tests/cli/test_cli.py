@@ -97,6 +97,7 @@ def test_help_names_every_verb(homes: Path) -> None:
         "runs",
         "export",
         "engines",
+        "cache",
         "load",
         "schema",
         "cleanup",

@@ -30,6 +30,7 @@ VERBS = {
     "export": "Write a run's trials as CSV or Parquet.",
     "engines": "List the engines that are here or can be had; fetch one.",
     "data": "Make, read, inspect and list sets of vectors for vector_search.",
+    "cache": "List what is kept (engines, data, images, vectors), and free it.",
     "load": "Put a load on a server that runs already.",
     "probe": "Find out what this host offers, by doing it.",
     "schema": "Print the JSON Schema of a study.",

@@ -1,0 +1,153 @@
+"""`dyno cache`: what is kept because making it takes long, and freeing it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.cli.options import json_option
+from dbdyno.cli.wording import size
+from dbdyno.errors import DynoError, UserError
+from dbdyno.host.once import KINDS, Kept, Shelf, shelves
+
+HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
+
+
+class Age(click.ParamType[float]):
+    """Seconds of an age with its unit: `12h`, `30d`, `4w`."""
+
+    name = "AGE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value)
+        try:
+            return float(text[:-1]) * HOURS_OF[text[-1:]] * 3600.0
+        except (KeyError, ValueError):
+            self.fail(f"{text!r} is no age; write a number and its unit: 12h, 30d, 4w", param, ctx)
+
+
+@click.group()
+def command() -> None:
+    """List what is kept, and free it: engines, pristine data, images of volumes, sets of vectors.
+
+    All of it can be made again. What a dyno uses at this moment is never freed.
+    """
+
+
+@command.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List what is kept, with its size and its last use."""
+    found = [kept for _, kept in _all()]
+    total_bytes = sum(kept.size_bytes for kept in found)
+    if as_json:
+        things = [_document(kept) for kept in found]
+        click.echo(json.dumps({"things": things, "total_bytes": total_bytes}, indent=2))
+        return
+    if not found:
+        click.echo("nothing is kept", err=True)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("kind", "name", "last use", "size"):
+        table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
+    table.add_column("what", overflow="fold")
+    for kept in found:
+        what = f"{kept.what}; {kept.origin}" if kept.origin else kept.what
+        table.add_row(kept.kind, kept.name, _day(kept.used_unix_s), size(kept.size_bytes), Text(what))
+    console = Console(highlight=False)
+    console.print(table)
+    for kind in KINDS:
+        sizes = [kept.size_bytes for kept in found if kept.kind == kind]
+        if sizes:
+            console.print(f"{kind}: {len(sizes)}, {size(sum(sizes))}")
+    console.print(f"in all: {size(total_bytes)}")
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--kind", type=click.Choice(KINDS), help="All of this kind.")
+@click.option("--older-than", "age_s", type=Age(), help="All that nobody has used for so long: 12h, 30d, 4w.")
+@click.option("--all", "everything", is_flag=True, help="All that is kept.")
+@click.option("--dry-run", is_flag=True, help="Say what would be freed, and free nothing.")
+def free(
+    names: tuple[str, ...], kind: str | None, age_s: float | None, everything: bool, dry_run: bool
+) -> None:
+    """Free things by NAME (or the beginning of one), kind or age. Images go with the data they are made from.
+
+    --kind and --older-than together free what both name.
+    """
+    found = _chosen(names, kind, age_s, everything)
+    freed_bytes, in_use = 0, []
+    for shelf, kept in found:
+        label = f"{kept.kind} {kept.name}"
+        if not dry_run and not _free(shelf, kept):
+            in_use.append(label)
+            continue
+        freed_bytes += kept.size_bytes
+        click.echo(f"{'would free' if dry_run else 'freed'} {label}, {size(kept.size_bytes)}")
+    for label in in_use:
+        click.echo(f"kept {label}: a dyno uses it", err=True)
+    click.echo(f"{size(freed_bytes)} {'would be freed' if dry_run else 'freed'}", err=True)
+    if names and in_use:
+        raise DynoError(f"{len(in_use)} of {len(found)} could not be freed", "wait for the end of that dyno")
+
+
+def _chosen(
+    names: tuple[str, ...], kind: str | None, age_s: float | None, everything: bool
+) -> list[tuple[Shelf, Kept]]:
+    ways = [bool(names), kind is not None or age_s is not None, everything]
+    if sum(ways) != 1:
+        raise UserError(
+            "say what to free in one way" if any(ways) else "nothing was named that is to be freed",
+            "give names (see: dyno cache list), or --kind and --older-than, or --all",
+        )
+    found = _all()
+    if names:
+        chosen = [_named(found, name) for name in names]
+    else:
+        latest_s = time.time() - age_s if age_s is not None else float("inf")
+        chosen = [
+            (shelf, kept)
+            for shelf, kept in found
+            if kind in (None, kept.kind) and kept.used_unix_s <= latest_s
+        ]
+    # Each once, and images before the data that hold them.
+    return [one for one in found if one in chosen]
+
+
+def _named(found: list[tuple[Shelf, Kept]], name: str) -> tuple[Shelf, Kept]:
+    exact = [one for one in found if one[1].name == name]
+    matches = exact or [one for one in found if one[1].name.startswith(name)]
+    if not matches:
+        raise UserError(f"nothing that is kept is called {name!r}", "see: dyno cache list")
+    if len(matches) > 1:
+        raise UserError(
+            f"{len(matches)} names begin with {name!r}: {', '.join(kept.name for _, kept in matches)}",
+            "write more of the name",
+        )
+    return matches[0]
+
+
+def _all() -> list[tuple[Shelf, Kept]]:
+    return [(shelf, kept) for shelf in shelves() for kept in shelf.kept()]
+
+
+def _free(shelf: Shelf, kept: Kept) -> bool:
+    try:
+        return shelf.free(kept.name)
+    except OSError as error:
+        raise DynoError(f"cannot free {kept.folder}: {error.strerror}", "remove it as its owner") from None
+
+
+def _day(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
+
+
+def _document(kept: Kept) -> dict[str, object]:
+    return {**asdict(kept), "name": kept.name, "folder": str(kept.folder)}
