@@ -123,6 +123,18 @@ def test_a_plan_has_no_side_effect(study: Path, homes: Path) -> None:
     assert made == []
 
 
+def test_a_plan_tells_what_will_be_done_to_the_host(study: Path) -> None:
+    assert "nothing is done to this host" in dyno("plan", str(study)).stdout
+    with study.open("a") as file:
+        file.write('"memory.thp" = ["never", "always"]\n"cpu.weight" = [100, 50]\n')
+    told = " ".join(dyno("plan", str(study)).stdout.split())
+    assert "transparent_hugepage/enabled := always; put back after each trial; needs root (variant 2)" in told
+    changes = json.loads(dyno("plan", str(study), "--json").stdout)["host"]
+    (change,) = [change for change in changes if change["factor"] == "memory.thp"]
+    assert change["variants"] == ["memory.thp=always"]
+    assert (change["scope"], change["needs"]) == ("host", "root")
+
+
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)

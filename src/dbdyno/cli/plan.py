@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from rich.text import Text
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at
 from dbdyno.cli.wording import duration
+from dbdyno.engines import registry
+from dbdyno.layers.foresight import Foresight, foresee
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.trials import Plan
@@ -25,20 +28,32 @@ from dbdyno.study.trials import Plan
 @budget_option
 @json_option
 def command(study: Path, blocks: int | None, seed: int | None, budget_s: float | None, as_json: bool) -> None:
-    """Show a study's variants, its trials in their order, and the time they will take. Touches nothing."""
+    """Show a study's variants, its trials in their order, and the time they will take. Touches nothing.
+
+    It shows as well what the trials will do to the host, and which variants cannot be put into effect
+    anywhere.
+    """
     refuse_both(budget_s, blocks=blocks)
     read = study_at(study, blocks, seed, budget_s)
     plan = make_plan(read)
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
+    foresight = _foresight(read, plan)
     if as_json:
-        document = {"title": read.title, "expected_s": expected_s, **plan.model_dump(mode="json")}
+        told = {**plan.model_dump(mode="json"), **foresight.model_dump(mode="json")}
+        document = {"title": read.title, "expected_s": expected_s, **told}
         click.echo(json.dumps(document, indent=2))
         return
     console = Console(highlight=False)
     _print_plan(console, read, plan)
+    _print_foresight(console, foresight, [variant.name for variant in plan.variants])
     if budget_s is not None:
         console.print(Text(budget_text(read)))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
+
+
+def _foresight(study: Study, plan: Plan) -> Foresight:
+    levels = {variant.name: {**study.settings, **variant.levels} for variant in plan.variants}
+    return foresee(levels, registry.engine(study.engine.engine))
 
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
@@ -63,3 +78,26 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
         letters = zip(fraction.LETTERS, study.factors, strict=False)
         named = [f"{letter} = {factor.name}" for letter, factor in letters]
         console.print(Text("\n".join([*fraction.description(len(study.factors)), *named])))
+
+
+def _print_foresight(console: Console, foresight: Foresight, variants: list[str]) -> None:
+    """A line for each thing that is done to the host; then one for each reason why variants are blocked."""
+    if not foresight.host:
+        console.print("nothing is done to this host beyond processes and folders of Dyno's own")
+    else:
+        console.print(Text("done to this host during trials", style="bold"))
+    for change in foresight.host:
+        told = f"{change.factor}: {change.does}; {change.after}; needs {change.needs}"
+        console.print(Text(f"  {told} ({_who(change.variants, variants)})"))
+    for refusal in foresight.blocked:
+        remedy = f"; {refusal.remedy}" if refusal.remedy else ""
+        who = _who(refusal.variants, variants)
+        console.print(Text(f"blocked, {who}: {refusal.reason}{remedy}", style="yellow"))
+
+
+def _who(names: Sequence[str], variants: list[str]) -> str:
+    """Variants by the numbers of their rows."""
+    if len(names) == len(variants):
+        return "all variants"
+    numbers = ", ".join(str(variants.index(name)) for name in names)
+    return f"variant {numbers}" if len(names) == 1 else f"variants {numbers}"

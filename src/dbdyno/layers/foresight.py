@@ -1,0 +1,77 @@
+"""What the levels of a study will do to the host, told before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import Blocked
+from dbdyno.frozen import Frozen, Level
+from dbdyno.layers.knob import Scope
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.layers.setup import Deed
+
+
+class HostChange(Frozen):
+    """One thing that trials of some variants do to the host.
+
+    `after` says what becomes of it, `needs` which right it takes, `scope` whether it concerns one server or
+    the whole host.
+    """
+
+    factor: str
+    does: str
+    after: str
+    needs: str
+    scope: Scope
+    variants: tuple[str, ...]
+
+
+class Refusal(Frozen):
+    """Why some variants are blocked wherever they are tried, and what would allow them."""
+
+    factor: str
+    reason: str
+    remedy: str
+    variants: tuple[str, ...]
+
+
+class Foresight(Frozen):
+    """What can be known without a look at the host. What it offers shows when a trial is prepared."""
+
+    host: tuple[HostChange, ...]
+    blocked: tuple[Refusal, ...]
+
+
+def foresee(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> Foresight:
+    """What variants (name: level by factor, fixed settings included) do to the host. Touches nothing."""
+    doing: dict[Deed, list[str]] = {}
+    refused: dict[tuple[str, str, str], list[str]] = {}
+    for name, levels in variants.items():
+        try:
+            asked = ask(by_layer(levels), LAYERS, engine)
+        except Blocked as refusal:
+            refused.setdefault((refusal.factor, refusal.message, refusal.hint), []).append(name)
+            continue
+        for deed in filter(None, (request.deed() for request in asked)):
+            doing.setdefault(deed, []).append(name)
+    return Foresight(
+        host=tuple(_change(deed, tuple(names)) for deed, names in doing.items()),
+        blocked=tuple(
+            Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
+            for (factor, reason, remedy), names in refused.items()
+        ),
+    )
+
+
+def _change(deed: Deed, variants: tuple[str, ...]) -> HostChange:
+    knob = KNOBS[deed.factor]
+    return HostChange(
+        factor=deed.factor,
+        does=deed.does,
+        after=deed.after,
+        needs=knob.needs,
+        scope=knob.scope,
+        variants=variants,
+    )
