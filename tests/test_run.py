@@ -15,13 +15,11 @@ import pytest
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
-from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store
-from dbdyno.run import run_study
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
-from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
+from tests.fakes import FakeEngine, FakeLoad, Stages, carried_out, make_bench, make_run, make_study
 
 STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]
 
@@ -35,7 +33,7 @@ def carry_out(
         if not store.runs():
             store.add_run(run)
         bench = make_bench(study, run, journal, engine, **load)
-        return run_study(make_plan(study), bench, store, progress or Stages())
+        return carried_out(bench, store, progress)
 
 
 def stored() -> list[Record]:

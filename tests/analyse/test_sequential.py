@@ -1,4 +1,4 @@
-"""Sequential runs: the intervals hold under peeking, and what is settled is left out."""
+"""Sequential runs: the intervals hold under peeking."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse, settled
 from dbdyno.analyse.intervals import anytime_quantile, ratio_of, t_quantile
-from dbdyno.analyse.model import Verdict
-from tests.analyse.factory import a_run, a_study, records_of
 
 CONFIDENCE = 0.95
 LOOKS = 40
@@ -67,13 +64,3 @@ def test_the_quantile_answers_the_equation_that_defines_it() -> None:
     growth, freedom = 1.0 + pairs * variance, pairs - 1
     likelihood = growth**-0.5 * ((1 + t**2 / freedom) / (1 + t**2 / (freedom * growth))) ** (pairs / 2)
     assert likelihood == pytest.approx(1.0 / (1.0 - CONFIDENCE))
-
-
-def test_the_clear_ones_settle_and_the_doubtful_one_does_not() -> None:
-    study = a_study({"config.cache": ["16M", "64M", "4G"]}, blocks=8)
-    run = a_run(study).model_copy(update={"sequential": True})
-    ratios = {"config.cache=64M": 1.03, "config.cache=4G": 5.0}
-    records = records_of(study, ratios, trial_sd=0.02)
-    assert settled(study, run, records) == {"config.cache=4G"}
-    verdicts = {variant.name: variant.verdict for variant in analyse(study, run, records).variants}
-    assert verdicts["config.cache=64M"] is Verdict.INCONCLUSIVE

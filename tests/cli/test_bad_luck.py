@@ -20,16 +20,14 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import run_study
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
-from tests.fakes import Stages, make_run
+from tests.fakes import Stages, carried_out, make_run
 
 pytestmark = pytest.mark.engine
 
@@ -147,7 +145,7 @@ def test_a_server_that_is_killed_under_load_is_broken(study: Path) -> None:
             open_load=LoadProcess,
             cores=2,
         )
-        first, second = run_study(make_plan(read), bench, store, Stages(kill_soon))
+        first, second = carried_out(bench, store, Stages(kill_soon))
     assert first.outcome is Outcome.BROKEN, first.cause
     assert second.outcome is Outcome.MEASURED, second.cause
 

@@ -26,11 +26,9 @@ from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.launch import Launch
 from dbdyno.host.memory import THP_MODE
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import run_study
-from tests.fakes import FakeEngine, FakeServer, Stages, make_bench, make_run, make_study
+from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.trials import alone_on_host, host_state
 
 PAGES_BYTES = 8 << 20
@@ -124,7 +122,7 @@ def one_run(point: Callable[[str], None]) -> None:
         store.add_run(run)
         bench = make_bench(study, run, journal, engine)
         stages = Stages(lambda trial, stage: point(f"stage {stage}"))
-        [record] = run_study(make_plan(study), bench, store, stages)
+        [record] = carried_out(bench, store, stages)
         if record.outcome is not Outcome.MEASURED:
             raise SystemExit(f"the run is no measure of anything: {record.cause}")
 

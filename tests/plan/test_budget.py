@@ -17,14 +17,13 @@ from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
-from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, fitted, precision, replanned
-from dbdyno.records.record import Outcome, Record
+from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, ask, fitted, precision, replanned
+from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import run_study
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count, variants_of
-from dbdyno.study.trials import Plan
-from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
+from dbdyno.study.trials import Trial
+from tests.fakes import FakeEngine, carried_out, make_bench, make_run, make_study, make_tally
 
 OVERHEAD_S = 3.0
 
@@ -100,35 +99,53 @@ def first_block(
     return records
 
 
-def test_the_first_block_settles_how_many_follow() -> None:
+def of_budget(study: Study, budget_s: float) -> Run:
+    return make_run(study).model_copy(update={"budget_s": budget_s})
+
+
+def replan_of(study: Study, budget_s: float, first: list[Record]) -> Replan:
+    found = replanned(study, of_budget(study, budget_s), first)
+    assert found is not None
+    return found
+
+
+def later_trials(study: Study, budget_s: float, first: list[Record]) -> list[Trial]:
+    """What the budget asks for after its first block, if later trials give what the first one gave."""
+    records, later = list(first), list[Trial]()
+    while trials := ask(study, of_budget(study, budget_s), records):
+        later += trials
+        changes = [{"trial": trial.index, "block": trial.block} for trial in trials]
+        records += [first[0].model_copy(update=change) for change in changes]
+    return later
+
+
+def test_the_first_block_decides_how_many_follow() -> None:
     # 4 variants of 2 + 20 s, 1 s beside it: a block takes 92 s, so ten fit into 920 s.
     study = study_of(4)
-    found = replanned(study, 920.0, first_block(study, {}))
+    found = replan_of(study, 920.0, first_block(study, {}))
     assert (found.blocks, found.left_out, found.overhead_s) == (10, frozenset(), 1.0)
-    assert replanned(study, 919.0, first_block(study, {})).blocks == 9
-    assert len(found.plan(study).trials) == 40
+    assert replan_of(study, 919.0, first_block(study, {})).blocks == 9
+    assert found.trials(study) == 40 == 4 + len(later_trials(study, 920.0, first_block(study, {})))
+    assert replanned(study, of_budget(study, 920.0), first_block(study, {})[:3]) is None
 
 
 def test_the_trial_that_made_the_data_does_not_speak_for_all() -> None:
     study = study_of(4)
     slow = first_block(study, {"baseline": 101.0})
     # It took 100 s more, once: what is left of 1,020 s gives as many blocks as 920 s would have.
-    assert replanned(study, 1020.0, slow).blocks == 10
-    assert replanned(study, 1020.0, slow).overhead_s == 1.0
+    assert replan_of(study, 1020.0, slow).blocks == 10
+    assert replan_of(study, 1020.0, slow).overhead_s == 1.0
 
 
 def test_blocked_variants_give_their_time_to_the_others() -> None:
     study = study_of(4)
     blocked = frozenset({"config.speed=2", "config.speed=3"})
-    found = replanned(study, 230.0, first_block(study, {}, blocked))
+    found = replan_of(study, 230.0, first_block(study, {}, blocked))
     # 48 s went into the first block; a block of the two that go on takes 46 s.
     assert (found.blocks, found.left_out) == (4, blocked)
-    plan = found.plan(study)
-    assert [trial.variant.name for trial in plan.trials if trial.block == 0] == [
-        trial.variant.name for trial in make_plan(study).trials if trial.block == 0
-    ]
-    later = {trial.variant.name for trial in plan.trials if trial.block > 0}
-    assert later == {"baseline", "config.speed=1"}
+    later = later_trials(study, 230.0, first_block(study, {}, blocked))
+    assert {trial.variant.name for trial in later} == {"baseline", "config.speed=1"}
+    assert found.trials(study) == 4 + len(later)
 
 
 @given(
@@ -144,19 +161,19 @@ def test_what_is_planned_anew_keeps_within_the_budget(
     names = [variant.name for variant in variants_of(study)]
     blocked = frozenset(names[1 : 1 + blocked_count])
     first = first_block(study, dict.fromkeys(names, overhead_s), blocked)
-    found = replanned(study, budget_s, first)
+    found = replan_of(study, budget_s, first)
     used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
-    later = [trial for trial in found.plan(study).trials if trial.block > 0]
+    later = found.trials(study) - levels
     each_s = overhead_s + study.workload.warmup_s + study.workload.duration_s
-    assert not later or used_s + len(later) * each_s <= budget_s * (1 + 1e-9) + 1e-6
-    assert found.blocks == 1 or not later or {trial.variant.name for trial in later}.isdisjoint(blocked)
+    assert not later or used_s + later * each_s <= budget_s * (1 + 1e-9) + 1e-6
+    assert later == (found.blocks - 1) * (levels - len(blocked))
 
 
 def test_nothing_left_to_compare_ends_the_run() -> None:
     study = study_of(3)
     others = frozenset({"config.speed=1", "config.speed=2"})
-    assert replanned(study, 9000.0, first_block(study, {}, others)).blocks == 1
-    assert replanned(study, 9000.0, first_block(study, {}, frozenset({"baseline"}))).blocks == 1
+    assert replan_of(study, 9000.0, first_block(study, {}, others)).blocks == 1
+    assert replan_of(study, 9000.0, first_block(study, {}, frozenset({"baseline"}))).blocks == 1
 
 
 def test_what_the_rest_of_a_budget_gives_is_told() -> None:
@@ -184,21 +201,15 @@ def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
     a second, so that a trial takes as many as it has stages."""
     study = make_study(1, 2, 3, blocks=3)
     run = make_run(study).model_copy(update={"budget_s": 60.0})
-    replans: list[Replan] = []
 
     def carry_out() -> list[Record]:
         with Store(store_url()) as store, open_journal() as journal:
             store.add_run(run)
             bench = replace(make_bench(study, run, journal, FakeEngine(cap=2)), clock=ticking())
-
-            def replan(first: list[Record]) -> Plan:
-                replans.append(replanned(study, 60.0, first))
-                return replans[-1].plan(study)
-
-            return run_study(make_plan(study), bench, store, Stages(), replan=replan)
+            return carried_out(bench, store)
 
     records = carry_out()
-    [found] = replans
+    found = replan_of(study, 60.0, records)
     assert found.left_out == {"config.speed=3"}
     outcomes = [(record.block, record.variant, record.outcome) for record in records]
     assert len([one for one in outcomes if one[0] == 0]) == 3
@@ -208,8 +219,8 @@ def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
     assert sum(record.finished_unix_s - record.started_unix_s for record in records) <= 60.0
     # Gone on with, it comes to the same and has nothing left to do.
     assert carry_out() == records
-    assert replans[1] == found
-    settled = run.model_copy(update={"blocks": found.blocks})
+    assert found.trials(study) == len(records)
+    refitted = run.model_copy(update={"blocks": found.blocks})
     again = study.model_copy(update={"blocks": found.blocks})
-    analysis = analyse(again, settled, records)
+    analysis = analyse(again, refitted, records)
     assert analysis.trials_planned == len(records) == len(analysis.trials)

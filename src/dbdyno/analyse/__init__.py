@@ -1,6 +1,6 @@
 """From records to an Analysis: pure functions, with no server, clock, file or chance in them.
 
-`analyse` is the entry; `steady` finds where a trial settled, `intervals` holds the statistics of ratios,
+`analyse` is the entry; `steady` finds where a trial grew steady, `intervals` holds the statistics of ratios,
 `effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
 `gap` shares a gap out among factors, `fractional` does from a fraction of the setups, `frontier` sets recall
 against speed, `split` tells where an operation's time went, `overhead` where a trial's, `museum` collects the
@@ -27,7 +27,6 @@ from dbdyno.analyse.model import (
     Role,
     TimeSplit,
     TrialResult,
-    Verdict,
 )
 from dbdyno.analyse.museum import answer, blocked_at_first, museum
 from dbdyno.analyse.overhead import conditions, overhead
@@ -42,7 +41,7 @@ from dbdyno.study import Design, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Variant
 
-__all__ = ["Analysis", "analyse", "explain_gap", "settled"]
+__all__ = ["Analysis", "analyse", "explain_gap"]
 
 COSTS = (
     "p99_ms",
@@ -175,15 +174,6 @@ def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
     response = study.goal.response
     log_ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], response)]
     return aa_check(response, log_ratios, study.goal.confidence)
-
-
-def settled(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
-    """The variants that need no further trial: their verdict stands whatever may follow."""
-    return frozenset(
-        variant.name
-        for variant in analyse(study, run, records).variants
-        if variant.role is Role.CANDIDATE and variant.verdict not in (None, Verdict.INCONCLUSIVE)
-    )
 
 
 def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:

@@ -93,7 +93,7 @@ def _trial(study: Study, name: str) -> Trial:
 
 
 def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
-    """Carries the trial out on a store of its own, which is thrown away."""
+    """Carries the trial out, and keeps its record nowhere."""
     # The ways to find callers are tried while the load warms up.
     warmup_s = max(study.workload.warmup_s, PROBES_MOST_S + 1.0)
     longer = study.model_copy(update={"workload": study.workload.model_copy(update={"warmup_s": warmup_s})})
@@ -101,8 +101,6 @@ def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) ->
     click.echo(f"profiling {trial.variant.name}", err=True)
     with contextlib.ExitStack() as stack:
         sampler = Sampler(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dyno-profile-"))))
-        store = stack.enter_context(Store("sqlite://"))
-        store.add_run(own)
         bench = Bench(
             study=longer,
             run=own,
@@ -114,7 +112,9 @@ def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) ->
             cores=core_count(),
             allowed_devices=devices,
         )
-        record = run_trial(trial, bench, store, Quiet(), lambda running: sampler.on(running.process_ids))
+        record = run_trial(
+            trial, bench, lambda record: None, Quiet(), lambda running: sampler.on(running.process_ids)
+        )
         return _evaluated(record, sampler, bench.engine.embedded)
 
 

@@ -13,7 +13,7 @@ from dbdyno.cli.wording import duration
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Study
-from dbdyno.study.trials import Plan, Trial
+from dbdyno.study.trials import Trial
 
 
 class Quiet:
@@ -25,7 +25,9 @@ class Quiet:
 
     def trial_ended(self, record: Record) -> None: ...
 
-    def replanned(self, plan: Plan, why: str) -> None: ...
+    def asked(self, done: int) -> None: ...
+
+    def replanned(self, trials: int, why: str) -> None: ...
 
 
 class Lines(Quiet):
@@ -33,26 +35,30 @@ class Lines(Quiet):
 
     def __init__(
         self,
-        plan: Plan,
+        trials: int,
         study: Study,
         expected_s: float,
-        done: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._plan = plan
+        self._trials = trials
         self._response = metrics.find(study.goal.response)
-        self._expected_s = expected_s / len(plan.trials)
-        self._done_before = self._done = done
+        self._expected_s = expected_s / trials
+        self._done = self._done_here = 0
         self._clock = clock
         self._began = clock()
 
-    def replanned(self, plan: Plan, why: str) -> None:
-        self._plan = plan
+    def asked(self, done: int) -> None:
+        """The run looks for its next trials, with so many records: those of a run that is resumed, too."""
+        self._done = done
+
+    def replanned(self, trials: int, why: str) -> None:
+        self._trials = trials
         self.say(why)
 
     def trial_ended(self, record: Record) -> None:
         self._done += 1
-        total, left_s = len(self._plan.trials), self.left_s()
+        self._done_here += 1
+        total, left_s = self._trials, self.left_s()
         count = f"[{self._done:{len(str(total))}}/{total}]"
         left = f"about {duration(left_s)} left" if left_s else "done"
         self.say(f"{count} {record.variant}: {self._result(record)}; {left}")
@@ -62,9 +68,9 @@ class Lines(Quiet):
 
     def left_s(self) -> float:
         """By what the trials of this process took; before the first, by the plan."""
-        done_here = self._done - self._done_before
-        each_s = (self._clock() - self._began) / done_here if done_here else self._expected_s
-        return each_s * (len(self._plan.trials) - self._done)
+        spent_s = self._clock() - self._began
+        each_s = spent_s / self._done_here if self._done_here else self._expected_s
+        return each_s * (self._trials - self._done)
 
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:
@@ -76,8 +82,8 @@ class Lines(Quiet):
 class Live(Lines):
     """The same lines, and below them a bar with the stage that runs. A context manager."""
 
-    def __init__(self, plan: Plan, study: Study, expected_s: float, done: int) -> None:
-        super().__init__(plan, study, expected_s, done)
+    def __init__(self, trials: int, study: Study, expected_s: float) -> None:
+        super().__init__(trials, study, expected_s)
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -86,7 +92,7 @@ class Live(Lines):
             console=Console(stderr=True, highlight=False),
             transient=True,
         )
-        self._task = self._bar.add_task("", total=len(plan.trials), completed=done, left="")
+        self._task = self._bar.add_task("", total=trials, left="")
 
     def __enter__(self) -> Live:
         self._bar.start()
@@ -95,9 +101,13 @@ class Live(Lines):
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def replanned(self, plan: Plan, why: str) -> None:
-        super().replanned(plan, why)
-        self._bar.update(self._task, total=len(plan.trials))
+    def asked(self, done: int) -> None:
+        super().asked(done)
+        self._bar.update(self._task, completed=done)
+
+    def replanned(self, trials: int, why: str) -> None:
+        super().replanned(trials, why)
+        self._bar.update(self._task, total=trials)
 
     def stage_began(self, trial: Trial, stage: str) -> None:
         left = f"about {duration(self.left_s())} left"

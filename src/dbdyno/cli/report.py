@@ -35,26 +35,26 @@ def command(run: str, form: str, details: bool, output: Path | None, store: str 
     """Show RUN again: its name, the start of its name, or `last` (the default)."""
     with Store(store_url(store)) as opened:
         found = opened.run(run)
-        if output is None:
-            show(opened, found, form, details)
-        else:
-            write(output, _text(_analysis(opened, found), form))
-            click.echo(str(output))
+        analysis = _analysis(opened, found)
+    if output is None:
+        show(analysis, form, details)
+    else:
+        write(output, _text(analysis, form))
+        click.echo(str(output))
 
 
-def show(store: Store, run: Run, form: str, details: bool = False) -> None:
+def show(analysis: Analysis, form: str, details: bool = False) -> None:
     """Prints a run's report on standard output."""
-    analysis = _analysis(store, run)
     if form == "terminal":
         terminal.render(analysis, Console(highlight=False), details)
     else:
         click.echo(_text(analysis, form))
 
 
-def html_beside(store: Store, run: Run) -> Path:
+def html_beside(analysis: Analysis) -> Path:
     """Writes a run's HTML report among the reports and returns its path."""
-    path = paths.data() / "reports" / f"{run.run}.html"
-    write(path, html.render(_analysis(store, run)))
+    path = paths.data() / "reports" / f"{analysis.run.run}.html"
+    write(path, html.render(analysis))
     return path
 
 

@@ -7,15 +7,14 @@ import fcntl
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
 from dbdyno import __version__
-from dbdyno.analyse import settled
+from dbdyno.analyse import analyse
 from dbdyno.cli.options import budget_option, devices_option, json_option, store_option
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
@@ -35,19 +34,20 @@ from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.blocks import expected_duration_s, make_plan, require_few_enough
-from dbdyno.plan.budget import replanned
+from dbdyno.plan import Ask, ask_for
+from dbdyno.plan.blocks import expected_duration_s, require_few_enough
+from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import run_study
+from dbdyno.run import on_this_host, run_study
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
-from dbdyno.study.trials import Plan
+from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.drive import LoadProcess
 
 SEQUENTIAL_BLOCKS = 50
-"""How far a run goes on that stops by itself, when a variant will not settle."""
+"""How far a run goes on that stops by itself, when a variant cannot be decided."""
 
 LAST = "last"
 """What `--resume` without a name stands for: the study's latest run that has trials left."""
@@ -67,7 +67,7 @@ LAST = "last"
     "--until",
     type=click.Choice(["margin"]),
     help="Measure each variant until its verdict stands against the study's margin, 50 blocks at most "
-    "(or --blocks); the time goes to those that are not settled.",
+    "(or --blocks); the time goes to those that are not decided.",
 )
 @budget_option
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
@@ -105,20 +105,21 @@ def command(
         if budget_s is not None and not quiet:
             click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
-        plan = make_plan(read)
         try:
             with alone(wait):
                 opened.add_run(run)
-                _carry_out(plan, read, run, installation, opened, quiet, frozenset(devices))
+                records = _carry_out(read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
             planned = trial_count(study_of(opened.run(run.run)))
             click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
             click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
             sys.exit(130)
+        # A budget may have changed its blocks.
         run = opened.run(run.run)
-        show(opened, run, "json" if as_json else "terminal")
-        click.echo(f"report: {html_beside(opened, run)}", err=as_json)
+    analysis = analyse(read.model_copy(update={"blocks": run.blocks}), run, records)
+    show(analysis, "json" if as_json else "terminal")
+    click.echo(f"report: {html_beside(analysis)}", err=as_json)
 
 
 def _begin(
@@ -199,22 +200,21 @@ def _identity(installation: Installation) -> dict[str, str]:
 
 
 def _carry_out(
-    plan: Plan,
     study: Study,
     run: Run,
     installation: Installation,
     store: Store,
     quiet: bool,
     devices: frozenset[Path],
-) -> None:
-    expected_s = expected_duration_s(len(plan.trials), study, overhead_s(study))
-    done = len(store.records(run.run))
+) -> list[Record]:
+    trials = trial_count(study)
+    expected_s = expected_duration_s(trials, study, overhead_s(study))
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not quiet and sys.stderr.isatty():
-            progress = stack.enter_context(Live(plan, study, expected_s, done))
+            progress = stack.enter_context(Live(trials, study, expected_s))
         elif not quiet:
-            progress = Lines(plan, study, expected_s, done)
+            progress = Lines(trials, study, expected_s)
         bench = Bench(
             study=study,
             run=run,
@@ -226,21 +226,25 @@ def _carry_out(
             cores=core_count(),
             allowed_devices=devices,
         )
-        run_study(
-            plan, bench, store, progress,
-            settled=partial(settled, study, run) if run.sequential else None,
-            replan=partial(_replan, study, run, store, progress) if run.budget_s is not None else None,
-        )  # fmt: skip
+        ask = _shown(ask_for(run), store, progress)
+        return run_study(study, run, ask, on_this_host(bench, store, progress), store)
 
 
-def _replan(study: Study, run: Run, store: Store, progress: Quiet, first: list[Record]) -> Plan:
-    """What the rest of a budget gives, now that trials of its own were seen."""
-    assert run.budget_s is not None
-    settled = replanned(study, run.budget_s, first)
-    store.change_run(run.model_copy(update={"blocks": settled.blocks}))
-    plan = settled.plan(study)
-    progress.replanned(plan, replan_text(study, settled))
-    return plan
+def _shown(ask: Ask, store: Store, progress: Quiet) -> Ask:
+    """The same answers. Once its first block is over, the progress is told what the budget still gives, and
+    the run is kept with the blocks that this makes."""
+    told: list[Replan] = []
+
+    def shown(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        progress.asked(len(records))
+        replan = None if told else replanned(study, run, records)
+        if replan is not None:
+            told.append(replan)
+            store.change_run(run.model_copy(update={"blocks": replan.blocks}))
+            progress.replanned(replan.trials(study), replan_text(study, replan))
+        return ask(study, run, records)
+
+    return shown
 
 
 @contextmanager

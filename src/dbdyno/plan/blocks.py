@@ -7,9 +7,11 @@ the study's seed (R. A. Fisher, The Design of Experiments, 1935). The block is t
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from itertools import chain
 
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import TRIALS_MAX, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Plan, Trial, Variant
@@ -38,6 +40,38 @@ def block_of(variants: tuple[Variant, ...], seed: int, block: int) -> tuple[Tria
     return tuple(
         Trial(index=block * len(variants) + position, block=block, position=position, variant=variant)
         for position, variant in enumerate(_shuffled(variants, seed, block))
+    )
+
+
+def next_trials(
+    study: Study, records: Sequence[Record], left_out: Callable[[Sequence[Record]], frozenset[str]]
+) -> tuple[Trial, ...]:
+    """What is still to be run of the block that has begun, or else the whole block after it. Empty when no
+    block is left.
+
+    `left_out` names the variants that have no trial in a block after the first, from the records of the
+    blocks before it. Blocks follow one another, so that all before the last one begun are over.
+    Raises DynoError when the first block is over and none of its trials could be measured.
+    """
+    variants = variants_of(study)
+    _require_hope(variants, records)
+    done = {record.trial for record in records}
+    begun = max((record.block for record in records), default=0)
+    for block in range(begun, min(begun + 2, study.blocks)):
+        over = left_out([record for record in records if record.block < block]) if block else frozenset()
+        trials = [trial for trial in block_of(variants, study.seed, block) if trial.index not in done]
+        if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
+            return going_on
+    return ()
+
+
+def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> None:
+    """A whole block without one measured trial: the rest would only fail the same way."""
+    if len(records) != len(variants) or any(one.outcome is Outcome.MEASURED for one in records):
+        return
+    first = min(records, key=lambda record: record.trial)
+    raise DynoError(
+        f"no trial of the first block could be measured; {first.variant}: {first.cause}", first.remedy
     )
 
 

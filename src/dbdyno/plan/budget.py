@@ -5,7 +5,7 @@ trial costs a warm-up and an overhead that measure nothing. So the number of blo
 interval narrowest for the spread that trials are taken to have.
 
 What a trial takes beside its load is assumed at first, and known after the first block. Then the number of
-blocks is settled anew, for the variants that could be put into effect; their length stays, so that all trials
+blocks is chosen anew, for the variants that could be put into effect; their length stays, so that all trials
 are alike.
 """
 
@@ -19,11 +19,11 @@ from dbdyno.analyse.intervals import confidence_each, t_quantile
 from dbdyno.analyse.museum import blocked_at_first
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.plan.blocks import make_plan
-from dbdyno.records.record import Record
+from dbdyno.plan.blocks import next_trials
+from dbdyno.records.record import Record, Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
-from dbdyno.study.designs import variants_of
-from dbdyno.study.trials import Plan
+from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.trials import Trial
 
 BLOCKS_LEAST = 3
 """With two blocks Student's quantile makes every interval wider than most effects."""
@@ -88,20 +88,28 @@ class Replan(Frozen):
     overhead_s: float
     enough_s: float
 
-    def plan(self, study: Study) -> Plan:
-        """The study's plan with these blocks; what is left out has a trial in the first of them alone."""
-        whole = make_plan(study.model_copy(update={"blocks": self.blocks}))
-        kept = [
-            trial for trial in whole.trials if trial.block == 0 or trial.variant.name not in self.left_out
-        ]
-        return whole.model_copy(update={"trials": tuple(kept)})
+    def trials(self, study: Study) -> int:
+        """How many trials that makes in all."""
+        return trial_count(study.model_copy(update={"blocks": self.blocks}), len(self.left_out))
 
 
-def replanned(study: Study, budget_s: float, records: Sequence[Record]) -> Replan:
-    """Fills what is left of the budget, from the records of the first block alone: a run that is resumed
-    comes to the same."""
+def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """The first block of all variants, then as many as what is left of the run's budget gives."""
+    replan = replanned(study, run, records)
+    if replan is None:
+        return next_trials(study, records, lambda earlier: frozenset())
+    left_out = replan.left_out
+    refitted = study.model_copy(update={"blocks": replan.blocks})
+    return next_trials(refitted, records, lambda earlier: left_out)
+
+
+def replanned(study: Study, run: Run, records: Sequence[Record]) -> Replan | None:
+    """Fills what is left of the run's budget, from the records of the first block alone: a run that is
+    resumed comes to the same. None where the run has no budget, or before that block is over."""
     first = [record for record in records if record.block == 0]
     variants = variants_of(study)
+    if run.budget_s is None or len(first) < len(variants):
+        return None
     left_out = blocked_at_first(first)
     going_on = [variant.name for variant in variants if variant.name not in left_out]
     used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
@@ -109,7 +117,7 @@ def replanned(study: Study, budget_s: float, records: Sequence[Record]) -> Repla
     overhead_s = median([_beside_load_s(record) for record in first if record.variant in going_on] or [0.0])
     block_s = len(going_on) * (study.workload.warmup_s + study.workload.duration_s + overhead_s)
     comparable = BASELINE in going_on and len(going_on) > 1
-    more = max(0, int((budget_s - used_s) / block_s)) if comparable else 0
+    more = max(0, int((run.budget_s - used_s) / block_s)) if comparable else 0
     return Replan(
         blocks=min(1 + more, max(1, TRIALS_MAX // len(variants))),
         left_out=left_out,

@@ -1,0 +1,62 @@
+"""`dyno run`: nothing is done twice."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import dbdyno
+from tests.cli.test_cli import dyno
+
+STUDY = """
+title  = "Which synchronous?"
+engine = "sqlite"
+blocks = 2
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.1s"
+[factors]
+"config.synchronous" = ["FULL", "OFF"]
+"""
+
+PACKAGE = str(Path(dbdyno.__file__).parent)
+
+
+@contextmanager
+def calls_counted() -> Iterator[Counter[str]]:
+    """How often each function of the package is called within, by name. By the interpreter's own hook, for
+    names are imported into many modules."""
+    calls: Counter[str] = Counter()
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            calls[frame.f_code.co_qualname] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+
+
+def test_a_plain_run_does_nothing_twice(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    with calls_counted() as calls:
+        said = dyno("run", str(path))
+    assert said.returncode == 0, said.stderr
+    assert "4 trials" in said.stdout
+    assert {name: calls[name] for name in ("parse_study", "make_plan", "Store.records", "analyse")} == {
+        "parse_study": 1,
+        # No plan is made whole: each block is drawn when it is due, and looked at again when it is over.
+        "make_plan": 0,
+        "Store.records": 1,
+        "analyse": 1,
+    }
+    assert calls["block_of"] == 2 * 2
