@@ -1,0 +1,34 @@
+"""Reading a server's log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dbdyno.engines.log import doubtful_lines, hint_in, tail, unknown_setting
+
+
+def test_the_end_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert tail(log) == ""
+    log.write_text("first line\nsecond line\nthird\n")
+    assert tail(log) == "first line\nsecond line\nthird\n"
+    assert tail(log, 12) == "third\n"
+
+
+def test_a_line_that_is_known_to_be_harmless_does_not_alarm() -> None:
+    log = "ready\n  ERROR: disk\nERROR: known\n"
+    assert doubtful_lines(log, re.compile("ERROR"), re.compile("known")) == ["ERROR: disk"]
+
+
+def test_the_first_pattern_that_is_found_gives_the_hint() -> None:
+    hints = (("full", "make room"), ("disk", "look at the disk"))
+    assert hint_in("the disk is full", hints) == "make room"
+    assert hint_in("nothing known", hints) == "look at the end of its log"
+
+
+def test_the_nearest_setting_is_named() -> None:
+    assert unknown_setting("X", "bufer", ["buffer", "port"]) == (
+        "this X has no setting `bufer`; did you mean `buffer`?"
+    )
+    assert unknown_setting("X", "zzz", ["buffer"]) == "this X has no setting `zzz`"
