@@ -153,7 +153,7 @@ def test_every_metric_says_what_it_is() -> None:
 
 
 def test_the_documentation_lists_every_metric_as_it_is() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
     for metric in METRICS.values():
         unit = f"bytes {metric.unit}".strip() if metric.style is Format.BYTES else metric.unit
         assert f"| `{metric.name}` | {metric.title} | {unit} | {metric.direction} |" in page

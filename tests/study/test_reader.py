@@ -413,7 +413,7 @@ def test_a_flood_of_mistakes_is_cut_short() -> None:
 
 
 def test_the_examples_of_the_documentation_are_studies() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
     whole, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(whole).size.trials == 30
     listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)

@@ -59,7 +59,7 @@ fn names(invariants: &Value) -> Vec<&str> {
 }
 
 fn shop() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/shop.toml").to_string_lossy().into_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/shop.toml").to_string_lossy().into_owned()
 }
 
 #[test]

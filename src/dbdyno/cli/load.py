@@ -25,7 +25,7 @@ Carry = Callable[[dict[str, Any], dict[str, Any]], None]
 
 _CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
-# A workload's name with one of these endings is a file of the user's own, see docs/own-workloads.md.
+# A workload's name with one of these endings is a file of the user's own, see docs/guides/own-workloads.md.
 _SCRIPTS = (".toml", ".sql", ".pgbench")
 
 _URL = click.Option(

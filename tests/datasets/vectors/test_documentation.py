@@ -1,4 +1,4 @@
-"""What docs/vector-search.md says is so."""
+"""What docs/guides/vector-search.md says is so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.cli.study_file import catalogue
 from dbdyno.datasets.vectors import WORKLOAD
 from dbdyno.study import parse_study
 
-PAGE = (Path(__file__).parents[3] / "docs" / "vector-search.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "vector-search.md").read_text()
 
 
 def test_its_study_is_one() -> None:

@@ -1,4 +1,4 @@
-//! Reads a workload from a TOML file. The format is described in docs/own-workloads.md.
+//! Reads a workload from a TOML file. The format is described in docs/guides/own-workloads.md.
 
 use super::body::Body;
 use super::content::{Condition, Content, Table};
