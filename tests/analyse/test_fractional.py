@@ -31,7 +31,7 @@ def factors_of(count: int) -> tuple[Factor, ...]:
 def cells_of(count: int, effects: Effects, noise: tuple[float, ...] = (0.0, 0.0)) -> Cells:
     """Responses whose log is a sum of halves of effects with their setups' signs; `noise` is by block."""
     cells: dict[Setting, dict[Block, float]] = {}
-    for signs in fraction.setups(count):
+    for signs in fraction.points(count):
         log = sum(effect / 2 * math.prod(signs[i] for i in which) for which, effect in effects.items())
         setting = tuple("fast" if sign > 0 else "slow" for sign in signs)
         cells[setting] = {("host", block): math.exp(log + each) for block, each in enumerate(noise)}
@@ -80,7 +80,7 @@ def test_the_product_multiplies_out_whatever_was_measured(count: int, data: st.D
         tuple("fast" if sign > 0 else "slow" for sign in signs): {
             ("host", block): math.exp(data.draw(sizes)) for block in range(3)
         }
-        for signs in fraction.setups(count)
+        for signs in fraction.points(count)
     }
     gap = explain_fraction("throughput", factors_of(count), cells, 0.95)
     parts = sum(log(share.share) for share in gap.shares) + log(gap.residual)

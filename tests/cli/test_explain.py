@@ -74,7 +74,7 @@ def test_runs_that_measured_too_little_are_refused_with_the_design_that_would_do
 def test_more_factors_than_can_be_shared_out_exactly_are_refused(stored: Stored) -> None:
     stored("factorial", 7)
     said = complaint("explain", "gap")
-    assert "they differ in 7 factors, which is 128 setups" in said
+    assert "they differ in 7 factors, which is 128 variants" in said
     assert 'design = "fractional-factorial"' in said
 
 

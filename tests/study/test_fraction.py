@@ -25,7 +25,7 @@ def test_setups_differ_and_are_balanced_and_begin_with_the_baseline(factors: int
     assert rows[0] == (-1,) * factors
     assert len(set(rows)) == len(rows) in (16, 32)
     assert np.array(rows).sum(axis=0).tolist() == [0] * factors
-    assert (1,) * factors in fraction.setups(factors)
+    assert (1,) * factors in fraction.points(factors)
 
 
 @pytest.mark.parametrize("factors", ALL)
@@ -69,5 +69,5 @@ def test_a_share_names_every_interaction_of_three_that_it_holds(factors: int) ->
 
 def test_the_text_is_the_textbooks() -> None:
     lines = fraction.description(7)
-    assert "32 of 128 setups, resolution IV" in lines[0]
+    assert "32 of 128 variants, resolution IV" in lines[0]
     assert [line.strip() for line in lines if "×" in line] == ["C×E + F×G", "C×F + E×G", "C×G + E×F"]

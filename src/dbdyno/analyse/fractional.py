@@ -31,7 +31,7 @@ def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, con
     the setups that no block measured together with the others; with any, nothing is shared out.
     """
     count = len(factors)
-    settings = [_setting(factors, signs) for signs in fraction.setups(count)]
+    settings = [_setting(factors, signs) for signs in fraction.points(count)]
     slow, fast = _setting(factors, (-1,) * count), _setting(factors, (1,) * count)
     missing = tuple(setting for setting in settings if not cells.get(setting))
     found = Gap(

@@ -23,9 +23,9 @@ VERBS = {
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
     "report": "Show a run again, from the store alone.",
-    "explain": "Explain the gap between two setups of a run as a product of factors.",
+    "explain": "Explain the gap between two variants of a run as a product of factors.",
     "compare": "Compare two runs of one study, on different hosts or days.",
-    "profile": "Run one setup again under perf: a flame graph, and what two setups differ in.",
+    "profile": "Run one variant again under perf: a flame graph, and what two variants differ in.",
     "runs": "List the runs in the store.",
     "export": "Write a run's trials as CSV or Parquet.",
     "engines": "List the engines that are here or can be had; fetch one.",
@@ -64,7 +64,7 @@ class _Verbs(click.Group):
 def dyno(context: click.Context) -> None:
     """A performance laboratory for database servers.
 
-    Declare a study, the setups to compare, in a TOML file; dyno proves, drives, checks and measures each of
+    Declare a study, the variants to compare, in a TOML file; dyno proves, drives, checks and measures each of
     them on this machine and answers what helped, by how much, what did nothing, and what broke.
 
     \b

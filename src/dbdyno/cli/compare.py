@@ -24,9 +24,12 @@ from dbdyno.report.parts import compare as compare_report
 @click.argument("left")
 @click.argument("right")
 @click.option(
-    "--from", "left_variant", metavar="VARIANT", help="The setup of the LEFT run; else all, each with itself."
+    "--from",
+    "left_variant",
+    metavar="VARIANT",
+    help="The variant of the LEFT run; else all, each with itself.",
 )
-@click.option("--to", "right_variant", metavar="VARIANT", help="The setup of the RIGHT run.")
+@click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run.")
 @click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
@@ -52,7 +55,7 @@ def command(
     ends = _ends(sides, left_variant, right_variant)
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
-        raise UserError("no setup was measured in both runs", "see: dyno report RUN")
+        raise UserError("no variant was measured in both runs", "see: dyno report RUN")
     form = "json" if as_json else form
     if output is not None:
         write(output, _text(found, form))

@@ -19,16 +19,16 @@ from dbdyno.study.trials import Variant
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--from", "slow", metavar="VARIANT", help="The slow setup; the baseline if left out.")
+@click.option("--from", "slow", metavar="VARIANT", help="The slow variant; the baseline if left out.")
 @click.option(
-    "--to", "fast", metavar="VARIANT", help="The fast setup; every factor's last level if left out."
+    "--to", "fast", metavar="VARIANT", help="The fast variant; every factor's last level if left out."
 )
 @json_option
 @store_option
 def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: str | None) -> None:
-    """Explain the gap between two setups of RUN (the last one if left out) as a product of factors.
+    """Explain the gap between two variants of RUN (the last one if left out) as a product of factors.
 
-    The run's study must be a factorial one, so that every setup between the two was measured; or, for more
+    The run's study must be a factorial one, so that every variant between the two was measured; or, for more
     factors, a fraction of one, which names what it cannot tell apart.
     """
     with Store(store_url(store)) as opened:
@@ -70,16 +70,16 @@ def _require_all_between(study: Study, slow: Variant, fast: Variant) -> None:
     if study.design is Design.FRACTIONAL:
         if slow.levels != study.baseline or len(differing) < len(study.factors):
             raise UserError(
-                "a fraction of the setups explains the gap from the baseline to every factor's second level",
+                "a fraction explains the gap from the baseline to every factor's second level alone",
                 "leave --from and --to out",
             )
         return
     if study.design is not Design.FACTORIAL:
-        reason = f"the design {study.design.value!r} does not measure the setups between two variants"
+        reason = f"the design {study.design.value!r} does not measure what lies between two variants"
         raise UserError(reason, 'write design = "factorial", with two levels a factor')
     if not differing:
         raise UserError("the two variants are the same", "name another with --from or --to")
     if len(differing) > FACTORS_MOST:
-        reason = f"they differ in {len(differing)} factors, which is {2 ** len(differing)} setups"
+        reason = f"they differ in {len(differing)} factors, which is {2 ** len(differing)} variants"
         hint = f'at most {FACTORS_MOST} are shared out exactly; for more, design = "{Design.FRACTIONAL}"'
         raise UserError(reason, hint)

@@ -1,4 +1,4 @@
-"""`dyno profile`: one setup of a run again, under perf; with another one, what the two differ in."""
+"""`dyno profile`: one variant of a run again, under perf; with another one, what the two differ in."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ FUNCTIONS_IN_JSON = 200
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--variant", metavar="NAME", help="The setup to profile; the baseline if left out.")
-@click.option("--against", metavar="NAME", help="A second setup: what the first spends beyond this one.")
+@click.option("--variant", metavar="NAME", help="The variant to profile; the baseline if left out.")
+@click.option("--against", metavar="NAME", help="A second variant: what the first spends beyond this one.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
 @devices_option
 @click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
@@ -62,7 +62,7 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> None:
-    """Run one setup of RUN (the last one if left out) again under perf, and draw its flame graph.
+    """Run one variant of RUN (the last one if left out) again under perf, and draw its flame graph.
 
     The trial is prepared, proved, driven and checked as it was measured, but not recorded as measured:
     sampling slows it down.

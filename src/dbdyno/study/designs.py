@@ -48,8 +48,8 @@ def _factorial(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
 
 
 def _fractional(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
-    """The setups of a fraction of the two-level factorial, the baseline first."""
-    for signs in fraction.setups(len(study.factors)):
+    """The variants of a fraction of the two-level factorial, the baseline first."""
+    for signs in fraction.points(len(study.factors)):
         levels = zip(study.factors, signs, strict=True)
         yield _named(study, {factor.name: factor.levels[sign > 0] for factor, sign in levels})
 

@@ -1,13 +1,13 @@
-"""Regular fractions of a two-level factorial: which setups they hold, and what they cannot tell apart.
+"""Regular fractions of a two-level factorial: which variants they hold, and what they cannot tell apart.
 
 With more factors than all combinations can be measured of, the first ones are combined freely and each
 further factor takes the product of some of them as its sign. What that costs is known beforehand: effects
-whose signs agree in every setup are one figure. The generators are those of the tables in Box, Hunter and
+whose signs agree in every variant are one figure. The generators are those of the tables in Box, Hunter and
 Hunter, Statistics for Experimenters (2nd edition, 2005, chapter 6), and Montgomery, Design and Analysis of
-Experiments (8th edition, 2013, table 8.14 and appendix): of the highest resolution with at most 32 setups. A
-factor is then clear of every interaction of two factors.
+Experiments (8th edition, 2013, table 8.14 and appendix): of the highest resolution with at most 32
+variants. A factor is then clear of every interaction of two factors.
 
-A generator of even length gets a minus, so that the baseline, all factors low, is a setup of the fraction.
+A generator of even length gets a minus, so that the baseline, all factors low, is a variant of the fraction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Together(Frozen):
 
 @cache
 def fraction(factors: int) -> tuple[Signs, ...]:
-    """The setups of the fraction, the baseline first."""
+    """The variants of the fraction, the baseline first."""
     words = GENERATORS[factors]
     rows = []
     for free in itertools.product((-1, 1), repeat=factors - len(words)):
@@ -69,8 +69,8 @@ def fraction(factors: int) -> tuple[Signs, ...]:
     return tuple(rows)
 
 
-def setups(factors: int) -> tuple[Signs, ...]:
-    """What is measured: the fraction, and the setup with every factor high where it is not of the fraction,
+def points(factors: int) -> tuple[Signs, ...]:
+    """What is measured: the fraction, and the variant with every factor high where it is not of the fraction,
     so that the whole gap is measured and not computed.
     """
     rows, fast = fraction(factors), (1,) * factors
@@ -78,13 +78,13 @@ def setups(factors: int) -> tuple[Signs, ...]:
 
 
 def column(rows: tuple[Signs, ...], interaction: tuple[int, ...]) -> Signs:
-    """The signs of an interaction (or of one factor) over the setups."""
+    """The signs of an interaction (or of one factor) over the variants."""
     return tuple(math.prod(row[index] for index in interaction) for row in rows)
 
 
 @cache
 def resolution(factors: int) -> int:
-    """The fewest factors whose signs multiply to the same in every setup."""
+    """The fewest factors whose signs multiply to the same in every variant."""
     rows = fraction(factors)
     sizes = range(1, factors + 1)
     return next(
@@ -140,11 +140,11 @@ def description(factors: int) -> list[str]:
     runs, all_runs = len(fraction(factors)), 2**factors
     clear_of = "two factors" if height == 4 else f"two to {height - 2} factors"
     lines = [
-        f"{runs} of {all_runs:,} setups, resolution {NUMERALS[height]}: each factor is clear of all"
+        f"{runs} of {all_runs:,} variants, resolution {NUMERALS[height]}: each factor is clear of all"
         f" interactions of {clear_of}."
     ]
-    if len(setups(factors)) > runs:
-        lines.append("The setup with every factor at its second level is measured beside them.")
+    if len(points(factors)) > runs:
+        lines.append("The variant with every factor at its second level is measured beside them.")
     mixed = [group for group in together(factors) if len(group.interactions) > 1]
     if mixed:
         lines.append("Interactions that cannot be told apart, by the factors' letters:")

@@ -149,8 +149,8 @@ def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: in
         product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
         words = f"{product or 1} levels = {_counted(variants)} variants"
     elif design is Design.FRACTIONAL:
-        variants = len(fraction.setups(len(factors))) if len(factors) in fraction.GENERATORS else 0
-        words = f"a fraction of 2^{len(factors)} setups = {variants} variants"
+        variants = len(fraction.points(len(factors))) if len(factors) in fraction.GENERATORS else 0
+        words = f"a fraction of 2^{len(factors)} combinations = {variants} variants"
     else:
         others = sum(len(factor.levels) - 1 for factor in factors)
         variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"

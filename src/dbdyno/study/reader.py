@@ -267,7 +267,7 @@ class _Reader(SectionReader):
                 ("design",),
                 f"the design `{design}` is for {FACTORS_LEAST} to {FACTORS_MOST} factors, and here are"
                 f" {len(factors)}",
-                'write design = "factorial": all setups can be measured'
+                'write design = "factorial": all variants can be measured'
                 if fewer
                 else 'settle some first: design = "one-at-a-time" shows which do nothing',
             )

@@ -6,7 +6,7 @@ from dbdyno.frozen import Frozen, Level
 
 
 class Variant(Frozen):
-    """One whole setup: a level for every factor. The first variant of a plan is the baseline.
+    """What is compared: a level for every factor. The first variant of a plan is the baseline.
 
     `name` is unique in the plan: `baseline`, or the levels that differ from the baseline's
     (`config.innodb_buffer_pool_size=1G`), or the name a `list` design gives. `twin` marks the second copy of

@@ -117,10 +117,10 @@ def _note_left_open(reader: SectionReader, own: list[_Own]) -> None:
 def _note_repeated(reader: SectionReader, variants: tuple[ListedVariant, ...]) -> None:
     """Notes variants with the name or the levels of an earlier one."""
     names: dict[str, int] = {}
-    setups: dict[tuple[tuple[str, str], ...], str] = {}
+    named: dict[tuple[tuple[str, str], ...], str] = {}
     for index, variant in enumerate(variants):
         path: Key = ("variants", index)
-        setup = tuple(sorted((name, level_text(level)) for name, level in variant.levels.items()))
+        levels = tuple(sorted((name, level_text(level)) for name, level in variant.levels.items()))
         if variant.name in names:
             line = reader.document.line(("variants", names[variant.name]))
             reader.note(
@@ -128,10 +128,10 @@ def _note_repeated(reader: SectionReader, variants: tuple[ListedVariant, ...]) -
                 f"the variant `{variant.name}` is given twice: first on line {line}",
                 "rename one",
             )
-        elif setup in setups:
-            other = setups[setup]
+        elif levels in named:
+            other = named[levels]
             reader.note(
                 path, f"`{variant.name}` has the same levels as `{other}`", "aa = true repeats the baseline"
             )
         names.setdefault(variant.name, index)
-        setups.setdefault(setup, variant.name)
+        named.setdefault(levels, variant.name)
