@@ -249,32 +249,6 @@ def test_what_another_users_dyno_left_is_told_and_not_touched() -> None:
     assert left_by_others() == ("nobody",)
 
 
-def test_a_second_dyno_waits_or_is_refused_whatever_its_folders(homes: Path) -> None:
-    code = "from dbdyno.cli.run import alone\nwith alone(False):\n    print('alone', flush=True); input()"
-    first = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert first.stdout is not None
-    assert first.stdout.readline() == "alone\n"
-    elsewhere = {**os.environ, "XDG_STATE_HOME": str(homes / "other"), "XDG_RUNTIME_DIR": "/nowhere"}
-    second = [sys.executable, "-c", "from dbdyno.cli.run import alone\nwith alone(%s): print('alone')"]
-    refused = subprocess.run(
-        [*second[:2], second[2] % False], env=elsewhere, capture_output=True, text=True, check=False
-    )
-    assert "another dyno measures on this machine" in refused.stderr
-    waiting = subprocess.Popen(
-        [*second[:2], second[2] % True],
-        env=elsewhere,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert waiting.stderr is not None
-    assert waiting.stderr.readline() == "waiting for another dyno to end\n"
-    first.communicate("\n")
-    assert waiting.communicate(timeout=60)[0] == "alone\n"
-
-
 def test_every_user_of_the_host_meets_at_one_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(paths.HOST_VARIABLE)
     lock = paths.run_lock()

@@ -177,7 +177,7 @@ def test_what_an_older_version_made_stays_usable(account: str | None) -> None:
     shelf = once.shelf("pristine")
     assert shelf.take("abc") == folder
     [kept] = shelf.kept()
-    assert (kept.name, kept.what, kept.origin) == ("abc", "abc", "")
+    assert (kept.name, kept.what, kept.origin) == ("abc", "", "")
 
 
 def test_parts_are_counted_once_and_go_with_what_they_are_made_from() -> None:

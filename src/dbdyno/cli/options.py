@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dbdyno.study.values import Fault, duration_s
+from dbdyno.study.values import DURATION, Fault, duration_s
+
+FOREVER = "forever"
 
 
 class Duration(click.ParamType[float]):
@@ -24,6 +29,24 @@ class Duration(click.ParamType[float]):
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
 
+class Wait(Duration):
+    """A duration, or infinity for `--wait` without one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return math.inf if value == FOREVER else super().convert(value, param, ctx)
+
+
+class WaitingCommand(click.Command):
+    """A command with `wait_option`: what follows `--wait` and is no duration is the next argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = [
+            f"--wait={FOREVER}" if arg == "--wait" and not re.match(DURATION, after) else arg
+            for arg, after in pairwise([*args, ""])
+        ]
+        return super().parse_args(ctx, args)
+
+
 store_option = click.option(
     "--store",
     metavar="URL",
@@ -35,6 +58,14 @@ budget_option = click.option(
     "budget_s",
     type=Duration(),
     help="Fit blocks and durations to this time (10m, 1.5h), and say what precision that can reach.",
+)
+wait_option = click.option(
+    "--wait",
+    "wait_s",
+    type=Wait(),
+    default=0.0,
+    metavar="[TIME]",
+    help="Where another dyno measures on this machine, wait for its end, or at most TIME (10m, 1.5h).",
 )
 devices_option = click.option(
     "--allow-device",

@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,19 +15,26 @@ from rich.console import Console
 
 from dbdyno.analyse.model import Profile
 from dbdyno.analyse.profile import changes, functions, profile_of
-from dbdyno.cli.options import devices_option, json_option, store_option
+from dbdyno.cli.options import (
+    WaitingCommand,
+    devices_option,
+    json_option,
+    store_option,
+    wait_option,
+)
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
-from dbdyno.cli.run import alone, measured_installation
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.run import measured_installation
+from dbdyno.cli.study_file import overhead_s, study_of
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
+from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan.blocks import block_of
+from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
@@ -43,13 +51,13 @@ from dbdyno.trial.drive import LoadProcess
 FUNCTIONS_IN_JSON = 200
 
 
-@click.command()
+@click.command(cls=WaitingCommand)
 @click.argument("run", default="last")
 @click.option("--variant", metavar="NAME", help="The variant to profile; the baseline if left out.")
 @click.option("--against", metavar="NAME", help="A second variant: what the first spends beyond this one.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
 @devices_option
-@click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
+@wait_option
 @json_option
 @store_option
 def command(
@@ -58,7 +66,7 @@ def command(
     against: str | None,
     output: Path | None,
     devices: tuple[Path, ...],
-    wait: bool,
+    wait_s: float,
     as_json: bool,
     store: str | None,
 ) -> None:
@@ -71,7 +79,8 @@ def command(
         found = opened.run(run)
     study = study_of(found)
     trials = [_trial(study, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
-    with alone(wait):
+    expected_s = expected_duration_s(len(trials), study, overhead_s(study))
+    with alone(f"profile of {study.title}", expected_s, wait_s, partial(click.echo, err=True)):
         profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)

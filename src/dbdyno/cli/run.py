@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
-from dbdyno.cli.options import budget_option, devices_option, json_option, store_option
+from dbdyno.cli.options import (
+    WaitingCommand,
+    budget_option,
+    devices_option,
+    json_option,
+    store_option,
+    wait_option,
+)
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
 from dbdyno.cli.study_file import (
@@ -28,8 +34,8 @@ from dbdyno.cli.study_file import (
 )
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.engines import registry
-from dbdyno.errors import RunLocked, UserError
-from dbdyno.host import paths
+from dbdyno.errors import UserError
+from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
@@ -53,7 +59,7 @@ LAST = "last"
 """What `--resume` without a name stands for: the study's latest run that has trials left."""
 
 
-@click.command()
+@click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--resume",
@@ -72,7 +78,7 @@ LAST = "last"
 @budget_option
 @click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
 @devices_option
-@click.option("--wait", is_flag=True, help="Where another dyno measures on this machine, wait for its end.")
+@wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
 @store_option
 @json_option
@@ -84,7 +90,7 @@ def command(
     budget_s: float | None,
     seed: int | None,
     devices: tuple[Path, ...],
-    wait: bool,
+    wait_s: float,
     quiet: bool,
     store: str | None,
     as_json: bool,
@@ -106,7 +112,8 @@ def command(
             click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         try:
-            with alone(wait):
+            expected_s = expected_duration_s(trial_count(read), read, overhead_s(read))
+            with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
                 opened.add_run(run)
                 records = _carry_out(read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
@@ -245,19 +252,3 @@ def _shown(ask: Ask, store: Store, progress: Quiet) -> Ask:
         return ask(study, run, records)
 
     return shown
-
-
-@contextmanager
-def alone(wait: bool) -> Iterator[None]:
-    """Two measurements at once on one machine would measure each other, whoever runs them."""
-    with paths.run_lock().open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not wait:
-                raise RunLocked(
-                    "another dyno measures on this machine", "wait for its end, or use --wait"
-                ) from None
-            click.echo("waiting for another dyno to end", err=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

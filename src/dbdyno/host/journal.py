@@ -172,7 +172,7 @@ def left_by_others() -> tuple[str, ...]:
         with suppress(OSError, ValueError):
             owner, (process_id, started) = path.stat().st_uid, path.name.split("-")[:2]
             if owner != os.getuid() and start_ticks(int(process_id)) != int(started):
-                users[_user(owner)] = None
+                users[user_name(owner)] = None
     return tuple(users)
 
 
@@ -185,7 +185,8 @@ def _abandoned(path: Path, file: IO[str]) -> bool:
     return path.exists()
 
 
-def _user(user_id: int) -> str:
+def user_name(user_id: int) -> str:
+    """A user's name, or the number of one without a name."""
     try:
         return pwd.getpwuid(user_id).pw_name
     except KeyError:

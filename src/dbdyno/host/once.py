@@ -170,7 +170,7 @@ class Shelf:
             account = json.loads((thing / ACCOUNT).read_text())
             what, origin, made_unix_s = account["what"], account["origin"], float(account["made_unix_s"])
         except (OSError, ValueError, KeyError, TypeError):
-            what, origin, made_unix_s = thing.name, "", thing.stat().st_mtime
+            what, origin, made_unix_s = "", "", thing.stat().st_mtime
         size_bytes = tree_size_bytes(thing)
         if self.kind in PARTS:
             size_bytes -= tree_size_bytes(thing / PARTS[self.kind])
