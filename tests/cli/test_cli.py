@@ -141,7 +141,12 @@ def test_a_plan_for_machines(study: Path) -> None:
 
 
 def test_the_schema_is_json(homes: Path) -> None:
-    assert json.loads(dyno("schema").stdout)["title"]
+    schema = json.loads(dyno("schema").stdout)
+    assert schema["title"]
+    knobs = schema["properties"]["factors"]["properties"]
+    assert knobs["cpu.quota"]["description"].endswith(
+        "levels: max, or CPUs' worth of time such as 50% or 150%"
+    )
 
 
 @pytest.mark.parametrize(

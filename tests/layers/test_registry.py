@@ -20,7 +20,7 @@ from dbdyno.layers.registry import KNOBS, LAYERS, related_factors
 from dbdyno.layers.setup import Deed
 from tests.fakes import FakeEngine
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "layers.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "layers.md"
 
 LEVELS: dict[str, tuple[Level, Level]] = {
     "memory.allocator": ("libc", "jemalloc"),

@@ -12,7 +12,7 @@ from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.layers.layer import Layer
-from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
 from dbdyno.records import metrics
@@ -101,6 +101,7 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
         workloads=workload_offers(_driver.workloads()),
         layers={name: _factor_check(layer, ask_engines) for name, layer in LAYERS.items()},
         metrics=frozenset(metrics.METRICS),
+        knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
     )
 
 

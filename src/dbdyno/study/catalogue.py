@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -71,13 +71,14 @@ class Catalogue:
     """The names that a study may use.
 
     `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
-    goal may name.
+    goal may name; `knobs` says of a factor which levels it takes, as far as that is known without an engine.
     """
 
     engines: frozenset[str]
     workloads: tuple[WorkloadOffer, ...]
     layers: Mapping[str, FactorCheck]
     metrics: frozenset[str]
+    knobs: Mapping[str, str] = field(default_factory=dict)
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -156,6 +156,7 @@ def _by_factor(value: Schema, catalogue: Catalogue) -> Schema:
     inside: Schema = {"anyOf": [value, {"type": "object"}]}
     return {
         "type": "object",
+        "properties": {name: {"description": words} for name, words in catalogue.knobs.items()},
         "patternProperties": {rf"^({layers})(\.|$)": inside},
         "additionalProperties": False,
     }
