@@ -34,18 +34,20 @@ from driver import ROWS, mariadb
 from scipy import stats
 from stall import send
 
-from dbdyno.analyse.intervals import POWER, judge, ratio_of
+from dbdyno.analyse.assurance import ASSURANCE
+from dbdyno.analyse.intervals import BLOCKS_LEAST, beyond, judge, ratio_of
 from dbdyno.analyse.model import Method, Ratio, Verdict
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
+from dbdyno.study import Interval
 
 PERIOD_S = 0.1
 WARMUP_S, DURATION_S = 0.1, 0.3
 BASELINE, SHARES = "baseline", (0.0, 0.02, 0.05, 0.1)
 CONFIDENCE = 0.95
-BLOCKS_LEAST = 3
 SEED = 1
+CALLED = (Verdict.FASTER, Verdict.SLOWER)
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,10 @@ def fixed(logs: Sequence[float], method: Method) -> Judged:
 
 def sequential(logs: Sequence[float], method: Method) -> Judged:
     """Judged after every block, as `dyno run --until margin` does, until a verdict stands."""
-    for blocks in range(2, len(logs) + 1):
-        verdict = _verdict(ratio_of(method.response, logs[:blocks], CONFIDENCE, anytime=True), method)
-        if verdict is not Verdict.INCONCLUSIVE:
+    for blocks in range(BLOCKS_LEAST, len(logs) + 1):
+        effect = ratio_of(method.response, logs[:blocks], CONFIDENCE, Interval.ANYTIME)
+        verdict = _verdict(effect, method)
+        if verdict is Verdict.NO_EFFECT or (effect and verdict in CALLED and beyond(effect, method.margin)):
             return Judged(verdict, blocks)
     return Judged(Verdict.INCONCLUSIVE, len(logs))
 
@@ -175,7 +178,8 @@ def _print(blocks: list[Block], arguments: argparse.Namespace) -> None:
         confidence=CONFIDENCE,
         comparisons=1,
         confidence_each=CONFIDENCE,
-        power=POWER,
+        assurance=ASSURANCE,
+        blocks_least=BLOCKS_LEAST,
     )
     comparisons = len(blocks) // arguments.blocks
     print(

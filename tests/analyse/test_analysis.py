@@ -121,11 +121,11 @@ def test_the_twin_is_no_comparison_and_its_interval_is_not_adjusted() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.BLOCKED])
 def test_a_failed_trial_drops_its_pair_only_and_it_is_said(outcome: Outcome) -> None:
-    study = a_study()
+    study = a_study(blocks=7)
     records = records_of(study, {FAST: 1.3}, {FAST: only_in({2}, ended(outcome, "no luck"))})
     found = the(analysed(study, records))
     assert found.verdict is Verdict.FASTER
-    assert found.effect is not None and found.effect.pairs == 5
+    assert found.effect is not None and found.effect.pairs == 6
     assert [(drop.block, drop.variant, drop.outcome) for drop in found.dropped] == [(2, FAST, outcome)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.intervals import blocks_more, confidence_each, judge, ratio_of, t_quantile
+from dbdyno.analyse.intervals import BLOCKS_LEAST, confidence_each, judge, ratio_of, t_quantile
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 
 STUDIES = 2000
@@ -21,7 +21,7 @@ some_log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
 def a_method(margin: float = 0.02, higher_is_better: bool = True) -> Method:
     return Method(
         response="throughput", higher_is_better=higher_is_better, margin=margin, confidence=0.95,
-        comparisons=1, confidence_each=0.95, power=0.8,
+        comparisons=1, confidence_each=0.95, assurance=0.8, blocks_least=BLOCKS_LEAST,
     )  # fmt: skip
 
 
@@ -127,28 +127,6 @@ def test_verdicts(low: float, high: float, verdict: Verdict) -> None:
 
 def test_without_a_margin_nothing_is_ever_no_effect() -> None:
     assert judge(a_ratio(0.9999, 1.0001), a_method(margin=0.0))[0] is Verdict.INCONCLUSIVE
-
-
-def test_blocks_more_settles_a_variant_as_often_as_it_says() -> None:
-    # What it promises: with so many blocks, 80 % of studies of this ratio and spread are settled.
-    spread, true = 0.03, 0.02
-    seen = Ratio(metric="m", pairs=4, ratio=math.exp(true), low=0.9, high=1.1, log_sd=spread, confidence=0.99)
-    more = blocks_more(seen, 0.005)
-    assert more is not None
-    random = np.random.default_rng(3)
-    settled = 0
-    for _ in range(STUDIES):
-        ratio = ratio_of("m", random.normal(true, spread, 4 + more).tolist(), 0.99)
-        assert ratio is not None
-        settled += judge(ratio, a_method(margin=0.005))[0] is not Verdict.INCONCLUSIVE
-    # The search stops at the first whole number of blocks, so the power is a little above what was asked.
-    assert 0.77 <= settled / STUDIES <= 0.87
-
-
-def test_blocks_more_is_unknown_without_a_spread_or_beyond_reach() -> None:
-    assert blocks_more(a_ratio(None, None, pairs=1, spread=None), 0.02) is None
-    hopeless = Ratio(metric="m", pairs=4, ratio=1.0, low=0.5, high=2.0, log_sd=1.0, confidence=0.95)
-    assert blocks_more(hopeless, 0.001) is None
 
 
 def test_the_t_quantile_is_the_tabled_one() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse.intervals import anytime_quantile, ratio_of, t_quantile
+from dbdyno.study import Interval
 
 CONFIDENCE = 0.95
 LOOKS = 40
@@ -17,7 +18,9 @@ RUNS = 2000
 def first_wrong_look(values: np.ndarray, anytime: bool) -> bool:
     """Whether an interval around a true ratio of 1 ever excludes it, when looked at after every block."""
     for pairs in range(2, len(values) + 1):
-        ratio = ratio_of("throughput", list(values[:pairs]), CONFIDENCE, anytime=anytime)
+        ratio = ratio_of(
+            "throughput", list(values[:pairs]), CONFIDENCE, Interval.ANYTIME if anytime else Interval.STUDENT
+        )
         assert ratio is not None and ratio.low is not None and ratio.high is not None
         if ratio.low > 1.0 or ratio.high < 1.0:
             return True
@@ -46,7 +49,7 @@ def test_an_effect_is_found(effect: float, blocks_most: int) -> None:
     found = 0
     for _ in range(300):
         values = random.normal(math.log1p(effect), 0.02, blocks_most)
-        ratio = ratio_of("throughput", list(values), CONFIDENCE, anytime=True)
+        ratio = ratio_of("throughput", list(values), CONFIDENCE, Interval.ANYTIME)
         assert ratio is not None and ratio.low is not None
         found += ratio.low > 1.0
     assert found >= 270

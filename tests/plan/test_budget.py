@@ -13,11 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from dbdyno.analyse import analyse
+from dbdyno.analyse.intervals import BLOCKS_LEAST
 from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
-from dbdyno.plan.budget import BLOCKS_LEAST, SHORTEST_S, Replan, ask, fitted, precision, replanned
+from dbdyno.plan.budget import SHORTEST_S, Replan, ask, fitted, precision, replanned
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Study
@@ -59,17 +60,17 @@ def test_a_budget_is_never_exceeded_and_well_used(
 def test_more_time_gives_more_precision() -> None:
     widths = [
         precision(fitted(study_of(4), budget_s, OVERHEAD_S), 0.05).half_width
-        for budget_s in (120.0, 300.0, 900.0, 3600.0)
+        for budget_s in (160.0, 400.0, 900.0, 3600.0)
     ]
     assert widths == sorted(widths, reverse=True)
     assert len(set(widths)) == 4
 
 
 def test_too_small_a_budget_says_what_is_needed() -> None:
-    with pytest.raises(UserError, match="5 s are too few for 3 blocks of 4 variants") as caught:
+    with pytest.raises(UserError, match="5 s are too few for 6 blocks of 4 variants") as caught:
         fitted(study_of(4), 5.0, OVERHEAD_S)
-    assert caught.value.hint == "give at least 78 s, or leave out some levels"
-    fitted(study_of(4), 78.0, OVERHEAD_S)
+    assert caught.value.hint == "give at least 156 s, or leave out some levels"
+    fitted(study_of(4), 156.0, OVERHEAD_S)
 
 
 def test_one_block_has_no_precision() -> None:
@@ -186,7 +187,7 @@ def test_what_the_rest_of_a_budget_gives_is_told() -> None:
     told = replan_text(study, Replan(blocks=1, left_out=frozenset(), overhead_s=40.0, enough_s=744.2))
     assert told == (
         "the first block took 40.0 s per trial beside the load: no second block fits, and one gives no "
-        "interval; 3 blocks need 744 s"
+        "interval; 6 blocks need 744 s"
     )
 
 

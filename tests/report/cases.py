@@ -123,7 +123,7 @@ def guards() -> Analysis:
             Guard(text="server_cpu_us_per_op <= 430", metric="server_cpu_us_per_op", bound=430.0),
         )
     )
-    study = a_study({"config.page_cache": ["2k", "64k", "32k"]}, goal=goal)
+    study = a_study({"config.page_cache": ["2k", "64k", "32k"]}, blocks=7, goal=goal)
     failing = ended(Outcome.FAILED, "the server did not answer within 30 s")
     records = records_of(
         study,

@@ -1,7 +1,8 @@
 """From records to an Analysis: pure functions, with no server, clock, file or chance in them.
 
-`analyse` is the entry; `steady` finds where a trial grew steady, `intervals` holds the statistics of ratios,
-`effects` judges each variant, `twin` the instrument itself, `factorial` the factors and their interactions,
+`analyse` is the entry; `steady` finds where a trial grew steady, `blocks` pairs trials, `intervals` holds
+the statistics of ratios, `effects` judges each variant by them and by its `guards`, `assurance` tells how
+many more blocks that takes, `twin` the instrument itself, `factorial` the factors and their interactions,
 `gap` shares a gap out among factors, `fractional` does from a fraction of the setups, `frontier` sets recall
 against speed, `split` tells where an operation's time went, `overhead` where a trial's, `museum` collects the
 answer.
@@ -11,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.analyse.effects import Block, Trials, pairs, variant_result
+from dbdyno.analyse.assurance import ASSURANCE
+from dbdyno.analyse.blocks import Block, Trials, pairs
+from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
-from dbdyno.analyse.intervals import POWER, confidence_each, usable
+from dbdyno.analyse.intervals import blocks_least, confidence_each, usable
 from dbdyno.analyse.model import (
     AaCheck,
     Analysis,
@@ -37,7 +40,7 @@ from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome, Record, Run
-from dbdyno.study import Design, Study
+from dbdyno.study import Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Variant
 
@@ -76,7 +79,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         study=study,
         run=run,
         method=method,
-        answer=answer(results),
+        answer=answer(results, trials, method),
         variants=results,
         trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
         aa=_aa_check(study, trials),
@@ -155,15 +158,19 @@ def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
     compared = (
         candidates if run.sequential else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
     )
+    comparisons = study.goal.comparisons(len(compared))
+    each = confidence_each(study.goal.confidence, comparisons)
+    interval = Interval.ANYTIME if run.sequential else study.goal.interval
     return Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,
         margin=study.goal.margin,
         confidence=study.goal.confidence,
-        comparisons=len(compared),
-        confidence_each=confidence_each(study.goal.confidence, len(compared)),
-        power=POWER,
-        sequential=run.sequential,
+        comparisons=comparisons,
+        confidence_each=each,
+        assurance=ASSURANCE,
+        interval=interval,
+        blocks_least=blocks_least(each, interval),
     )
 
 

@@ -21,7 +21,7 @@ from enum import StrEnum
 import numpy as np
 from scipy import stats
 
-from dbdyno.analyse.effects import log_ratios
+from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.split import HARDWARE

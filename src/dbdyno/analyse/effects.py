@@ -1,68 +1,38 @@
-"""Each variant against the baseline: pairs by block, ratios, guards, verdict."""
+"""Each variant against the baseline: ratios, guards, verdict, and whether that verdict stands for good."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from dbdyno.analyse.intervals import blocks_more, judge, ratio_of, t_quantile, usable
+from dbdyno.analyse.assurance import blocks_more
+from dbdyno.analyse.blocks import Block, Trials, paired, pairs, summary_of
+from dbdyno.analyse.guards import guard_result
+from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
 from dbdyno.analyse.latency import added, curve, decode
 from dbdyno.analyse.model import (
     BlockRatio,
     Dropped,
-    GuardResult,
     Kept,
     Method,
     Percentile,
     Reason,
     Role,
-    Summary,
-    TrialResult,
     VariantResult,
     Verdict,
 )
 from dbdyno.frozen import level_text
-from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
-from dbdyno.study import Goal, Guard
-from dbdyno.study.trials import Variant
-
-Block = tuple[str, int]
-"""A block is a host and a number: only trials of one host can be paired."""
+from dbdyno.study import Goal
 
 WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
-"""Outcomes that become a variant's verdict when it has no measured trial, the gravest first."""
+"""Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
 
+LOST_SHARE_MOST = 0.2
+"""A variant that lost more of its blocks than this has no speed: those that are left are the luckier ones."""
 
-@dataclass(frozen=True)
-class Trials:
-    """The trials of one variant, by block."""
-
-    variant: Variant
-    role: Role
-    by_block: Mapping[Block, TrialResult]
-
-    def values(self, metric: str) -> dict[Block, float]:
-        """A metric by block, over the measured trials that have it."""
-        found = metrics.find(metric)
-        readings = {
-            block: found.read(trial.record)
-            for block, trial in self.by_block.items()
-            if trial.record.outcome is Outcome.MEASURED
-        }
-        return {
-            block: value for block, value in readings.items() if value is not None and math.isfinite(value)
-        }
-
-    def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
-        return [trial for trial in self.by_block.values() if trial.record.outcome is outcome]
-
-    @property
-    def limited_by_driver(self) -> bool:
-        """Whether the driver, not the server, set the pace of one of them."""
-        failed = self.with_outcome(Outcome.FAILED)
-        return any(Doubt.DRIVER_SATURATED in trial.record.warnings for trial in failed)
+FAILURES_FOR_GOOD = 3
+"""A server that did not start once may start the next time."""
 
 
 def variant_result(
@@ -99,30 +69,10 @@ def variant_result(
     return result.model_copy(update=_verdict(result, trials, baseline, method))
 
 
-def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
-    """The log ratios variant / baseline, one per block in which both have a value above zero, in the order
-    of blocks.
-    """
-    return list(_paired(trials, baseline, metric).values())
-
-
-def _paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
-    return log_ratios(trials.values(metric), baseline.values(metric))
-
-
-def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:
-    """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
-    return {
-        block: math.log(ours[block]) - math.log(theirs[block])
-        for block in sorted(ours.keys() & theirs.keys())
-        if usable(ours[block]) and usable(theirs[block])
-    }
-
-
 def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockRatio, ...]:
     return tuple(
         BlockRatio(block=block[1], trial=trials.by_block[block].record.trial, ratio=math.exp(log_ratio))
-        for block, log_ratio in _paired(trials, baseline, metric).items()
+        for block, log_ratio in paired(trials, baseline, metric).items()
     )
 
 
@@ -131,17 +81,15 @@ def _compared(
 ) -> dict[str, object]:
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
-        "effect": ratio_of(
-            goal.response, pairs(trials, baseline, goal.response), each, anytime=method.sequential
-        ),
+        "effect": ratio_of(goal.response, pairs(trials, baseline, goal.response), each, method.interval),
         "costs": tuple(
             ratio
             for name in costs
             if name != goal.response
-            and (ratio := ratio_of(name, pairs(trials, baseline, name), goal.confidence)) is not None
+            and (ratio := ratio_of(name, pairs(trials, baseline, name), goal.confidence, method.interval))
         ),
         "guards": tuple(
-            result for guard in goal.guards if (result := _guard(guard, trials, baseline, goal)) is not None
+            result for guard in goal.guards if (result := guard_result(guard, trials, baseline, method))
         ),
         "dropped": _dropped(trials, baseline, goal.response),
     }
@@ -150,9 +98,9 @@ def _compared(
 def _ending(trials: Trials) -> dict[str, object]:
     """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
     driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
-    when none was measured.
+    where they took more than their share of the blocks.
     """
-    without_speed = trials.limited_by_driver or not trials.with_outcome(Outcome.MEASURED)
+    without_speed = trials.limited_by_driver or _lost_share(trials) > LOST_SHARE_MOST
     endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
     for outcome in endings:
         ended = trials.with_outcome(outcome)
@@ -162,17 +110,57 @@ def _ending(trials: Trials) -> dict[str, object]:
     return {}
 
 
+def _lost_share(trials: Trials) -> float:
+    lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
+    return lost / len(trials.by_block) if trials.by_block else 0.0
+
+
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
-    ending = _ending(trials)
-    if ending:
-        return ending
-    if any(guard.state is Kept.BROKEN for guard in result.guards):
-        return {"verdict": Verdict.BROKEN}
+    """The verdict of a candidate, and whether further blocks could change it."""
+    found = _ending(trials) or _of_comparison(result, trials, baseline, method)
+    judged = result.model_copy(update=found)
+    return {**found, "decided": _decided(judged, trials, baseline, method)}
+
+
+def _of_comparison(
+    result: VariantResult, trials: Trials, baseline: Trials, method: Method
+) -> dict[str, object]:
+    """The verdict of what was measured on both sides. Faster needs every guard: one that is undecided, or
+    that could not be read, leaves it inconclusive.
+    """
     if result.effect is None:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
+    if _ending(baseline):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.BASELINE_BROKEN}
+    states = {guard.state for guard in result.guards}
+    if Kept.BROKEN in states:
+        return {"verdict": Verdict.BROKEN}
     verdict, reason = judge(result.effect, method)
-    settled_by = blocks_more(result.effect, method.margin) if reason is Reason.SPREAD else None
-    return {"verdict": verdict, "reason": reason, "blocks_more": settled_by}
+    if verdict is Verdict.FASTER and states - {Kept.KEPT}:
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
+    more = blocks_more(result.effect, method) if reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) else None
+    return {"verdict": verdict, "reason": reason, "blocks_more": more}
+
+
+def _decided(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> bool:
+    """Whether a sequential run leaves the variant out from here on.
+
+    A speed is decided when its whole interval lies within the margin or beyond it: a user who asks for 2 %
+    does not want to read "faster, perhaps by less". A level that is not available stays so, and one violated
+    invariant is proof; a server that failed gets another chance.
+    """
+    if result.effect is not None and result.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        return beyond(result.effect, method.margin)
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return _ended_for_good(baseline)
+    return result.verdict is not Verdict.FAILED or _ended_for_good(trials)
+
+
+def _ended_for_good(trials: Trials) -> bool:
+    if not (ending := _ending(trials)):
+        return False
+    failures = len(trials.with_outcome(Outcome.FAILED))
+    return ending["verdict"] is not Verdict.FAILED or failures >= FAILURES_FOR_GOOD
 
 
 def _why_no_pair(trials: Trials, baseline: Trials, response: str) -> Reason:
@@ -203,77 +191,6 @@ def _drop(block: Block, side: Trials) -> Dropped:
         outcome=trial.record.outcome if trial else None,
         cause=trial.record.cause if trial else "",
     )
-
-
-def summary_of(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
-    """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
-    alone.
-    """
-    if not values:
-        return None
-    numbers = sorted(values.values())
-    if all(usable(number) for number in numbers):
-        ratio = ratio_of(metric, [math.log(number) for number in numbers], confidence)
-        assert ratio is not None  # there is at least one value
-        return Summary(
-            metric=metric,
-            trials=len(numbers),
-            mean=ratio.ratio,
-            low=ratio.ratio if ratio.low is None else ratio.low,
-            high=ratio.ratio if ratio.high is None else ratio.high,
-        )
-    mean = math.fsum(numbers) / len(numbers)
-    half = 0.0
-    if len(numbers) > 1:
-        spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
-        half = t_quantile(confidence, len(numbers)) * spread / math.sqrt(len(numbers))
-    return Summary(
-        metric=metric, trials=len(numbers), mean=mean, low=mean - half, high=mean + half, geometric=False
-    )
-
-
-def _guard(guard: Guard, trials: Trials, baseline: Trials, goal: Goal) -> GuardResult | None:
-    """A guard on one variant. It is broken or kept when the whole interval lies on one side of the bound.
-
-    Intervals of guards are not adjusted for the number of comparisons: a guard errs towards raising its
-    hand. A single trial is taken at its value. None when the guard is not a metric's, or has no reading
-    here.
-    """
-    if guard.bound is None:
-        return None
-    values = trials.values(guard.metric)
-    if guard.relative:
-        ratio = ratio_of(guard.metric, pairs(trials, baseline, guard.metric), goal.confidence)
-        if ratio is None:
-            return None
-        middle, low, high, count = ratio.ratio, ratio.low, ratio.high, ratio.pairs
-    else:
-        summary = summary_of(guard.metric, values, goal.confidence)
-        if summary is None:
-            return None
-        middle, low, high, count = summary.mean, summary.low, summary.high, summary.trials
-    return GuardResult(
-        text=guard.text,
-        metric=guard.metric,
-        state=_side(guard, middle if low is None else low, middle if high is None else high),
-        value=middle,
-        low=low,
-        high=high,
-        bound=guard.bound,
-        relative=guard.relative,
-        trials=count,
-    )
-
-
-def _side(guard: Guard, low: float, high: float) -> Kept:
-    assert guard.bound is not None
-    if not guard.at_most:
-        low, high, bound = -high, -low, -guard.bound
-    else:
-        bound = guard.bound
-    if high <= bound:
-        return Kept.KEPT
-    return Kept.BROKEN if low > bound else Kept.UNDECIDED
 
 
 def _latency(trials: Trials) -> tuple[Percentile, ...]:

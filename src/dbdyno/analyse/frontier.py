@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dbdyno.analyse.effects import Block, Trials, summary_of
+from dbdyno.analyse.blocks import Block, Trials, summary_of
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
 from dbdyno.analyse.model import (
     Frontier,

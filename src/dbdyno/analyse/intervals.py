@@ -14,9 +14,12 @@ All comparisons share the baseline, so they are corrected together by Šidák's 
 means with any correlation; spreads estimated per comparison keep it, because sharing the baseline makes
 them positively dependent.
 
-A sequential run looks at its intervals after every block and stops when it likes what it sees. Student's
-interval does not survive that; there an interval is used that holds at all sample sizes together
-(`anytime_quantile`).
+A study may ask for the signed-rank interval instead (`signed_rank`): it needs no normal law, only that a
+log ratio is as likely above its centre as below, which the random order within a block provides. It is the
+better one where trials stall, and it needs more blocks (`blocks_least`).
+
+A sequential run looks at its intervals after every block and stops when it likes what it sees. Neither of the
+two survives that; there an interval is used that holds at all sample sizes together (`anytime_quantile`).
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
+from dbdyno.study import Interval
 
-POWER = 0.8
-BLOCKS_LIMIT = 1000
+BLOCKS_LEAST = 6
+"""Fewer blocks give no verdict: a spread that rests on fewer log ratios is too often too small by chance."""
 
 
 def confidence_each(confidence: float, comparisons: int) -> float:
@@ -47,33 +52,89 @@ def usable(value: float | None) -> bool:
 
 
 def ratio_of(
-    metric: str, log_ratios: Sequence[float], confidence: float, anytime: bool = False
+    metric: str, log_ratios: Sequence[float], confidence: float, interval: Interval = Interval.STUDENT
 ) -> Ratio | None:
     """The geometric mean of ratios and its interval; None without a pair, no interval with one.
 
-    The interval is Student's, or with `anytime` one that may be looked at after every block.
+    With the signed-rank interval the ratio is the Hodges-Lehmann estimate. An interval that so few pairs
+    cannot give at this confidence is absent.
     """
     pairs = len(log_ratios)
     if pairs == 0:
         return None
     # Summing in sorted order makes the figure independent of the order of records, to the last bit.
     values = np.sort(np.asarray(log_ratios, dtype=float))
-    mean = float(values.mean())
-    if pairs == 1:
-        return Ratio(metric=metric, pairs=1, ratio=math.exp(mean), confidence=confidence)
-    spread = float(values.std(ddof=1))
-    quantile = anytime_quantile(confidence, pairs) if anytime else t_quantile(confidence, pairs)
-    # Where all values are the same there is no spread to multiply, however wide the quantile.
-    half = quantile * spread / math.sqrt(pairs) if spread else 0.0
+    centre, low, high = (
+        _signed_rank(values, confidence)
+        if interval is Interval.SIGNED_RANK
+        else (_around_the_mean(values, confidence, interval))
+    )
     return Ratio(
         metric=metric,
         pairs=pairs,
-        ratio=math.exp(mean),
-        low=_exp(mean - half),
-        high=_exp(mean + half),
-        log_sd=spread,
+        ratio=math.exp(centre),
+        low=None if low is None else _exp(low),
+        high=None if high is None else _exp(high),
+        log_sd=float(values.std(ddof=1)) if pairs > 1 else None,
         confidence=confidence,
     )
+
+
+Centred = tuple[float, float | None, float | None]
+"""A centre with the low and the high end of its interval."""
+
+
+def _around_the_mean(values: npt.NDArray[np.float64], confidence: float, interval: Interval) -> Centred:
+    mean = float(values.mean())
+    half = half_width(values, confidence, interval)
+    return (mean, None, None) if half is None else (mean, mean - half, mean + half)
+
+
+def half_width(
+    values: Sequence[float] | npt.NDArray[np.float64], confidence: float, interval: Interval
+) -> float | None:
+    """Half the width of the interval around the mean, in the values' own unit; None with one value."""
+    count = len(values)
+    if count < 2:
+        return None
+    spread = float(np.std(values, ddof=1))
+    quantile = (anytime_quantile if interval is Interval.ANYTIME else t_quantile)(confidence, count)
+    # Where all values are the same there is no spread to multiply, however wide the quantile.
+    return quantile * spread / math.sqrt(count) if spread else 0.0
+
+
+def _signed_rank(values: npt.NDArray[np.float64], confidence: float) -> Centred:
+    """The median of the Walsh averages, between two of them that the exact null distribution of Wilcoxon's
+    signed-rank statistic picks (J. L. Hodges and E. L. Lehmann, Ann. Math. Stat. 34, 1963; M. Hollander and
+    D. A. Wolfe, Nonparametric Statistical Methods, 1973, chapter 3).
+    """
+    first, second = np.triu_indices(len(values))
+    averages = np.sort((values[first] + values[second]) / 2.0)
+    rank = signed_rank(confidence, len(values))
+    if rank is None:
+        return float(np.median(averages)), None, None
+    return float(np.median(averages)), float(averages[rank]), float(averages[-1 - rank])
+
+
+@lru_cache(maxsize=1024)
+def signed_rank(confidence: float, pairs: int) -> int | None:
+    """How many Walsh averages lie outside the interval on each side; None while so few pairs give none."""
+    ways = np.zeros(pairs * (pairs + 1) // 2 + 1)
+    ways[0] = 1.0
+    for rank in range(1, pairs + 1):
+        ways[rank:] = ways[rank:] + ways[:-rank]
+    below = np.cumsum(ways / 2.0**pairs)
+    outside = int(np.searchsorted(below, (1.0 - confidence) / 2.0, side="right"))
+    return outside - 1 if outside else None
+
+
+def blocks_least(confidence_each: float, interval: Interval) -> int:
+    """The fewest blocks that a verdict can rest on. Every rank interval lies within the range of the log
+    ratios, which n of them leave with probability 2 / 2^n.
+    """
+    if interval is not Interval.SIGNED_RANK:
+        return BLOCKS_LEAST
+    return max(BLOCKS_LEAST, math.ceil(math.log2(2.0 / (1.0 - confidence_each))))
 
 
 @lru_cache(maxsize=1024)
@@ -119,9 +180,9 @@ def judge(effect: Ratio, method: Method) -> tuple[Verdict, Reason | None]:
     (equivalence by inclusion of the interval, Schuirmann, J. Pharmacokin. Biopharm. 15, 1987; stricter than
     his 1 - 2 alpha). An interval that excludes 1 and reaches out of the band is faster or slower.
     """
-    if effect.low is None or effect.high is None:
+    if effect.pairs < method.blocks_least or effect.low is None or effect.high is None:
         return Verdict.INCONCLUSIVE, Reason.TOO_FEW_PAIRS
-    if effect.low >= 1.0 / (1.0 + method.margin) and effect.high <= 1.0 + method.margin:
+    if within(effect, method.margin):
         return Verdict.NO_EFFECT, None
     if effect.low > 1.0:
         return (Verdict.FASTER if method.higher_is_better else Verdict.SLOWER), None
@@ -130,22 +191,13 @@ def judge(effect: Ratio, method: Method) -> tuple[Verdict, Reason | None]:
     return Verdict.INCONCLUSIVE, Reason.SPREAD
 
 
-def blocks_more(effect: Ratio, margin: float) -> int | None:
-    """How many more blocks would settle an inconclusive effect with probability 0.8, if ratio and spread
-    stay as seen.
+def within(effect: Ratio, margin: float) -> bool:
+    """Whether the whole interval lies within the margin around 1."""
+    low, high = effect.low, effect.high
+    return low is not None and high is not None and low >= 1.0 / (1.0 + margin) and high <= 1.0 + margin
 
-    Settled means: excludes 1, or lies within the margin, whichever comes first. The usual sample-size
-    formula on the t distribution, (t_confidence + t_power) * spread / sqrt(n) <= distance, solved by search.
-    None when the spread is unknown, or when more than 1000 blocks would be needed.
-    """
-    if effect.log_sd is None:
-        return None
-    offset = abs(math.log(effect.ratio))
-    distance = max(offset, math.log1p(margin) - offset)
-    if distance <= 0.0:
-        return None
-    for blocks in range(effect.pairs + 1, BLOCKS_LIMIT + 1):
-        reach = t_quantile(effect.confidence, blocks) + float(stats.t.ppf(POWER, blocks - 1))
-        if reach * effect.log_sd / math.sqrt(blocks) <= distance:
-            return blocks - effect.pairs
-    return None
+
+def beyond(effect: Ratio, margin: float) -> bool:
+    """Whether the whole interval lies outside the margin around 1, on one side."""
+    low, high = effect.low, effect.high
+    return low is not None and high is not None and (low > 1.0 + margin or high < 1.0 / (1.0 + margin))

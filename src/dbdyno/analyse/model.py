@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
-from dbdyno.study import Study
+from dbdyno.study import Interval, Study
 
 FORMAT = 1
 
@@ -34,7 +34,9 @@ class Reason(StrEnum):
 
     SPREAD = "spread"
     TOO_FEW_PAIRS = "too_few_pairs"
+    GUARD = "guard"
     NO_BASELINE = "no_baseline"
+    BASELINE_BROKEN = "baseline_broken"
     NO_RESPONSE = "no_response"
     NOT_RUN = "not_run"
 
@@ -48,11 +50,14 @@ class Role(StrEnum):
 
 
 class Kept(StrEnum):
-    """Whether a guard holds: the whole interval on one side of the bound, or undecided."""
+    """Whether a guard holds: the whole interval on one side of the bound, or undecided. `unread`: no block
+    has what it needs.
+    """
 
     KEPT = "kept"
     BROKEN = "broken"
     UNDECIDED = "undecided"
+    UNREAD = "unread"
 
 
 class Ratio(Frozen):
@@ -94,8 +99,9 @@ class Dropped(Frozen):
 
 
 class GuardResult(Frozen):
-    """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's
-    mean.
+    """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's mean.
+
+    Where a reading is 0 there is no ratio: a relative guard then has both means, `value` and `baseline`.
     """
 
     text: str
@@ -106,6 +112,7 @@ class GuardResult(Frozen):
     high: float | None = None
     bound: float | None = None
     relative: bool = False
+    baseline: float | None = None
     trials: int = 0
 
 
@@ -129,8 +136,8 @@ class VariantResult(Frozen):
 
     `effect` is the response's ratio with the simultaneous interval; `costs` are other metrics' ratios with
     intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
-    more blocks would settle an inconclusive variant, if ratio and spread stay as they are. `latency` is the
-    distribution over all measured trials.
+    more blocks would settle an inconclusive variant (`assurance`). `decided` says that a sequential run needs
+    no further trial of it. `latency` is the distribution over all measured trials.
     """
 
     name: str
@@ -149,6 +156,7 @@ class VariantResult(Frozen):
     cause: str = ""
     remedy: str = ""
     blocks_more: int | None = None
+    decided: bool = False
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
@@ -500,9 +508,14 @@ class FunctionChange(Frozen):
 
 
 class Answer(Frozen):
-    """The answer's facts: names of variants by verdict, the strongest effect first."""
+    """The answer's facts: names of variants by verdict, the strongest effect first.
+
+    `best` helped most, and is told from all others that helped. Where it is not, there is none, and `level`
+    holds the strongest and those that it is not told from.
+    """
 
     best: str | None
+    level: tuple[str, ...] = ()
     faster: tuple[str, ...]
     slower: tuple[str, ...]
     no_effect: tuple[str, ...]
@@ -515,7 +528,9 @@ class Answer(Frozen):
 
 
 class Method(Frozen):
-    """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together."""
+    """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
+    the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks.
+    """
 
     response: str
     higher_is_better: bool
@@ -523,8 +538,13 @@ class Method(Frozen):
     confidence: float
     comparisons: int
     confidence_each: float
-    power: float
-    sequential: bool = False
+    assurance: float
+    interval: Interval = Interval.STUDENT
+    blocks_least: int
+
+    @property
+    def sequential(self) -> bool:
+        return self.interval is Interval.ANYTIME
 
 
 class Analysis(Frozen):

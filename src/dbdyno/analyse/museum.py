@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.effects import Trials
-from dbdyno.analyse.model import Answer, Exhibit, Role, VariantResult, Verdict
+from dbdyno.analyse.blocks import Trials, pairs
+from dbdyno.analyse.intervals import judge, ratio_of
+from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome, Record
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
@@ -42,17 +43,26 @@ def _exhibit(result: VariantResult, trials: Trials) -> Exhibit:
     )
 
 
-def answer(results: Sequence[VariantResult]) -> Answer:
-    """Names by verdict. Effects are ordered by their distance from 1 on the log scale."""
+def answer(results: Sequence[VariantResult], trials: Sequence[Trials], method: Method) -> Answer:
+    """Names by verdict. Effects are ordered by their distance from 1 on the log scale.
+
+    The strongest helped most only where it is faster than each other that helped, in the blocks that they
+    share: of equal ones some would always lead by chance. Each such interval has the confidence of those
+    against the baseline. To err takes that one of them is wrong against the truly best, so they need no
+    correction for all pairs.
+    """
 
     def named(verdict: Verdict) -> tuple[str, ...]:
         chosen = [result for result in results if result.role is Role.CANDIDATE and result.verdict is verdict]
         return tuple(result.name for result in sorted(chosen, key=_strength, reverse=True))
 
     faster = named(Verdict.FASTER)
+    by_name = {each.variant.name: each for each in trials}
+    level = tuple(name for name in faster[1:] if not _faster(by_name[faster[0]], by_name[name], method))
     baseline = next(result for result in results if result.role is Role.BASELINE)
     return Answer(
-        best=faster[0] if faster else None,
+        best=faster[0] if faster and not level else None,
+        level=(faster[0], *level) if level else (),
         faster=faster,
         slower=named(Verdict.SLOWER),
         no_effect=named(Verdict.NO_EFFECT),
@@ -63,6 +73,14 @@ def answer(results: Sequence[VariantResult]) -> Answer:
         failed=named(Verdict.FAILED),
         baseline_broken="" if baseline.verdict is None else baseline.cause or baseline.verdict.value,
     )
+
+
+def _faster(one: Trials, other: Trials, method: Method) -> bool:
+    """Whether one variant is told from another, whatever the margin."""
+    log_ratios = pairs(one, other, method.response)
+    ratio = ratio_of(method.response, log_ratios, method.confidence_each, method.interval)
+    told = method.model_copy(update={"margin": 0.0})
+    return ratio is not None and judge(ratio, told)[0] is Verdict.FASTER
 
 
 def _strength(result: VariantResult) -> float:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from dbdyno.analyse.intervals import BLOCKS_LEAST
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
@@ -14,7 +15,7 @@ from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.budget import BLOCKS_LEAST, Replan, fitted, precision
+from dbdyno.plan.budget import Replan, fitted, precision
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.words import numbers

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.analyse.intervals import confidence_each, t_quantile
+from dbdyno.analyse.intervals import BLOCKS_LEAST, confidence_each, t_quantile
 from dbdyno.analyse.museum import blocked_at_first
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -24,9 +24,6 @@ from dbdyno.records.record import Record, Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
-
-BLOCKS_LEAST = 3
-"""With two blocks Student's quantile makes every interval wider than most effects."""
 
 SHORTEST_S = 1.5
 """A trial that measures less shows how it began rather than how it runs."""
@@ -134,8 +131,9 @@ def precision(study: Study, spread: float, left_out: frozenset[str] = frozenset(
 
 
 def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
-    """How many variants are compared with the baseline; its twin is none of them."""
-    return sum(not variant.twin and variant.name not in left_out for variant in variants_of(study)[1:])
+    """How many intervals decide verdicts; the baseline's twin has none of them."""
+    candidates = [variant for variant in variants_of(study)[1:] if not variant.twin]
+    return study.goal.comparisons(sum(variant.name not in left_out for variant in candidates))
 
 
 def _beside_load_s(record: Record) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.model import Role, Verdict
+from dbdyno.analyse.model import Role
 from dbdyno.plan.blocks import next_trials
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Study
@@ -24,7 +24,7 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
     return frozenset(
         variant.name
         for variant in analyse(study, run, records).variants
-        if variant.role is Role.CANDIDATE and variant.verdict not in (None, Verdict.INCONCLUSIVE)
+        if variant.role is Role.CANDIDATE and variant.decided
     )
 
 

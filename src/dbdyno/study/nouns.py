@@ -82,6 +82,16 @@ class Guard(Frozen):
     at_most: bool = True
 
 
+class Interval(StrEnum):
+    """How an interval is made of the blocks' log ratios. A study chooses between the first two; a sequential
+    run has `ANYTIME`, which holds however often it is looked at.
+    """
+
+    STUDENT = "student"
+    SIGNED_RANK = "signed-rank"
+    ANYTIME = "anytime"
+
+
 class Goal(Frozen):
     """What is asked of the variants. `margin` is a share: 0.02 means closer than 2 % counts as no effect.
 
@@ -91,7 +101,12 @@ class Goal(Frozen):
     response: str = "throughput"
     margin: float = 0.02
     confidence: float = 0.95
+    interval: Interval = Interval.STUDENT
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
+
+    def comparisons(self, candidates: int) -> int:
+        """How many intervals decide verdicts: each candidate's response, and each of its bounded guards."""
+        return candidates * (1 + sum(guard.bound is not None for guard in self.guards))
 
 
 class ListedVariant(Frozen):

@@ -18,6 +18,7 @@ from dbdyno.study.nouns import (
     Factor,
     Goal,
     Guard,
+    Interval,
     ListedVariant,
     Study,
     Workload,
@@ -29,6 +30,7 @@ from dbdyno.study.variants import read_variants
 
 BLOCKS_MAX = 10_000
 MISTAKES_MAX = 100
+INTERVALS = frozenset((Interval.STUDENT, Interval.SIGNED_RANK))
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
 
 
@@ -222,6 +224,7 @@ class _Reader(SectionReader):
             response=self.take(("goal", "response"), self.metric, default.response),
             margin=self.take(("goal", "margin"), margin, default.margin),
             confidence=self.take(("goal", "confidence"), confidence, default.confidence),
+            interval=self.take(("goal", "interval"), _interval, default.interval),
             guards=default.guards if self.at(("goal", "guards")) is None else self.guards(),
         )
 
@@ -289,6 +292,10 @@ def _design(value: Any) -> Design:
     if value == "search":
         raise Fault("the design `search` is not built yet", f"allowed: {', '.join(Design)}")
     return Design(values.one_of(value, frozenset(Design)))
+
+
+def _interval(value: Any) -> Interval:
+    return Interval(values.one_of(value, INTERVALS))
 
 
 def _with_baseline(workload: Workload, factors: tuple[Factor, ...]) -> Workload:

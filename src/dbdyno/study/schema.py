@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
-from dbdyno.study.nouns import BASELINE, Design, Goal
+from dbdyno.study.nouns import BASELINE, Design, Goal, Interval
 from dbdyno.study.reader import BLOCKS_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
@@ -197,6 +197,11 @@ def _goal(catalogue: Catalogue) -> Schema:
                 "pattern": values.PERCENTAGE,
                 "default": "95%",
                 "description": "Of all intervals together.",
+            },
+            "interval": {
+                "enum": [Interval.STUDENT.value, Interval.SIGNED_RANK.value],
+                "default": default.interval.value,
+                "description": "How intervals are made: signed-rank is for hosts whose trials stall.",
             },
             "guards": {
                 "type": "array",

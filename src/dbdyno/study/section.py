@@ -34,7 +34,7 @@ STUDY_KEYS = frozenset(
         "goal",
     }
 )
-GOAL_KEYS = frozenset(("response", "margin", "confidence", "guards"))
+GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards"))
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS_MAX = 100_000
 THREADS_MAX = 1_024

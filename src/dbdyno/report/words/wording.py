@@ -32,8 +32,15 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import LOOKS, marked
+from dbdyno.study import Interval
 
 NAMED_MOST = 4
+
+INTERVALS: dict[Interval, str] = {
+    Interval.STUDENT: "Student’s t on the log ratios of the blocks",
+    Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate",
+    Interval.ANYTIME: "a t interval on the log ratios of the blocks that may be looked at after every block",
+}
 
 
 def headline(analysis: Analysis) -> str:
@@ -49,13 +56,22 @@ def headline(analysis: Analysis) -> str:
         )
     if answer.best is not None:
         return _best(analysis, answer.best)
+    if answer.level:
+        return _level(analysis)
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
-        return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)} could be faster or slower."
+        guarded = any(_variant(analysis, name).reason is Reason.GUARD for name in answer.inconclusive)
+        rest = "" if guarded else " could be faster or slower"
+        return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
     if not judged:
         return "No variant has a speed that counts: see the museum."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
+
+
+def _level(analysis: Analysis) -> str:
+    """Several helped, and the blocks do not tell the strongest from the next."""
+    return f"{_enumerated(analysis, analysis.answer.level)} helped; the blocks do not tell them apart."
 
 
 def _best(analysis: Analysis, name: str) -> str:
@@ -72,7 +88,7 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
     """The rest of the answer: a heading and the variants it holds for, only where there are any."""
     answer = analysis.answer
     groups = (
-        ("Also faster", answer.faster[1:]),
+        ("Also faster", tuple(name for name in answer.faster if name not in (answer.best, *answer.level))),
         ("Slower", answer.slower),
         (f"No effect (within {share_text(analysis.method.margin)})", answer.no_effect),
         ("Inconclusive", answer.inconclusive),
@@ -93,7 +109,7 @@ def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
 
 def _with_ratio(variant: VariantResult) -> str:
     counts = variant.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.NO_EFFECT, Verdict.INCONCLUSIVE)
-    if variant.effect is None or not counts:
+    if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
         return clean(variant.name)
     return f"{clean(variant.name)} ({ratio_text(variant.effect.ratio)})"
 
@@ -118,7 +134,7 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
     empty.
     """
     if variant.verdict is Verdict.INCONCLUSIVE:
-        return _why_inconclusive(variant)
+        return _why_inconclusive(variant, analysis.method)
     if variant.verdict in (Verdict.FASTER, Verdict.SLOWER):
         return _maybe_within(variant, analysis)
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
@@ -129,9 +145,16 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
 def cause(variant: VariantResult) -> str:
     """Why a variant ended in the museum, from its trials or its guards."""
     if variant.cause:
-        return clean(variant.cause)
+        return f"{_share_ended(variant)}{clean(variant.cause)}"
     broken = [guard_text(guard) for guard in variant.guards if guard.state is Kept.BROKEN]
     return "; ".join(broken)
+
+
+def _share_ended(variant: VariantResult) -> str:
+    """In how many blocks a variant ended as its verdict says, where others went well."""
+    ended = sum(count for outcome, count in variant.outcomes.items() if outcome.value == variant.verdict)
+    trials = sum(variant.outcomes.values())
+    return f"in {ended} of {plural(trials, 'block')}: " if 0 < ended < trials else ""
 
 
 def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
@@ -144,13 +167,17 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
     )
 
 
-def _why_inconclusive(variant: VariantResult) -> str:
+def _why_inconclusive(variant: VariantResult, method: Method) -> str:
     if variant.reason is Reason.SPREAD:
         if variant.blocks_more is None:
             return "more than 1,000 blocks would be needed"
         return f"about {plural(variant.blocks_more, 'more block')} would settle it"
+    if variant.reason is Reason.TOO_FEW_PAIRS:
+        few = f"a verdict needs at least {plural(method.blocks_least, 'block')} with it and the baseline"
+        return f"{few}; about {variant.blocks_more} more would settle it" if variant.blocks_more else few
     return {
-        Reason.TOO_FEW_PAIRS: "fewer than two blocks hold both it and the baseline",
+        Reason.GUARD: "faster by its interval, but a guard is not shown to hold",
+        Reason.BASELINE_BROKEN: "the baseline itself did not hold",
         Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",
         Reason.NOT_RUN: "it has not been run yet",
@@ -161,7 +188,10 @@ def _why_inconclusive(variant: VariantResult) -> str:
 def guard_text(guard: GuardResult) -> str:
     """A guard and what was seen: `p99_ms <= 1.2x: 1.51 (1.40 – 1.63)`."""
     if guard.value is None:
-        return clean(guard.text)
+        return f"{clean(guard.text)}: no block has a reading"
+    if guard.baseline is not None:
+        ours, theirs = (value_text(guard.metric, value) for value in (guard.value, guard.baseline))
+        return f"{clean(guard.text)}: {ours}, the baseline {theirs}"
     form = ratio_text if guard.relative else (lambda value: value_text(guard.metric, value))
     seen = form(guard.value)
     if guard.low is not None and guard.high is not None and guard.trials > 1:
@@ -192,9 +222,9 @@ def notes(analysis: Analysis) -> list[str]:
     for variant in analysis.variants:
         said = [] if variant.name in told else [remark(variant, analysis)]
         said += [
-            f"guard undecided, {guard_text(guard)}"
+            f"guard {guard.state.value}, {guard_text(guard)}"
             for guard in variant.guards
-            if guard.state is Kept.UNDECIDED
+            if guard.state in (Kept.UNDECIDED, Kept.UNREAD)
         ]
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
@@ -204,7 +234,7 @@ def notes(analysis: Analysis) -> list[str]:
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:
     needed = sorted(variant.blocks_more for variant in variants if variant.blocks_more is not None)
     return (
-        f"{len(variants)} variants are inconclusive for their spread: "
+        f"{len(variants)} variants are inconclusive: "
         f"about {plural(needed[0], 'more block')} would settle the first of them, {needed[-1]} the last"
     )
 
@@ -257,13 +287,15 @@ def method_text(analysis: Analysis) -> list[str]:
         f"Response: {metric.title}{unit}. {metric.definition}",
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so what disturbs a whole block cancels.",
-        f"Interval: Student’s t on the log ratios of the blocks. {_correction(method)}",
-        "Costs (p99, CPU per operation) and guards: each interval alone with"
+        f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
+        f"A verdict needs at least {plural(method.blocks_least, 'block')}; faster needs every guard as well,"
+        " shown to hold by its whole interval.",
+        "Costs (p99, CPU per operation): each interval alone with"
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
         " count as no effect, when the whole interval lies there.",
-        "More blocks: the estimate takes ratio and spread as seen, and settles the variant in"
-        f" {share_text(method.power)} of cases.",
+        "More blocks: so many settle the variant in"
+        f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread.",
         "Steady state: changepoints of the per-second series, warm-up included, in the manner of Barrett"
         " et al., OOPSLA 2017; lone seconds do not count.",
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
@@ -286,8 +318,9 @@ def _together(method: Method) -> str:
     if method.comparisons < 2:
         return f"It holds with {together}; a single comparison needs no correction."
     return (
-        f"All {method.comparisons} intervals of the response hold together with {together}: each alone with"
-        f" {each} (Šidák, JASA 62, 1967). The twin of an A/A study is not among them."
+        f"All {method.comparisons} intervals that decide verdicts (of the response and of guards) hold"
+        f" together with {together}: each alone with {each} (Šidák, JASA 62, 1967). The twin of an A/A study"
+        " is not among them."
     )
 
 

@@ -1,0 +1,91 @@
+"""The trials of a variant by block, and what is paired and averaged over blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.analyse.intervals import half_width, ratio_of, usable
+from dbdyno.analyse.model import Role, Summary, TrialResult
+from dbdyno.records import metrics
+from dbdyno.records.record import Doubt, Outcome
+from dbdyno.study import Interval
+from dbdyno.study.trials import Variant
+
+Block = tuple[str, int]
+"""A block is a host and a number: only trials of one host can be paired."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one variant, by block."""
+
+    variant: Variant
+    role: Role
+    by_block: Mapping[Block, TrialResult]
+
+    def values(self, metric: str) -> dict[Block, float]:
+        """A metric by block, over the measured trials that have it."""
+        found = metrics.find(metric)
+        readings = {
+            block: found.read(trial.record)
+            for block, trial in self.by_block.items()
+            if trial.record.outcome is Outcome.MEASURED
+        }
+        return {
+            block: value for block, value in readings.items() if value is not None and math.isfinite(value)
+        }
+
+    def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
+        return [trial for trial in self.by_block.values() if trial.record.outcome is outcome]
+
+    @property
+    def limited_by_driver(self) -> bool:
+        """Whether the driver, not the server, set the pace of one of them."""
+        failed = self.with_outcome(Outcome.FAILED)
+        return any(Doubt.DRIVER_SATURATED in trial.record.warnings for trial in failed)
+
+
+def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
+    """The log ratios variant / baseline, one per block in which both have a value above zero, in the order
+    of blocks.
+    """
+    return list(paired(trials, baseline, metric).values())
+
+
+def paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
+    return log_ratios(trials.values(metric), baseline.values(metric))
+
+
+def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:
+    """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
+    return {
+        block: math.log(ours[block]) - math.log(theirs[block])
+        for block in sorted(ours.keys() & theirs.keys())
+        if usable(ours[block]) and usable(theirs[block])
+    }
+
+
+def summary_of(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
+    """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
+    alone.
+    """
+    if not values:
+        return None
+    numbers = sorted(values.values())
+    if all(usable(number) for number in numbers):
+        ratio = ratio_of(metric, [math.log(number) for number in numbers], confidence)
+        assert ratio is not None  # there is at least one value
+        return Summary(
+            metric=metric,
+            trials=len(numbers),
+            mean=ratio.ratio,
+            low=ratio.ratio if ratio.low is None else ratio.low,
+            high=ratio.ratio if ratio.high is None else ratio.high,
+        )
+    mean = math.fsum(numbers) / len(numbers)
+    half = half_width(numbers, confidence, Interval.STUDENT) or 0.0
+    return Summary(
+        metric=metric, trials=len(numbers), mean=mean, low=mean - half, high=mean + half, geometric=False
+    )

@@ -1,0 +1,117 @@
+"""Guards: what a variant must keep for its speed to count.
+
+A guard is judged by an interval over blocks, never by one reading: of two equal setups, either one is above
+the other in every second block. The intervals of guards belong to the same family as those of the response,
+so all that decides verdicts holds together with the study's confidence.
+
+Where a reading is 0 there is no ratio. There the guard is judged by what the variant has beyond the bound,
+`variant - bound x baseline` in each block: its mean must not be above 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dbdyno.analyse.blocks import Block, Trials, log_ratios
+from dbdyno.analyse.intervals import half_width, ratio_of, usable
+from dbdyno.analyse.model import GuardResult, Kept, Method
+from dbdyno.study import Guard, Interval
+
+Values = dict[Block, float]
+
+
+def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
+    """A guard on one variant; None for `invariants`, which each trial's checks decide."""
+    if guard.bound is None:
+        return None
+    ours, theirs = trials.values(guard.metric), baseline.values(guard.metric)
+    blocks = sorted(ours.keys() & theirs.keys() if guard.relative else ours)
+    if not blocks:
+        return GuardResult(
+            text=guard.text,
+            metric=guard.metric,
+            state=Kept.UNREAD,
+            bound=guard.bound,
+            relative=guard.relative,
+        )
+    ours = {block: ours[block] for block in blocks}
+    if not guard.relative:
+        return _against_a_value(guard, ours, method)
+    theirs = {block: theirs[block] for block in blocks}
+    if all(usable(value) for value in (*ours.values(), *theirs.values())):
+        return _by_ratio(guard, ours, theirs, method)
+    return _by_excess(guard, ours, theirs, method)
+
+
+def _by_ratio(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
+    logs = list(log_ratios(ours, theirs).values())
+    ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval)
+    assert ratio is not None and guard.bound is not None  # there is a block, and all values are above 0
+    return _result(guard, method, ratio.pairs, (ratio.ratio, ratio.low, ratio.high), guard.bound)
+
+
+def _by_excess(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
+    assert guard.bound is not None
+    excess = [ours[block] - guard.bound * theirs[block] for block in ours]
+    judged = _result(guard, method, len(excess), _mean(excess, method), 0.0)
+    return judged.model_copy(
+        update={
+            "value": _average(ours),
+            "baseline": _average(theirs),
+            "low": None,
+            "high": None,
+        }
+    )
+
+
+def _against_a_value(guard: Guard, ours: Values, method: Method) -> GuardResult:
+    assert guard.bound is not None
+    seen = _mean(list(ours.values()), method)
+    if all(usable(value) for value in ours.values()):
+        logs = [math.log(value) for value in ours.values()]
+        ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval)
+        assert ratio is not None  # there is a block
+        seen = ratio.ratio, ratio.low, ratio.high
+    return _result(guard, method, len(ours), seen, guard.bound)
+
+
+Centred = tuple[float, float | None, float | None]
+
+
+def _mean(values: list[float], method: Method) -> Centred:
+    """The mean, with the interval of a mean even where the response has the signed-rank one: ranks of values
+    that are mostly 0 say nothing."""
+    sequential = method.interval is Interval.ANYTIME
+    interval = Interval.ANYTIME if sequential else Interval.STUDENT
+    mean = math.fsum(values) / len(values)
+    half = half_width(sorted(values), method.confidence_each, interval)
+    return (mean, None, None) if half is None else (mean, mean - half, mean + half)
+
+
+def _average(values: Values) -> float:
+    return math.fsum(values.values()) / len(values)
+
+
+def _result(guard: Guard, method: Method, count: int, seen: Centred, bound: float) -> GuardResult:
+    middle, low, high = seen
+    decided = low is not None and high is not None and count >= method.blocks_least
+    return GuardResult(
+        text=guard.text,
+        metric=guard.metric,
+        state=_side(guard.at_most, low, high, bound) if decided else Kept.UNDECIDED,
+        value=middle,
+        low=low,
+        high=high,
+        bound=guard.bound,
+        relative=guard.relative,
+        trials=count,
+    )
+
+
+def _side(at_most: bool, low: float | None, high: float | None, bound: float) -> Kept:
+    assert low is not None and high is not None
+    if not at_most:
+        low, high, bound = -high, -low, -bound
+    if high <= bound:
+        return Kept.KEPT
+    return Kept.BROKEN if low > bound else Kept.UNDECIDED

@@ -1,0 +1,84 @@
+"""Guards: readings of 0, readings that are missing, and a family with the response."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.model import GuardResult, Kept, Reason, VariantResult, Verdict
+from dbdyno.records.record import Record
+from dbdyno.study import Goal, Guard, Study
+from tests.analyse.factory import Change, a_run, a_study, records_of
+
+FAST = "config.page_cache=64k"
+
+
+def study_of(text: str, metric: str, bound: float, relative: bool = True, at_most: bool = True) -> Study:
+    guard = Guard(text=text, metric=metric, bound=bound, relative=relative, at_most=at_most)
+    return a_study(blocks=8, goal=Goal(guards=(guard,)))
+
+
+def with_errors(count: int) -> Change:
+    def change(record: Record) -> Record:
+        return record.model_copy(update={"tally": {**(record.tally or {}), "errors": {"refused": count}}})
+
+    return change
+
+
+def without_p99(record: Record) -> Record:
+    return record.model_copy(update={"tally": {**(record.tally or {}), "latency_us": {}}})
+
+
+def judged(study: Study, records: list[Record]) -> tuple[VariantResult, GuardResult]:
+    found = next(one for one in analyse(study, a_run(study), records).variants if one.name == FAST)
+    (guard,) = found.guards
+    return found, guard
+
+
+ERRORS = study_of("errors_per_s <= 1.0x", "errors_per_s", 1.0)
+
+
+def test_errors_beside_a_baseline_without_any_break_the_guard() -> None:
+    records = records_of(ERRORS, {FAST: 1.5}, {FAST: with_errors(20_000)})
+    found, guard = judged(ERRORS, records)
+    assert (found.verdict, guard.state) == (Verdict.BROKEN, Kept.BROKEN)
+    assert guard.value == pytest.approx(1000.0, rel=0.01) and guard.baseline == 0.0
+
+
+def test_no_errors_on_both_sides_keep_the_guard() -> None:
+    found, guard = judged(ERRORS, records_of(ERRORS, {FAST: 1.5}))
+    assert (found.verdict, guard.state) == (Verdict.FASTER, Kept.KEPT)
+
+
+def test_fewer_errors_in_some_blocks_keep_the_guard() -> None:
+    changes = {"baseline": with_errors(5000), FAST: lambda r: with_errors(10 if r.block % 2 else 0)(r)}
+    found, guard = judged(ERRORS, records_of(ERRORS, {FAST: 1.5}, changes))
+    assert (found.verdict, guard.state) == (Verdict.FASTER, Kept.KEPT)
+
+
+def test_a_guard_without_a_reading_is_not_kept() -> None:
+    study = study_of("p99_ms <= 1.2x", "p99_ms", 1.2)
+    found, guard = judged(study, records_of(study, {FAST: 1.5}, {FAST: without_p99}))
+    assert guard.state is Kept.UNREAD
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.GUARD)
+
+
+def test_what_is_faster_with_an_undecided_guard_is_not_faster_yet() -> None:
+    study = study_of("driver_cpu_us_per_op <= 1.0x", "driver_cpu_us_per_op", 1.0)
+    records = records_of(study, {FAST: 1.5})
+    found, guard = judged(study, records)
+    assert guard.state is Kept.UNDECIDED
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.GUARD)
+    assert analyse(study, a_run(study), records).answer.best is None
+
+
+def test_an_undecided_guard_does_not_hide_that_a_variant_is_slower() -> None:
+    study = study_of("driver_cpu_us_per_op <= 1.0x", "driver_cpu_us_per_op", 1.0)
+    assert judged(study, records_of(study, {FAST: 0.5}))[0].verdict is Verdict.SLOWER
+
+
+def test_guards_and_responses_are_one_family() -> None:
+    method = analyse(ERRORS, a_run(ERRORS), records_of(ERRORS)).method
+    assert method.comparisons == 2
+    assert method.confidence_each == pytest.approx(0.95**0.5)
+    assert analyse(a_study(), a_run(a_study()), records_of(a_study())).method.comparisons == 1
