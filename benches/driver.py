@@ -34,12 +34,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.driver import _driver
+from dbdyno.driver.job import Job
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
-from dbdyno.trial.drive import LoadProcess
 
 ROWS = 200_000
 CONNECTIONS = (1, 32, 128, 512)
@@ -177,15 +178,16 @@ def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespa
         watcher = threading.Thread(target=_watch, args=(load.process_id, seen, over))
         watcher.start()
         began = time.monotonic()
-        tally = load.run({**job, "clients": many, "warmup_s": 1.0, "duration_s": max(arguments.seconds, 5.0)})
+        duration_s = max(arguments.seconds, 5.0)
+        tally = load.run(Job.model_validate(job).but(clients=many, warmup_s=1.0, duration_s=duration_s))
         over.set()
         watcher.join()
     most, threads = max(size for size, _ in seen), max(count for _, count in seen)
     print(
         f"\n{many:,} connections from one process: {most / 1e6:.0f} MB resident at most "
         f"({before / 1e6:.0f} MB of it Python and the driver before the first), {threads} threads, "
-        f"{tally['throughput_per_s']:,.0f} queries/s, "
-        f"errors {tally['errors']}, {time.monotonic() - began:.1f} s in all"
+        f"{tally.throughput_per_s:,.0f} queries/s, "
+        f"errors {tally.errors}, {time.monotonic() - began:.1f} s in all"
     )
 
 

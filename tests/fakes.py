@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dbdyno.driver.job import Job
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -159,18 +162,17 @@ class FakeLoad:
     process_id: int = 0
     closed: bool = False
 
-    def prepare(self, job: Mapping[str, Any]) -> dict[str, Any]:
+    def prepare(self, job: Job) -> dict[str, Any]:
         return {"rows": 1, "bytes": 8192, "duration_s": 0.0}
 
-    def run(self, job: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, job: Job) -> Tally:
         self.on_run(self)
         speed = int(self.engine.running_settings.get("speed", 1))
-        return make_tally(operations=speed * 1000, clients=job["clients"])
+        return make_tally(operations=speed * 1000, clients=job.clients)
 
-    def check(self, job: Mapping[str, Any], tally: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        return [
-            {"name": "balances_equal", "holds": self.invariant_holds or tally is None, "detail": "12, 12"}
-        ]
+    def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
+        holds = self.invariant_holds or acknowledged is None
+        return [Invariant(name="balances_equal", holds=holds, detail="12, 12")]
 
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:
         return []
@@ -214,7 +216,7 @@ INSTALLATION = Installation(
 )
 
 
-def make_tally(**changes: Any) -> dict[str, Any]:
+def make_tally(**changes: Any) -> Tally:
     """A tally as the driver gives it, of one second that has just ended."""
     latency = {"count": 1000, "mean": 900.0, "min": 100, "p50": 800, "p90": 1500, "p95": 1800, "p99": 2500}
     tally: dict[str, Any] = {
@@ -222,6 +224,7 @@ def make_tally(**changes: Any) -> dict[str, Any]:
         "protocol": "fake",
         "server_version": "1.0",
         "backend": "epoll",
+        "gather_us_max": 0,
         "threads": 1,
         "clients": 1,
         "seed": 1,
@@ -230,19 +233,33 @@ def make_tally(**changes: Any) -> dict[str, Any]:
         "duration_s": 1.0,
         "operations": 1000,
         "throughput_per_s": 1000.0,
+        "rows_read": 0,
+        "bytes_received": 0,
+        "bytes_sent": 0,
         "errors": {},
         "retries": 0,
+        "rollbacks": 0,
         "acknowledged": 1000,
         "unknown": 0,
+        "clients_lost": 0,
         "latency_us": {**latency, "p99_9": 3000, "p99_99": 3500, "max": 4000, "sum": 900000},
+        "by_transaction": {},
         "driver_cpu_us_per_op": {"user": 3.0, "system": 1.0},
         "driver_cpu_s": {"user": 0.003, "system": 0.001},
+        "driver_busy_share": [0.004],
+        "driver_run_wait_share": [0.0],
+        "engine_cpu_s": None,
+        "system_calls_per_op": None,
         "saturated": None,
         "open_loop": None,
         "series": [],
+        "recall": None,
+        "phases": [],
+        "histogram": "",
+        "histogram_unit": "ns",
         "interrupted": False,
     }
-    return {**tally, **changes}
+    return Tally.model_validate({**tally, **changes})
 
 
 def make_study(*levels: Level, factor: str = "config.speed", blocks: int = 2, **changes: Any) -> Study:

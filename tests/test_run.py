@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dbdyno.driver.job import Job
+from dbdyno.driver.tally import Tally
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
@@ -122,9 +124,10 @@ def test_a_server_that_does_not_start_fails_that_variant_alone(homes: Path) -> N
 def test_a_speed_that_the_driver_set_is_refused(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = FakeLoad.run
 
-    def limited(self: FakeLoad, job: Mapping[str, Any]) -> dict[str, Any]:
+    def limited(self: FakeLoad, job: Job) -> Tally:
         tally = fast(self, job)
-        return {**tally, "saturated": "thread 0 was busy" if tally["operations"] > 1000 else None}
+        saturated = "thread 0 was busy" if tally.operations > 1000 else None
+        return tally.model_copy(update={"saturated": saturated})
 
     monkeypatch.setattr(FakeLoad, "run", limited)
     records = carry_out(make_study(1, 2, blocks=1))

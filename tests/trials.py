@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.host import once, paths
@@ -25,7 +26,6 @@ from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.drive import LoadProcess
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, verify
 from tests.fakes import make_run
@@ -79,7 +79,7 @@ class Tried:
         """What the load shows of a knob: puts a short one on the server."""
         running = self.running
         tally = running.load.run(running.setup.job)
-        assert tally["operations"] > 0
+        assert tally.operations > 0
         [shown] = exercised([self.evidence[factor]], running, LAYERS)
         return shown.exercised.value if shown.exercised else ""
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from dbdyno.cli.study_file import study_at
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
@@ -24,7 +25,6 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.drive import LoadProcess
 from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
 from tests.fakes import Stages, carried_out, make_run
@@ -257,7 +257,7 @@ def test_a_load_process_ends_with_its_owner(homes: Path) -> None:
     """kill -9 of the parent: the kernel ends the child."""
     code = (
         "import os, signal\n"
-        "from dbdyno.trial.drive import LoadProcess\n"
+        "from dbdyno.driver.load_process import LoadProcess\n"
         "from dbdyno.host.launch import Launch\n"
         "print(LoadProcess({}, Launch()).process_id, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars
 import pytest
@@ -16,6 +17,12 @@ from tests.cli.test_cli import STUDY, complaint, dyno
 from tests.fakes import make_tally
 
 NAME = "261121-120000-abcd"
+
+
+def second(operations: int) -> dict[str, Any]:
+    """The only second of a tally's series."""
+    latencies = {"p50_us": 800.0, "p99_us": 2500.0, "max_us": 4000.0}
+    return {"second": 0, "phase": "measured", "operations": operations, "errors": 0, **latencies}
 
 
 @pytest.fixture
@@ -49,7 +56,7 @@ def run(homes: Path) -> Run:
                     started_unix_s=1.0,
                     finished_unix_s=2.0,
                     outcome=Outcome.MEASURED,
-                    tally=make_tally(operations=operations, series=[{"second": 0, "operations": operations}]),
+                    tally=make_tally(operations=operations, series=[second(operations)]).model_dump(),
                 )
             )
         store.finish_run(NAME)

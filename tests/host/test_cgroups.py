@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.driver.job import Job
 from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
@@ -83,7 +84,7 @@ def tree(request: pytest.FixtureRequest, homes: Path, monkeypatch: pytest.Monkey
 @pytest.fixture
 def setup(tree: Tree) -> Iterator[Setup]:
     with open_journal() as journal:
-        yield Setup(FakeEngine().engine, INSTALLATION, tree.root / "t-1", journal)
+        yield Setup(FakeEngine().engine, INSTALLATION, tree.root / "t-1", journal, Job(workload="tpcb"))
         for group in tree.root.glob(f"**/{cgroups.PREFIX}*"):
             # The kernel's files go with the group; those of this tree do not.
             shutil.rmtree(group)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.driver.job import Job
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import kernel_values
@@ -49,7 +50,7 @@ def journal(system: Path) -> Iterator[Journal]:
 
 
 def setup_of(journal: Journal, scratch: Path) -> Setup:
-    return Setup(FakeEngine().engine, INSTALLATION, scratch, journal)
+    return Setup(FakeEngine().engine, INSTALLATION, scratch, journal, Job(workload="tpcb"))
 
 
 def put(levels: dict[str, Level], setup: Setup) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.driver.job import Closed, Job
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.layers.setup import Running, Setup, apply
@@ -16,6 +17,7 @@ from tests.fakes import INSTALLATION, FakeEngine
 LAYER = WorkloadLayer()
 CLOSED = {"kind": "closed"}
 OPEN = {"kind": "open", "rate_per_s": 100.0, "arrivals": "poisson"}
+OTHER = OPEN | {"rate_per_s": 1.0, "schedule": {"kind": "constant"}}
 RAMP = {"kind": "ramp", "to_per_s": 900.0, "over_s": 30.0}
 
 
@@ -25,8 +27,8 @@ def put(levels: dict[str, Level], setup: Setup) -> None:
 
 
 def setup_with(load: dict[str, Any], folder: Path) -> Setup:
-    job = {"clients": 1, "threads": 0, "options": {"scale": 1}, "load": load}
-    return Setup(FakeEngine().engine, INSTALLATION, folder, cast(Journal, None), job=job)
+    job = Job(workload="fake", clients=1, options={"scale": 1}).but(load=load)
+    return Setup(FakeEngine().engine, INSTALLATION, folder, cast(Journal, None), job)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,12 @@ def test_when_transactions_start_is_put_into_the_job_and_proved(
 ) -> None:
     setup = setup_with(before, tmp_path)
     put(levels, setup)
-    assert setup.job["load"] == after
+    assert setup.job.load == Job(workload="fake").but(load=after).load
     running = Running(setup, cast(Any, None), cast(Any, None))
     [evidence] = LAYER.prove(levels, running)
     assert evidence.in_effect
     assert evidence.effective is not None
-    setup.job["load"] = {**setup.job["load"], next(iter(levels)): "another"}
+    setup.job = setup.job.but(load=CLOSED | {"think_time": 9.0} if "think_time" in levels else OTHER)
     [evidence] = LAYER.prove(levels, running)
     assert not evidence.in_effect
 
@@ -65,4 +67,4 @@ def test_when_transactions_start_is_put_into_the_job_and_proved(
 def test_options_and_clients_have_places_of_their_own(tmp_path: Path) -> None:
     setup = setup_with(CLOSED, tmp_path)
     put({"clients": 8, "scale": 4}, setup)
-    assert (setup.job["clients"], setup.job["options"], setup.job["load"]) == (8, {"scale": 4}, CLOSED)
+    assert (setup.job.clients, setup.job.options, setup.job.load) == (8, {"scale": 4}, Closed())

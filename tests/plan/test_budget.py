@@ -87,7 +87,9 @@ def first_block(
     for trial in make_plan(study.model_copy(update={"blocks": 1})).trials:
         name = trial.variant.name
         measured = name not in blocked
-        tally = make_tally(warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s)
+        tally = make_tally(
+            warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s
+        ).model_dump()
         records.append(
             Record(
                 run="first", trial=trial.index, block=0, position=trial.position, variant=name,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dbdyno.driver.load import Invariant
 from dbdyno.records.record import Doubt, Observation
 from dbdyno.trial.check import judge
 from tests.fakes import make_tally
 
 CALM = Observation(duration_s=10.0, totals={"steal_s": 0.0, "other_cpu_s": 0.1})
-HOLDS = [{"name": "balances_equal", "holds": True, "detail": "12, 12"}]
+HOLDS = [Invariant(name="balances_equal", holds=True, detail="12, 12")]
 
 
 def test_a_clean_trial_has_no_warning() -> None:
@@ -24,7 +25,7 @@ def test_a_trial_without_a_success_is_broken_and_says_why() -> None:
 
 
 def test_a_hurt_invariant_is_kept_with_its_detail() -> None:
-    hurt = [{"name": "balances_equal", "holds": False, "detail": "account 12, teller 11"}]
+    hurt = [Invariant(name="balances_equal", holds=False, detail="account 12, teller 11")]
     checks, _ = judge(make_tally(), hurt, [], CALM, cores=2)
     assert [(check.name, check.detail) for check in checks if not check.holds] == [
         ("balances_equal", "account 12, teller 11")
@@ -44,7 +45,7 @@ def test_an_error_that_was_retried_does_not_warn() -> None:
 
 
 def test_the_drivers_own_limits_warn() -> None:
-    loop = {"offered_per_s": 100.0, "achieved_per_s": 60.0, "backlog_max": 9, "kept": False}
+    loop = {"offered_per_s": 100.0, "achieved_per_s": 60.0, "backlog_max": 9, "backlog_end": 9, "kept": False}
     warnings = judge(make_tally(saturated="thread 0 at 99 %", open_loop=loop), HOLDS, [], CALM, 2)[1]
     assert warnings == {
         Doubt.DRIVER_SATURATED: "thread 0 at 99 %",

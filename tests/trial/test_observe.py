@@ -13,14 +13,15 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
-from dbdyno.trial.observe.window import Sample, differences, gauge, per_second
+from dbdyno.trial.observe.window import Totals, differences, gauge, per_second
 from tests.fakes import make_tally
 
 STEADY = [
-    Sample(float(second), {"cpu_user_s": second * 0.5, "resident_bytes": 100.0}) for second in range(11)
+    Totals(float(second), {"cpu_user_s": second * 0.5, "resident_bytes": 100.0}) for second in range(11)
 ]
 """Half a CPU from second 0 to 10."""
 
@@ -31,7 +32,7 @@ def test_the_start_is_interpolated() -> None:
 
 def test_at_the_end_the_next_sample_counts_in_full() -> None:
     # Load until 3.4, nothing after: what the sample at 4 shows was all gained before 3.4.
-    samples = [*STEADY[:4], Sample(4.0, {"cpu_user_s": 1.7}), Sample(5.0, {"cpu_user_s": 1.7})]
+    samples = [*STEADY[:4], Totals(4.0, {"cpu_user_s": 1.7}), Totals(5.0, {"cpu_user_s": 1.7})]
     assert differences(samples, 1.0, 3.4)["cpu_user_s"] == pytest.approx(1.2)
 
 
@@ -40,7 +41,7 @@ def test_a_window_beyond_the_samples_uses_the_nearest() -> None:
 
 
 def test_a_counter_that_begins_within_the_window_counts_from_zero() -> None:
-    samples = [Sample(0.0, {}), Sample(1.0, {"read_bytes": 50.0})]
+    samples = [Totals(0.0, {}), Totals(1.0, {"read_bytes": 50.0})]
     assert differences(samples, 0.0, 1.0) == {"read_bytes": 50.0}
 
 
@@ -50,7 +51,7 @@ def test_series_have_one_value_per_whole_second() -> None:
 
 
 def test_a_gauge_is_seen_from_before_the_start_to_after_the_end() -> None:
-    samples = [Sample(float(n), {"resident_bytes": float(n)}) for n in range(5)]
+    samples = [Totals(float(n), {"resident_bytes": float(n)}) for n in range(5)]
     assert gauge(samples, "resident_bytes", 1.5, 2.5) == [1.0, 2.0, 3.0]
 
 
@@ -115,7 +116,7 @@ def test_the_host_has_been_busy() -> None:
     assert host_counters()["host_busy_s"] > 0
 
 
-def _observed(embedded: bool, tally: dict[str, Any]) -> dict[str, float]:
+def _observed(embedded: bool, tally: Tally) -> dict[str, float]:
     with subprocess.Popen(
         [sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -128,7 +129,7 @@ def _observed(embedded: bool, tally: dict[str, Any]) -> dict[str, float]:
             child.stdout.readline()
             ended = time.time()
         child.kill()
-    tally |= {"started_unix_s": began, "duration_s": ended - began}
+    tally = tally.model_copy(update={"started_unix_s": began, "duration_s": ended - began})
     engine = SimpleNamespace(view=lambda gained: gained)
     setup = cast(Setup, SimpleNamespace(engine=engine))
     running = Running(setup, cast(Any, None), cast(Any, None))

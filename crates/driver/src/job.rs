@@ -1,14 +1,15 @@
-//! What to do, as the caller says it: JSON with a default for everything but the URL and the workload.
+//! What to do, as the caller says it: JSON with a default for everything but the URL and the workload. The same shape
+//! as `src/dbdyno/driver/job.py`.
 
 use crate::error::{Error, Result};
 use crate::session::Target;
 use crate::workload;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// A job as given. Unknown keys are errors.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     pub url: String,
@@ -64,7 +65,7 @@ pub struct Job {
 }
 
 /// When transactions are sent.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Load {
     /// Each client sends its next transaction when the last one is done, and a think time has passed.
@@ -91,21 +92,21 @@ impl Default for Load {
 }
 
 /// Seconds, or a distribution of seconds.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(untagged)]
 pub enum ThinkTime {
     Constant(f64),
     Drawn { mean_s: f64, distribution: ThinkDistribution },
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkDistribution {
     Constant,
     Exponential,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     #[default]
@@ -114,7 +115,7 @@ pub enum Arrivals {
 }
 
 /// How the rate changes over the run; times count from the start of the warm-up.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
     Constant,

@@ -4,6 +4,8 @@
 // Sessions and workloads live on one thread each; their futures need not be `Send`, which is all the lint is about.
 #![allow(async_fn_in_trait)]
 
+#[cfg(test)]
+mod border;
 pub mod clock;
 mod count;
 mod data;
@@ -23,7 +25,7 @@ use job::Job;
 use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session};
-use workload::Workload;
+use workload::{Acknowledged, Workload};
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
@@ -48,21 +50,18 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
             let warmup_s = if W::WARMS_UP { self.0.warmup_s } else { 0.0 };
             let job = Job { warmup_s, ..self.0.clone() };
-            let mut tally = run::run::<S, W>(&job, &workload, self.1)?.to_json()?;
-            if let (Some(fields), Some(Value::Object(more))) = (tally.as_object_mut(), workload.report()) {
-                fields.extend(more);
-            }
-            Ok(tally)
+            let tally = run::run::<S, W>(&job, &workload, self.1)?.tally(workload.phases())?;
+            Ok(json!(tally))
         }
     }
     let job = Job::parse(job)?;
     dispatch(&job, Run(&job, watch))
 }
 
-/// Compares the data with the workload's invariants: a list of {"name", "holds", "detail"}. `tally` is what `run`
-/// returned, or a list of that for all runs since the data was loaded.
-pub fn check(job: &str, tally: Option<&str>, watch: &mut Watch<'_>) -> Result<Value> {
-    struct Check<'a, 'b>(&'a Job, Option<workload::Acknowledged>, &'a mut Watch<'b>);
+/// Compares the data with the workload's invariants: a list of {"name", "holds", "detail"}. `acknowledged` is what
+/// clients were told in all runs since the data was loaded: {"acknowledged", "unknown", "by_transaction"}.
+pub fn check(job: &str, acknowledged: Option<&str>, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Check<'a, 'b>(&'a Job, Option<Acknowledged>, &'a mut Watch<'b>);
     impl Activity for Check<'_, '_> {
         type Output = Value;
 
@@ -71,7 +70,7 @@ pub fn check(job: &str, tally: Option<&str>, watch: &mut Watch<'_>) -> Result<Va
         }
     }
     let job = Job::parse(job)?;
-    let acknowledged = tally.map(count::tally::acknowledged).transpose()?;
+    let acknowledged = acknowledged.map(Acknowledged::parse).transpose()?;
     dispatch(&job, Check(&job, acknowledged, watch))
 }
 

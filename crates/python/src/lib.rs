@@ -81,9 +81,9 @@ fn run(py: Python<'_>, job: &str, on_second: Option<Py<PyAny>>) -> PyResult<Stri
 
 /// Compares the data with the workload's invariants.
 #[pyfunction]
-#[pyo3(signature = (job, tally=None))]
-fn check(py: Python<'_>, job: &str, tally: Option<&str>) -> PyResult<String> {
-    call(py, None, |watch| dyno_driver::check(job, tally, watch))
+#[pyo3(signature = (job, acknowledged=None))]
+fn check(py: Python<'_>, job: &str, acknowledged: Option<&str>) -> PyResult<String> {
+    call(py, None, |watch| dyno_driver::check(job, acknowledged, watch))
 }
 
 /// Drops what `prepare` made.

@@ -16,6 +16,7 @@ from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.datasets.vectors import WORKLOAD as VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver import _driver
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.trial.pristine import INDEXING_S
@@ -87,7 +88,7 @@ def _workload_command(
         job = {"url": url, "workload": name, "options": set_options}
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
-            job = with_vector_set({**job, "options": defaults | set_options}, _tell)
+            job["options"] = with_vector_set(name, defaults | set_options, _tell)
         _translating(carry, job, given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
@@ -146,8 +147,8 @@ def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _check(job: dict[str, Any], given: dict[str, Any]) -> None:
-    tally = _read_tally(given["tally"]) if given["tally"] else None
-    checks = json.loads(_driver.check(json.dumps(job), tally))
+    acknowledged = _read_acknowledged(given["tally"]) if given["tally"] else None
+    checks = json.loads(_driver.check(json.dumps(job), acknowledged))
     if given["as_json"]:
         click.echo(json.dumps(checks, indent=2))
     else:
@@ -160,15 +161,16 @@ def _cleanup(job: dict[str, Any], _given: dict[str, Any]) -> None:
     _driver.cleanup(json.dumps(job))
 
 
-def _read_tally(path: Path) -> str:
+def _read_acknowledged(path: Path) -> str:
+    """What the tally of one run, or a list of those of several, acknowledged: as JSON."""
     try:
-        text = path.read_text(encoding="utf-8")
-        json.loads(text)
+        told = json.loads(path.read_text(encoding="utf-8"))
+        tallies = [Tally.model_validate(each) for each in (told if isinstance(told, list) else [told])]
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
-        raise UserError(f"{path} is not JSON", "give the output of: dyno load run --json") from None
-    return text
+        raise UserError(f"{path} holds no tally", "give the output of: dyno load run --json") from None
+    return Acknowledged.by(tallies).model_dump_json()
 
 
 command = click.Group(

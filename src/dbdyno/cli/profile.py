@@ -26,6 +26,7 @@ from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
 from dbdyno.cli.run import measured_installation
 from dbdyno.cli.study_file import overhead_s, study_of
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
@@ -46,7 +47,6 @@ from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.drive import LoadProcess
 
 FUNCTIONS_IN_JSON = 200
 

@@ -33,6 +33,7 @@ from dbdyno.cli.study_file import (
     study_of,
 )
 from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.host.alone import alone
@@ -50,7 +51,6 @@ from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.drive import LoadProcess
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -146,8 +146,8 @@ def _begin(
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
-    load = {"workload": study.workload.name, "options": study.workload.options}
-    with_vector_set(load, lambda line: click.echo(line, err=True))
+    workload = study.workload
+    with_vector_set(workload.name, workload.options, lambda line: click.echo(line, err=True))
     run = Run(
         run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
         study_path=str(path),

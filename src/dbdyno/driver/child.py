@@ -4,8 +4,15 @@ It speaks JSON lines: one request on standard input, one reply on standard outpu
 lives in here, so this process is then the server under test. It imports nothing of Dyno but the driver: what
 is not loaded cannot disturb the measurement.
 
-    {"verb": "run", "job": {...}}              ->  {"reply": {...}}  or  {"error": {"kind", "message",
-    "hint"}} {"verb": "check", "job": {...}, "tally": {...}} {"verb": "query", "url": "...", "sql": "..."}
+    {"verb": "prepare", "job": {...}}                        ->  {"reply": {"rows", "bytes", ...}}
+    {"verb": "run", "job": {...}}                            ->  {"reply": {the tally}}
+    {"verb": "check", "job": {...}, "acknowledged": {...}}   ->  {"reply": [{"name", "holds", "detail"}]}
+    {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
+    {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
+
+`acknowledged` is null where no run is known. Any of them may fail, and the child then waits for the next:
+
+    {"error": {"kind": "...", "message": "...", "hint": "..."}}
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from dbdyno.driver import _driver
 _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
     "prepare": lambda request: _driver.prepare(json.dumps(request["job"])),
     "run": lambda request: _driver.run(json.dumps(request["job"])),
-    "check": lambda request: _driver.check(json.dumps(request["job"]), _tally(request)),
+    "check": lambda request: _driver.check(json.dumps(request["job"]), _acknowledged(request)),
     "cleanup": lambda request: _driver.cleanup(json.dumps(request["job"])),
     "query": lambda request: _driver.query(request["url"], request["sql"]),
 }
@@ -47,9 +54,9 @@ def _answer(request: dict[str, Any]) -> str:
         return json.dumps({"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
 
 
-def _tally(request: dict[str, Any]) -> str | None:
-    tally = request.get("tally")
-    return None if tally is None else json.dumps(tally)
+def _acknowledged(request: dict[str, Any]) -> str | None:
+    acknowledged = request["acknowledged"]
+    return None if acknowledged is None else json.dumps(acknowledged)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,22 @@
-"""What the flow needs of whatever puts the load on a server. The real one is `drive.LoadProcess`."""
+"""What the flow needs of whatever puts the load on a server. The real one is `load_process.LoadProcess`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-Job = Mapping[str, Any]
-"""The driver's job, see `crates/driver`: url, workload, options, clients, durations, seed."""
+from dbdyno.driver.job import Job
+from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.frozen import Frozen
 
-Tally = dict[str, Any]
-"""What the driver counted: histograms, series, errors by kind, its own CPU."""
+
+class Invariant(Frozen):
+    """One statement about the data that must be true. `value` is to be given as the `baseline` of the next
+    job, where the workload only reads."""
+
+    name: str
+    holds: bool
+    detail: str
+    value: str | None = None
 
 
 class Load(Protocol):
@@ -26,8 +33,8 @@ class Load(Protocol):
         """Puts the load on the server."""
         ...
 
-    def check(self, job: Job, tally: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """The workload's invariants: name, holds, detail."""
+    def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
+        """The workload's invariants. Without `acknowledged`, those alone that need no run."""
         ...
 
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:

@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
+from dbdyno.driver.tally import Tally
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
@@ -65,11 +67,11 @@ class Setup:
     installation: Installation
     scratch: Path
     journal: Journal
+    job: Job
     asked: tuple[Request, ...] = ()
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     load_launch: Launch = field(default_factory=Launch)
-    job: dict[str, Any] = field(default_factory=dict)
     wish: Wish | None = None
     volume: Volume | None = None
     page_cache_emptied: bool = False
@@ -93,13 +95,13 @@ def apply(setup: Setup, *, data_in_place: bool) -> None:
 class Running:
     """A server that answers, and the means to look at it: what a layer reads its proof from.
 
-    The tally and the engine's counters around the load are empty until the load is over.
+    There is no tally, and the engine's counters around the load are empty, until the load is over.
     """
 
     setup: Setup
     server: Server
     load: Load
-    tally: Mapping[str, Any] = field(default_factory=dict)
+    tally: Tally | None = None
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
 

@@ -43,9 +43,10 @@ class JobChange(Request):
 
     def apply(self, setup: Setup) -> None:
         if self.table:
-            setup.job[self.table] = {**setup.job[self.table], **self.values}
+            table = setup.job.model_dump(exclude_unset=True).get(self.table, {})
+            setup.job = setup.job.but(**{self.table: {**table, **self.values}})
         else:
-            setup.job.update(self.values)
+            setup.job = setup.job.but(**self.values)
 
 
 class WorkloadLayer:
@@ -67,17 +68,17 @@ class WorkloadLayer:
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         """The tally repeats what was driven: clients that never connected would show here."""
         knob = evidence.factor.removeprefix("workload.")
-        driven = running.tally.get(knob)
-        if driven is None:
+        if knob not in _JOB_KNOBS or running.tally is None:
             return evidence
+        driven: int = getattr(running.tally, knob)
         shown = Reading(value=level_text(driven), source=f"tally: {knob}")
-        if knob in _JOB_KNOBS and running.setup.job[knob] not in (0, driven):
+        if getattr(running.setup.job, knob) not in (0, driven):
             reason = f"asked for {evidence.requested}, the driver drove {driven}"
             return evidence.model_copy(update={"exercised": shown, "in_effect": False, "reason": reason})
         return evidence.model_copy(update={"exercised": shown})
 
     def _from_job(self, knob: str, level: Level, running: Running) -> Evidence:
-        job = running.setup.job
+        job = running.setup.job.model_dump(mode="json", exclude_unset=True)
         where = job if knob in _JOB_KNOBS else job["load"] if knob in _LOAD_KNOBS else job["options"]
         wanted = _LOAD_KNOBS[knob][1](level) if knob in _LOAD_KNOBS else level
         found = where[knob]
@@ -88,7 +89,7 @@ class WorkloadLayer:
             requested=level_text(level),
             accepted=reading,
             effective=reading,
-            in_effect=found == wanted,
+            in_effect=found == json.loads(json.dumps(wanted)),
         )
 
 

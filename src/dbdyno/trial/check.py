@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Acknowledged, OpenLoop, Tally
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 
@@ -24,24 +25,26 @@ Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 
 def check(running: Running, observation: Observation, cores: int) -> Findings:
     """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
-    invariants = running.load.check(running.setup.job, running.tally)
-    return judge(running.tally, invariants, running.server.log_problems(), observation, cores)
+    tally = running.tally
+    assert tally is not None, "the check follows the load"
+    invariants = running.load.check(running.setup.job, Acknowledged.by([tally]))
+    return judge(tally, invariants, running.server.log_problems(), observation, cores)
 
 
 def judge(
-    tally: Mapping[str, Any],
-    invariants: Sequence[Mapping[str, Any]],
+    tally: Tally,
+    invariants: Sequence[Invariant],
     log_problems: Sequence[str],
     observation: Observation,
     cores: int,
 ) -> Findings:
     """The judgement alone: no server, no clock."""
-    checks = [Check(name="operations", holds=tally["operations"] > 0, detail=_operations(tally))]
-    checks += [Check(name=one["name"], holds=one["holds"], detail=one["detail"]) for one in invariants]
+    checks = [Check(name="operations", holds=tally.operations > 0, detail=_operations(tally))]
+    checks += [Check(name=one.name, holds=one.holds, detail=one.detail) for one in invariants]
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
-        Doubt.DRIVER_SATURATED: tally.get("saturated") or "",
-        Doubt.RATE_NOT_KEPT: _rate(tally.get("open_loop")),
+        Doubt.DRIVER_SATURATED: tally.saturated or "",
+        Doubt.RATE_NOT_KEPT: _rate(tally.open_loop),
         Doubt.SERVER_LOG: _log(log_problems),
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
@@ -50,19 +53,19 @@ def judge(
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
 
-def _operations(tally: Mapping[str, Any]) -> str:
-    text = f"{tally['operations']} transactions succeeded"
-    return f"{text}; errors: {_by_kind(tally['errors'])}" if tally["errors"] else text
+def _operations(tally: Tally) -> str:
+    text = f"{tally.operations} transactions succeeded"
+    return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
 
 
-def _errors(tally: Mapping[str, Any]) -> str:
+def _errors(tally: Tally) -> str:
     # What was retried, a deadlock say, did succeed in the end: it shows as time and as `retries`.
-    count = sum(tally["errors"].values()) - tally["retries"]
-    if count <= ERRORS_SHARE_MAX * max(1, tally["operations"]):
+    count = sum(tally.errors.values()) - tally.retries
+    if count <= ERRORS_SHARE_MAX * max(1, tally.operations):
         return ""
     return (
-        f"{count} errors that were not retried beside {tally['operations']} operations; "
-        f"all errors: {_by_kind(tally['errors'])}"
+        f"{count} errors that were not retried beside {tally.operations} operations; "
+        f"all errors: {_by_kind(tally.errors)}"
     )
 
 
@@ -70,10 +73,10 @@ def _by_kind(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
 
 
-def _rate(open_loop: Mapping[str, Any] | None) -> str:
-    if open_loop is None or open_loop["kept"]:
+def _rate(open_loop: OpenLoop | None) -> str:
+    if open_loop is None or open_loop.kept:
         return ""
-    return f"offered {open_loop['offered_per_s']:.0f}/s, achieved {open_loop['achieved_per_s']:.0f}/s"
+    return f"offered {open_loop.offered_per_s:.0f}/s, achieved {open_loop.achieved_per_s:.0f}/s"
 
 
 def _log(problems: Sequence[str]) -> str:

@@ -116,7 +116,7 @@ class Draft:
             checks=self._checks,
             warnings=dict(self._warnings),
             observation=self.observation,
-            tally=dict(running.tally) if running and running.tally else None,
+            tally=running.tally.model_dump(mode="json") if running and running.tally else None,
             server_log=running.server.log() if running else self._log,
         )
 

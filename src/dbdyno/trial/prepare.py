@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.driver.job import Job
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks
@@ -30,7 +30,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
     pristine = pristine_data(setup, bench)
-    setup.job["baseline"] = next((check["value"] for check in pristine.checks if check.get("value")), None)
+    baseline = next((check.value for check in pristine.checks if check.value), None)
     reset = place(setup, pristine, bench)
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
@@ -39,12 +39,12 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     undo.push(_stop_or_kill(server.stop, server.kill))
     for process_id in server.process_ids:
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
-    setup.job["url"] = server.url
+    setup.job = setup.job.but(url=server.url, baseline=baseline)
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
     launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = bench.open_load(server.driver_environment, launch)
     undo.push(_stop_or_kill(load.close, load.kill))
-    if dataset := setup.job["options"].get("dataset"):
+    if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
     return Running(setup, server, load), reset
@@ -73,31 +73,30 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     bench.journal.note("tree", path=str(scratch))
     scratch.mkdir(parents=True)
     job = _job(bench.study.workload, trial, bench)
-    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job=job)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
     setup.allowed_devices = bench.allowed_devices
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
     apply(setup, data_in_place=False)
     # Before the pristine data, which are made from the set and named by its content.
-    setup.job = with_vector_set(setup.job)
+    setup.job = setup.job.but(options=with_vector_set(setup.job.workload, setup.job.options))
     return setup
 
 
-def _job(workload: Workload, trial: Trial, bench: Bench) -> dict[str, Any]:
+def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
     load = pacing.load(
         workload.rate_per_s,
         workload.arrivals,
         pacing.schedule(workload.schedule) if workload.schedule else None,
         pacing.think_time(workload.think_time) if workload.think_time else None,
     )
-    return {
-        "workload": workload.name,
-        "options": dict(workload.options),
-        "clients": workload.clients,
-        "threads": workload.threads,
-        "ramp_s": workload.ramp_s,
-        "warmup_s": workload.warmup_s,
-        "duration_s": workload.duration_s,
-        "load": load,
+    return Job(
+        workload=workload.name,
+        options=dict(workload.options),
+        clients=workload.clients,
+        threads=workload.threads,
+        ramp_s=workload.ramp_s,
+        warmup_s=workload.warmup_s,
+        duration_s=workload.duration_s,
         # All variants of a block draw the same keys, so that they differ in nothing but their levels.
-        "seed": bench.run.seed * 1_000_003 + trial.block,
-    }
+        seed=bench.run.seed * 1_000_003 + trial.block,
+    ).but(load=load)

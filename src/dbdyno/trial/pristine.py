@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.driver.load import Invariant
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import once, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
@@ -40,7 +41,7 @@ class Pristine:
 
     folder: Path
     prepared: dict[str, Any]
-    checks: list[dict[str, Any]]
+    checks: list[Invariant]
 
     @property
     def data(self) -> Path:
@@ -63,16 +64,17 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     key = _key(setup, creation, bench)
     folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench))
     account = json.loads((folder / "pristine.json").read_text())
-    return Pristine(folder, account["prepared"], account["checks"])
+    checks = [Invariant.model_validate(check) for check in account["checks"]]
+    return Pristine(folder, account["prepared"], checks)
 
 
 def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
-    options = setup.job["options"]
+    options = setup.job.options
     shape = {
         "engine": setup.engine.name,
         "installation": setup.installation.digest,
         "creation": dict(creation),
-        "workload": setup.job["workload"],
+        "workload": setup.job.workload,
         "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
         "seed": SEED,
     }
@@ -90,11 +92,11 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
         prepared, checks = _load_rows(making / "data", setup, creation, bench)
         account = {
             "engine": engine,
-            "workload": setup.job["workload"],
-            "options": setup.job["options"],
+            "workload": setup.job.workload,
+            "options": setup.job.options,
             "creation": dict(creation),
             "prepared": prepared,
-            "checks": checks,
+            "checks": [check.model_dump() for check in checks],
             "seconds": round(time.monotonic() - began, 3),
         }
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
@@ -103,13 +105,13 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
 
 def _shape(setup: Setup) -> str:
     """The workload and its options in words: `tpcb, scale 1`."""
-    options = [f"{name} {level_text(value)}" for name, value in setup.job["options"].items() if value != ""]
-    return ", ".join([setup.job["workload"], *options])
+    options = [f"{name} {level_text(value)}" for name, value in setup.job.options.items() if value != ""]
+    return ", ".join([setup.job.workload, *options])
 
 
 def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[Invariant]]:
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
@@ -118,7 +120,7 @@ def _load_rows(
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:
-            job = {**setup.job, "url": server.url, "seed": SEED, "answer_timeout_s": INDEXING_S}
+            job = setup.job.but(url=server.url, seed=SEED, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)
             checks = load.check(job, None)
         except BaseException:

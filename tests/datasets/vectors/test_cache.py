@@ -151,13 +151,11 @@ def test_a_set_is_found_by_its_digest_or_folder() -> None:
 
 
 @pytest.mark.usefixtures("homes")
-def test_a_job_of_vector_search_gets_its_folder_and_others_stay_as_they_are() -> None:
-    job = {"workload": "vector_search", "options": OPTIONS, "clients": 3}
-    changed = vectors.with_vector_set(job)
-    assert changed == job | {"options": OPTIONS | {"dataset": str(ready().folder)}}
+def test_options_of_vector_search_get_their_folder_and_others_stay_as_they_are() -> None:
+    changed = vectors.with_vector_set("vector_search", OPTIONS)
+    assert changed == OPTIONS | {"dataset": str(ready().folder)}
     assert OPTIONS["dataset"] == ""
-    other = {"workload": "tpcb", "options": {"scale": 1}}
-    assert vectors.with_vector_set(other) == other
+    assert vectors.with_vector_set("tpcb", {"scale": 1}) == {"scale": 1}
 
 
 @pytest.mark.usefixtures("homes")

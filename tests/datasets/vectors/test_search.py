@@ -12,6 +12,7 @@ import pytest
 from dbdyno.datasets import vectors
 from dbdyno.datasets.vectors import VectorSet
 from dbdyno.driver import _driver
+from dbdyno.driver.tally import Acknowledged, Tally
 from tests.datasets.vectors.conftest import Searching
 
 pytestmark = pytest.mark.engine
@@ -44,8 +45,9 @@ class Load:
         return dict(json.loads(_driver.run(json.dumps(self.job(**options)))))
 
     def check(self, tallies: list[dict[str, Any]] | None) -> dict[str, bool]:
-        tally = None if tallies is None else json.dumps(tallies)
-        checks = json.loads(_driver.check(json.dumps(self.job()), tally))
+        told = [Tally.model_validate(tally) for tally in tallies or ()]
+        acknowledged = None if tallies is None else Acknowledged.by(told).model_dump_json()
+        checks = json.loads(_driver.check(json.dumps(self.job()), acknowledged))
         return {check["name"]: check["holds"] for check in checks}
 
     def refused(self, **options: Any) -> _driver.DriverError:

@@ -5,4 +5,5 @@ pub mod recall;
 pub mod recorder;
 pub mod series;
 pub mod tally;
+pub mod total;
 pub mod usage;

@@ -1,6 +1,6 @@
 //! How good approximate answers were: the recall of each answer that a workload scored.
 
-use serde_json::{json, Value};
+use super::tally::Recall;
 
 /// Recalls are kept to a thousandth, which is exact for the 10 or 100 rows that are usually asked for.
 const STEPS: usize = 1000;
@@ -35,19 +35,16 @@ impl Recalls {
         self.sum += other.sum;
     }
 
-    /// Count, mean and low percentiles (`p5`: one answer in 20 had this recall or less); null where nothing was scored.
-    pub fn to_json(&self) -> Value {
-        if self.count == 0 {
-            return Value::Null;
-        }
-        json!({
-            "count": self.count,
-            "mean": self.sum / self.count as f64,
-            "min": self.at(0.0),
-            "p1": self.at(1.0),
-            "p5": self.at(5.0),
-            "p10": self.at(10.0),
-            "p50": self.at(50.0),
+    /// Count, mean and low percentiles (`p5`: one answer in 20 had this recall or less); none where nothing was scored.
+    pub fn recall(&self) -> Option<Recall> {
+        (self.count > 0).then(|| Recall {
+            count: self.count,
+            mean: self.sum / self.count as f64,
+            min: self.at(0.0),
+            p1: self.at(1.0),
+            p5: self.at(5.0),
+            p10: self.at(10.0),
+            p50: self.at(50.0),
         })
     }
 
@@ -69,7 +66,7 @@ mod tests {
 
     #[test]
     fn nothing_scored_is_null() {
-        assert_eq!(Recalls::default().to_json(), Value::Null);
+        assert_eq!(Recalls::default().recall(), None);
     }
 
     proptest! {
@@ -80,14 +77,14 @@ mod tests {
                 if index < cut { &mut ours } else { &mut theirs }.add(f64::from(*hit) / 10.0);
             }
             ours.merge(&theirs);
-            let figures = ours.to_json();
+            let figures = ours.recall().unwrap();
             hits.sort_unstable();
             let mean = hits.iter().sum::<u32>() as f64 / 10.0 / hits.len() as f64;
             let rank = |percentile: usize| (percentile * hits.len()).div_ceil(100).max(1) - 1;
-            prop_assert!((figures["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
-            prop_assert_eq!(figures["count"].as_u64(), Some(hits.len() as u64));
-            for (name, percentile) in [("min", 0), ("p5", 5), ("p50", 50)] {
-                prop_assert_eq!(figures[name].as_f64(), Some(f64::from(hits[rank(percentile)]) / 10.0));
+            prop_assert!((figures.mean - mean).abs() < 1e-9);
+            prop_assert_eq!(figures.count, hits.len() as u64);
+            for (figure, percentile) in [(figures.min, 0), (figures.p5, 5), (figures.p50, 50)] {
+                prop_assert_eq!(figure, f64::from(hits[rank(percentile)]) / 10.0);
             }
         }
     }

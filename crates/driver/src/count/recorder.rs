@@ -1,7 +1,7 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
 use crate::count::recall::Recalls;
-use crate::count::tally::{latencies, Latencies};
+use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 

@@ -1,7 +1,8 @@
 //! The seconds of all threads, put together while the run goes on.
 
 use crate::count::recorder::SecondPart;
-use crate::count::tally::{latencies, Latencies, Second};
+use crate::count::tally::Second;
+use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -92,12 +93,12 @@ impl Series {
         let all = &self.scratch.all;
         let us = |ns: u64| ns as f64 / 1000.0;
         let second = Second {
-            second,
             operations: all.len(),
             errors: parts.errors,
             p50_us: us(all.value_at_percentile(50.0)),
             p99_us: us(all.value_at_percentile(99.0)),
             max_us: us(all.max()),
+            ..Second::empty(second)
         };
         whole(&second, &self.scratch);
         self.done.push(second);
@@ -106,16 +107,7 @@ impl Series {
     /// A second of which no thread reported anything is one in which nothing was done: it is shown as such.
     fn fill_gap(&mut self, next: i64) {
         let Some(last) = self.done.last().map(|second| second.second) else { return };
-        for second in last + 1..next {
-            self.done.push(Second {
-                second,
-                operations: 0,
-                errors: 0,
-                p50_us: 0.0,
-                p99_us: 0.0,
-                max_us: 0.0,
-            });
-        }
+        self.done.extend((last + 1..next).map(Second::empty));
     }
 }
 

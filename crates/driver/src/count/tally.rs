@@ -1,65 +1,118 @@
-//! What a run counted, in the form that leaves the driver; and how tallies of several threads become one.
+//! What a run counted, as it leaves the driver: the same shape as `src/dbdyno/driver/tally.py`, which says what it means.
 
-use crate::count::recall::Recalls;
-use crate::error::{Error, Result};
-use crate::workload::Acknowledged;
-use base64::Engine;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use hdrhistogram::Histogram;
-use serde_json::{json, Map, Value};
+use crate::workload::Phase;
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Latencies in nanoseconds, from 1 ns to 1 h with 3 significant digits; longer ones count as 1 h.
-pub type Latencies = Histogram<u64>;
-
-const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-const SIGNIFICANT_DIGITS: u8 = 3;
-const NS_PER_US: f64 = 1000.0;
-
-pub fn latencies() -> Latencies {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS).expect("constant bounds that are valid")
-}
-
-/// CPU time used, user and system apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cpu {
-    pub user_s: f64,
-    pub system_s: f64,
-}
-
-/// What one of the driver's threads cost during the measured part.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ThreadUse {
-    pub cpu: Cpu,
-    pub wall_s: f64,
-    /// Time that the thread was ready to run and had no processor.
-    pub run_wait_s: f64,
-    pub system_calls: u64,
-    /// CPU inside an embedded engine's calls; part of `cpu`.
+/// Everything that was counted in one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tally {
+    pub workload: String,
+    pub protocol: String,
+    pub server_version: String,
+    pub backend: String,
+    pub gather_us_max: u32,
+    pub threads: u32,
+    pub clients: u32,
+    pub seed: u64,
+    pub started_unix_s: f64,
+    pub warmup_s: f64,
+    pub duration_s: f64,
+    pub operations: u64,
+    pub throughput_per_s: f64,
+    pub rows_read: u64,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    pub errors: BTreeMap<String, u64>,
+    pub retries: u64,
+    pub rollbacks: u64,
+    pub acknowledged: u64,
+    pub unknown: u64,
+    pub clients_lost: u32,
+    pub latency_us: Latency,
+    /// In the order of the workload's transactions.
+    #[serde(serialize_with = "in_order")]
+    pub by_transaction: Vec<(String, Kind)>,
+    pub driver_cpu_us_per_op: CpuPerOperation,
+    pub driver_cpu_s: Cpu,
+    pub driver_busy_share: Vec<f64>,
+    pub driver_run_wait_share: Vec<f64>,
     pub engine_cpu_s: Option<f64>,
+    pub system_calls_per_op: Option<f64>,
+    pub saturated: Option<String>,
+    pub open_loop: Option<OpenLoop>,
+    pub series: Vec<Second>,
+    pub recall: Option<Recall>,
+    pub phases: Vec<Phase>,
+    pub histogram: String,
+    pub histogram_unit: String,
+    pub interrupted: bool,
 }
 
-impl ThreadUse {
-    /// CPU by wall time.
-    pub fn busy_share(&self) -> f64 {
-        (self.cpu.user_s + self.cpu.system_s) / self.wall_s.max(1e-9)
-    }
+fn in_order<S: serde::Serializer>(kinds: &[(String, Kind)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(kinds.iter().map(|(name, kind)| (name, kind)))
 }
 
-/// One transaction type's figures of the measured part.
-#[derive(Clone, Debug)]
-pub struct ByTransaction {
-    pub name: String,
-    pub latencies: Latencies,
+/// Latencies in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    pub count: u64,
+    pub sum: f64,
+    pub mean: Option<f64>,
+    pub min: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub p99_9: Option<f64>,
+    pub p99_99: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// One transaction type.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Kind {
+    pub operations: u64,
     /// Warm-up included.
     pub acknowledged: u64,
+    pub latency_us: Latency,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CpuPerOperation {
+    pub user: Option<f64>,
+    pub system: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Cpu {
+    pub user: f64,
+    pub system: f64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OpenLoop {
+    pub offered_per_s: f64,
+    pub achieved_per_s: f64,
+    pub backlog_max: u64,
+    pub backlog_end: u64,
+    pub kept: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    Warmup,
+    Measured,
 }
 
 /// One second of the run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Second {
     /// Counted from the start of the measured part; negative during the warm-up.
     pub second: i64,
+    pub phase: Part,
     pub operations: u64,
     pub errors: u64,
     pub p50_us: f64,
@@ -68,275 +121,25 @@ pub struct Second {
 }
 
 impl Second {
+    /// A second in which nothing was done.
+    pub fn empty(second: i64) -> Self {
+        let phase = if second < 0 { Part::Warmup } else { Part::Measured };
+        Second { second, phase, operations: 0, errors: 0, p50_us: 0.0, p99_us: 0.0, max_us: 0.0 }
+    }
+
     pub fn to_json(&self) -> Value {
-        let phase = if self.second < 0 { "warmup" } else { "measured" };
-        json!({
-            "second": self.second, "phase": phase, "operations": self.operations, "errors": self.errors,
-            "p50_us": self.p50_us, "p99_us": self.p99_us, "max_us": self.max_us,
-        })
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// How an open loop's rate was kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OpenLoop {
-    /// Arrivals due in the measured part.
-    pub offered: u64,
-    /// Most arrivals that waited for a free client at one time, summed over the threads.
-    pub backlog_max: u64,
-    /// Arrivals that no client had taken when the run ended.
-    pub backlog_end: u64,
-}
-
-/// Everything counted.
-#[derive(Clone, Debug)]
-pub struct Tally {
-    pub workload: String,
-    pub protocol: &'static str,
-    pub server_version: String,
-    pub backend: &'static str,
-    pub clients: u32,
-    pub seed: u64,
-    pub started_unix_s: f64,
-    pub warmup_s: f64,
-    /// Of the measured part.
-    pub duration_s: f64,
-    pub by_transaction: Vec<ByTransaction>,
-    pub errors: BTreeMap<String, u64>,
-    pub retries: u64,
-    pub rollbacks: u64,
-    pub unknown: u64,
-    /// Clients that stopped before the end because their connection was lost.
-    pub clients_lost: u32,
-    pub rows_read: u64,
-    pub recalls: Recalls,
-    pub bytes_received: u64,
-    pub bytes_sent: u64,
-    pub threads: Vec<ThreadUse>,
-    /// The longest that a thread let an answer lie in order to gather more; 0 when none did.
-    pub gather_us_max: u32,
-    pub open_loop: Option<OpenLoop>,
-    pub series: Vec<Second>,
-    pub saturated: Option<String>,
-    pub interrupted: bool,
-}
-
-impl Tally {
-    /// Successful transactions of the measured part.
-    pub fn operations(&self) -> u64 {
-        self.by_transaction.iter().map(|kind| kind.latencies.len()).sum()
-    }
-
-    /// The tally as JSON; times in the unit that the name says, histogram in nanoseconds.
-    pub fn to_json(&self) -> Result<Value> {
-        let all = self.by_transaction.iter().fold(latencies(), |mut all, kind| {
-            all += &kind.latencies;
-            all
-        });
-        let operations = self.operations();
-        let per_op = |seconds: f64| {
-            if operations == 0 {
-                Value::Null
-            } else {
-                json!(seconds * 1e6 / operations as f64)
-            }
-        };
-        let engine_cpu_s = self.engine_cpu_s();
-        let cpu = self.driver_cpu(engine_cpu_s);
-        let wall_s = self.duration_s.max(1e-9);
-        let system_calls: u64 = self.threads.iter().map(|thread| thread.system_calls).sum();
-        Ok(json!({
-            "workload": self.workload,
-            "protocol": self.protocol,
-            "server_version": self.server_version,
-            "backend": self.backend,
-            "gather_us_max": self.gather_us_max,
-            "threads": self.threads.len(),
-            "clients": self.clients,
-            "seed": self.seed,
-            "started_unix_s": self.started_unix_s,
-            "warmup_s": self.warmup_s,
-            "duration_s": self.duration_s,
-            "operations": operations,
-            "throughput_per_s": operations as f64 / wall_s,
-            "rows_read": self.rows_read,
-            "bytes_received": self.bytes_received,
-            "bytes_sent": self.bytes_sent,
-            "errors": self.errors,
-            "retries": self.retries,
-            "rollbacks": self.rollbacks,
-            "acknowledged": self.by_transaction.iter().map(|kind| kind.acknowledged).sum::<u64>(),
-            "unknown": self.unknown,
-            "clients_lost": self.clients_lost,
-            "latency_us": latency_json(&all),
-            "by_transaction": self.by_transaction_json(),
-            "driver_cpu_us_per_op": {"user": per_op(cpu.user_s), "system": per_op(cpu.system_s)},
-            "driver_cpu_s": {"user": cpu.user_s, "system": cpu.system_s},
-            "driver_busy_share": self.threads.iter().map(ThreadUse::busy_share).collect::<Vec<_>>(),
-            "driver_run_wait_share":
-                self.threads.iter().map(|thread| thread.run_wait_s / thread.wall_s.max(1e-9)).collect::<Vec<_>>(),
-            "engine_cpu_s": engine_cpu_s,
-            "system_calls_per_op":
-                if operations == 0 || system_calls == 0 { Value::Null } else { json!(system_calls as f64 / operations as f64) },
-            "saturated": self.saturated,
-            "open_loop": self.open_loop.map(|open| self.open_loop_json(open, wall_s)),
-            "series": self.series.iter().map(Second::to_json).collect::<Vec<_>>(),
-            "recall": self.recalls.to_json(),
-            "histogram": encoded(&all)?,
-            "histogram_unit": "ns",
-            "interrupted": self.interrupted,
-        }))
-    }
-
-    fn engine_cpu_s(&self) -> Option<f64> {
-        self.threads.iter().map(|thread| thread.engine_cpu_s).sum()
-    }
-
-    /// The driver's own CPU. An embedded engine's share is taken from user and system time in proportion.
-    fn driver_cpu(&self, engine_cpu_s: Option<f64>) -> Cpu {
-        let sum = |part: fn(&Cpu) -> f64| self.threads.iter().map(|thread| part(&thread.cpu)).sum::<f64>();
-        let (user_s, system_s) = (sum(|cpu| cpu.user_s), sum(|cpu| cpu.system_s));
-        let ours = 1.0 - (engine_cpu_s.unwrap_or(0.0) / (user_s + system_s).max(1e-9)).min(1.0);
-        Cpu { user_s: user_s * ours, system_s: system_s * ours }
-    }
-
-    fn by_transaction_json(&self) -> Value {
-        let kinds = self.by_transaction.iter().map(|kind| {
-            let figures = json!({
-                "operations": kind.latencies.len(),
-                "acknowledged": kind.acknowledged,
-                "latency_us": latency_json(&kind.latencies),
-            });
-            (kind.name.clone(), figures)
-        });
-        Value::Object(kinds.collect::<Map<_, _>>())
-    }
-
-    fn open_loop_json(&self, open: OpenLoop, wall_s: f64) -> Value {
-        json!({
-            "offered_per_s": open.offered as f64 / wall_s,
-            "achieved_per_s": self.operations() as f64 / wall_s,
-            "backlog_max": open.backlog_max,
-            "backlog_end": open.backlog_end,
-            "kept": self.kept_rate(open),
-        })
-    }
-
-    /// The rate was kept when no arrival was left without a client at the end, and all but a hundredth of those that
-    /// were offered were done (those in flight at the end are not).
-    fn kept_rate(&self, open: OpenLoop) -> bool {
-        let in_flight = u64::from(self.clients);
-        open.backlog_end <= in_flight && self.operations() + in_flight + open.offered / 100 >= open.offered
-    }
-}
-
-/// Count, sum, mean and percentiles in microseconds.
-pub fn latency_json(latencies: &Latencies) -> Value {
-    if latencies.is_empty() {
-        return json!({"count": 0, "sum": 0.0, "mean": null, "min": null, "p50": null, "p90": null, "p95": null,
-                      "p99": null, "p99_9": null, "p99_99": null, "max": null});
-    }
-    let us = |ns: u64| ns as f64 / NS_PER_US;
-    let at = |percentile: f64| us(latencies.value_at_percentile(percentile));
-    let mean = latencies.mean() / NS_PER_US;
-    json!({
-        "count": latencies.len(),
-        "sum": mean * latencies.len() as f64,
-        "mean": mean,
-        "min": us(latencies.min()),
-        "p50": at(50.0),
-        "p90": at(90.0),
-        "p95": at(95.0),
-        "p99": at(99.0),
-        "p99_9": at(99.9),
-        "p99_99": at(99.99),
-        "max": us(latencies.max()),
-    })
-}
-
-/// A histogram as text: V2, deflated, in base64.
-pub(crate) fn encoded(latencies: &Latencies) -> Result<String> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(latencies, &mut bytes)
-        .map_err(|error| Error::internal(format!("a histogram could not be written: {error}")))?;
-    Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
-}
-
-/// What the tallies of all runs since the last prepare acknowledged: one tally, or a list of them.
-pub fn acknowledged(json: &str) -> Result<Acknowledged> {
-    let wrong = || Error::user("the tally is not one that `run` returned").hint("pass it on as it came");
-    let value: Value = serde_json::from_str(json).map_err(|_| wrong())?;
-    let tallies = match value {
-        Value::Array(tallies) => tallies,
-        one => vec![one],
-    };
-    let mut sum = Acknowledged::default();
-    for tally in &tallies {
-        let number = |name: &str| tally.get(name).and_then(Value::as_u64).ok_or_else(wrong);
-        sum.acknowledged += number("acknowledged")?;
-        sum.unknown += number("unknown")?;
-        for (name, figures) in tally.get("by_transaction").and_then(Value::as_object).ok_or_else(wrong)? {
-            let acknowledged = figures.get("acknowledged").and_then(Value::as_u64).ok_or_else(wrong)?;
-            *sum.by_transaction.entry(name.clone()).or_default() += acknowledged;
-        }
-    }
-    Ok(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hdrhistogram::serialization::Deserializer;
-    use proptest::prelude::*;
-
-    #[test]
-    fn tallies_of_several_runs_are_added() {
-        let tally = r#"{"acknowledged": 3, "unknown": 1, "by_transaction": {"a": {"acknowledged": 3}}}"#;
-        let sum = acknowledged(&format!("[{tally}, {tally}]")).unwrap();
-        assert_eq!((sum.acknowledged, sum.unknown, sum.by_transaction["a"]), (6, 2, 6));
-        assert!(acknowledged("{}").is_err() && acknowledged("nonsense").is_err());
-    }
-
-    #[test]
-    fn no_operation_gives_nulls_and_not_nonsense() {
-        assert_eq!(latency_json(&latencies())["p99"], Value::Null);
-    }
-
-    proptest! {
-        #[test]
-        fn merging_counts_each_value_once(
-            left in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..200),
-            right in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..200),
-        ) {
-            let (mut one, mut other, mut whole) = (latencies(), latencies(), latencies());
-            left.iter().for_each(|&value| one.record(value).unwrap());
-            right.iter().for_each(|&value| other.record(value).unwrap());
-            left.iter().chain(&right).for_each(|&value| whole.record(value).unwrap());
-            one += &other;
-            prop_assert_eq!(&one, &whole);
-        }
-
-        #[test]
-        fn percentiles_are_true_to_three_digits(mut values in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..300)) {
-            let mut histogram = latencies();
-            values.iter().for_each(|&value| histogram.record(value).unwrap());
-            values.sort_unstable();
-            for percentile in [50.0, 99.0, 100.0] {
-                let rank = ((percentile / 100.0 * values.len() as f64).ceil() as usize).max(1);
-                let (exact, found) = (values[rank - 1] as f64, histogram.value_at_percentile(percentile) as f64);
-                prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{} {}", found, exact);
-            }
-        }
-
-        #[test]
-        fn an_encoded_histogram_is_read_back(values in proptest::collection::vec(1u64..LATENCY_NS_MAX, 0..200)) {
-            let mut histogram = latencies();
-            values.iter().for_each(|&value| histogram.record(value).unwrap());
-            let bytes = base64::engine::general_purpose::STANDARD.decode(encoded(&histogram).unwrap()).unwrap();
-            let read: Latencies = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-            prop_assert_eq!(read.len(), histogram.len());
-            prop_assert_eq!(read.value_at_percentile(50.0), histogram.value_at_percentile(50.0));
-        }
-    }
+/// How good approximate answers were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Recall {
+    pub count: u64,
+    pub mean: f64,
+    pub min: f64,
+    pub p1: f64,
+    pub p5: f64,
+    pub p10: f64,
+    pub p50: f64,
 }

@@ -1,6 +1,6 @@
 //! What a thread of the driver costs, as the kernel accounts for it.
 
-use crate::count::tally::{Cpu, ThreadUse};
+use crate::count::total::{Cpu, ThreadUse};
 
 /// A reading of the calling thread's counters.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use super::thread::ThreadTally;
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
-use crate::count::tally::{latencies, ByTransaction, OpenLoop, Tally, ThreadUse};
+use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::Job;
 
@@ -21,11 +21,11 @@ pub(crate) struct About<'a> {
 }
 
 impl About<'_> {
-    pub fn merge(self, parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Tally {
+    pub fn merge(self, parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Total {
         let ended_ns =
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
         let last_second = self.phases.second(self.phases.end_ns - 1);
-        let mut tally = Tally {
+        let mut tally = Total {
             workload: self.job.workload.clone(),
             protocol: self.protocol,
             server_version: String::new(),
@@ -65,7 +65,7 @@ impl About<'_> {
     }
 }
 
-fn add(tally: &mut Tally, part: ThreadTally) {
+fn add(tally: &mut Total, part: ThreadTally) {
     tally.threads.push(part.used);
     tally.gather_us_max = tally.gather_us_max.max(part.gather_us_max);
     tally.bytes_received += part.traffic.bytes_received;

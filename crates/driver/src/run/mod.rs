@@ -22,7 +22,7 @@ use thread::{Thread, ThreadTally};
 use crate::clock;
 use crate::count::recorder::SecondPart;
 use crate::count::series::Series;
-use crate::count::tally::Tally;
+use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::Backend;
 use crate::job::{Job, Load};
@@ -39,7 +39,7 @@ const START_DELAY_NS: u64 = 50_000_000;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs the workload on as many threads as there should be.
-pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Tally> {
+pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
     let target = job.target()?;
     let backend = if S::BLOCKING { Backend::Blocking } else { Backend::choose(&job.backend)? };
     let rate = match &job.load {

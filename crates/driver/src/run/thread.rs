@@ -6,7 +6,7 @@ use super::lane::Lane;
 use super::pace::{OpenPace, Rate, Think};
 use crate::clock;
 use crate::count::recorder::{Phases, Recorder, SecondPart};
-use crate::count::tally::{OpenLoop, ThreadUse};
+use crate::count::total::{OpenLoop, ThreadUse};
 use crate::count::usage::bind;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};

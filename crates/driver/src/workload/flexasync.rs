@@ -6,13 +6,12 @@
 //! its concurrency is the number of clients; what `parallel` saves is the round trips. An embedded engine has no round
 //! trips: there it changes nothing.
 
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Phase, Place, Workload};
 use crate::clock;
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
 use crate::session::{whole_number, Each, Row, Session, Statement, Value};
-use serde_json::{json, Value as Json};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const TABLE: &str = "flexasync";
@@ -35,11 +34,11 @@ struct Progress {
     clients_ready: AtomicU32,
     /// Ends of phases, over all clients and loops.
     arrivals: AtomicU64,
-    phases: [Phase; PHASES.len()],
+    phases: [PhaseCount; PHASES.len()],
 }
 
 #[derive(Default)]
-struct Phase {
+struct PhaseCount {
     operations: AtomicU64,
     /// From the barrier before it to the last client's arrival at the next, over all loops.
     duration_ns: AtomicU64,
@@ -176,8 +175,8 @@ impl Workload for FlexAsync {
         }
     }
 
-    fn report(&self) -> Option<Json> {
-        Some(self.progress.report())
+    fn phases(&self) -> Vec<Phase> {
+        self.progress.phases()
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
@@ -284,14 +283,14 @@ impl Progress {
         }
     }
 
-    fn report(&self) -> Json {
+    fn phases(&self) -> Vec<Phase> {
         let phases = PHASES.iter().zip(&self.phases).map(|(name, phase)| {
             let operations = phase.operations.load(Ordering::Relaxed);
             let duration_s = phase.duration_ns.load(Ordering::Relaxed) as f64 / 1e9;
-            let per_s = if duration_s > 0.0 { json!(operations as f64 / duration_s) } else { Json::Null };
-            json!({"name": name, "operations": operations, "duration_s": duration_s, "operations_per_s": per_s})
+            let operations_per_s = (duration_s > 0.0).then(|| operations as f64 / duration_s);
+            Phase { name: (*name).to_owned(), operations, duration_s, operations_per_s }
         });
-        json!({"phases": phases.collect::<Vec<_>>()})
+        phases.collect()
     }
 }
 
@@ -341,10 +340,10 @@ mod tests {
             progress.arrive(0, 2);
         }
         clock::simulate(None);
-        let insert = &progress.report()["phases"][0];
-        assert_eq!((insert["name"].as_str(), insert["operations"].as_u64()), (Some("insert"), Some(10)));
-        assert_eq!(insert["duration_s"].as_f64(), Some(10_000.0 / 1e9));
-        assert!(progress.report()["phases"][1]["operations_per_s"].is_null());
+        let insert = &progress.phases()[0];
+        assert_eq!((insert.name.as_str(), insert.operations), ("insert", 10));
+        assert_eq!(insert.duration_s, 10_000.0 / 1e9);
+        assert_eq!(progress.phases()[1].operations_per_s, None);
     }
 
     #[test]

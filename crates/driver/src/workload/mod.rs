@@ -6,9 +6,10 @@ mod options;
 pub use options::{About, OptionSpec, OptionType, Options};
 pub use script::resolve_script;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::Session;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How a transaction ended that did not fail.
@@ -41,7 +42,8 @@ pub struct Place {
 }
 
 /// What clients were told since the data was loaded; an invariant compares it with what the server holds.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Acknowledged {
     /// Transactions whose success the server acknowledged, warm-up included.
     pub acknowledged: u64,
@@ -51,15 +53,33 @@ pub struct Acknowledged {
     pub by_transaction: BTreeMap<String, u64>,
 }
 
+impl Acknowledged {
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|error| {
+            Error::user(format!("what was acknowledged: {error}"))
+                .hint("give acknowledged, unknown and by_transaction, summed over all runs since the load")
+        })
+    }
+}
+
+/// One of the phases that a workload has by itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    pub name: String,
+    pub operations: u64,
+    pub duration_s: f64,
+    /// `None` where the phase did not end.
+    pub operations_per_s: Option<f64>,
+}
+
 /// One statement about the data that must be true.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Invariant {
     pub name: String,
     pub holds: bool,
     /// The figures that were compared.
     pub detail: String,
     /// For `rows_unchanged`: the checksum, to be given as the next check's baseline.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
@@ -145,9 +165,9 @@ pub trait Workload: Sized + Send + Sync + 'static {
         None
     }
 
-    /// What the workload has to say of a run beside its transactions: an object whose fields go into the tally.
-    fn report(&self) -> Option<serde_json::Value> {
-        None
+    /// The phases of the run that is over, where the workload has some of its own.
+    fn phases(&self) -> Vec<Phase> {
+        Vec::new()
     }
 
     /// Compares the data with the workload's invariants.

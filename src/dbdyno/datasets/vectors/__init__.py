@@ -45,14 +45,13 @@ __all__ = [
 WORKLOAD = "vector_search"
 
 
-def with_vector_set(job: Mapping[str, Any], tell: Tell = silently) -> dict[str, Any]:
-    """The job with its `dataset` replaced by the folder of a ready vector set; other workloads' jobs are as
-    they were. Raises UserError where the data do not do.
+def with_vector_set(workload: str, options: Mapping[str, Any], tell: Tell = silently) -> dict[str, Any]:
+    """A workload's options with `dataset` replaced by the folder of a ready vector set; those of other
+    workloads are as they were. Raises UserError where the data do not do.
     """
-    if job["workload"] != WORKLOAD:
-        return dict(job)
-    found = vector_set(job["options"], tell)
-    return {**job, "options": {**job["options"], "dataset": str(found.folder)}}
+    if workload != WORKLOAD:
+        return dict(options)
+    return {**options, "dataset": str(vector_set(options, tell).folder)}
 
 
 def vector_set(options: Mapping[str, Any], tell: Tell) -> VectorSet:

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from dbdyno.driver.tally import Cpu
 from dbdyno.host.counters import HardwareCounters
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Observation
 from dbdyno.trial.observe import window
 from dbdyno.trial.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters
 from dbdyno.trial.observe.quotas import QuotaCounters
-from dbdyno.trial.observe.window import Sample
+from dbdyno.trial.observe.window import Totals
 
 PERIOD_S = 0.5
 """Short enough that what a thread did after its last sample is small beside a measured part of seconds."""
@@ -40,7 +41,7 @@ class Observer:
         # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
         self._clock = clock
-        self._samples: list[Sample] = []
+        self._samples: list[Totals] = []
         self._missing = self._hardware.missing | self._quotas.missing
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_over, name="observer", daemon=True)
@@ -59,13 +60,14 @@ class Observer:
     def observation(self, running: Running) -> Observation:
         """What happened in the measured part of the load that the tally tells of."""
         tally = running.tally
-        start_s = float(tally["started_unix_s"]) + float(tally["warmup_s"])
-        end_s = start_s + float(tally["duration_s"])
+        assert tally is not None, "there is an observation once there was a load"
+        start_s = tally.started_unix_s + tally.warmup_s
+        end_s = start_s + tally.duration_s
         gained = window.differences(self._samples, start_s, end_s)
         resident = window.gauge(self._samples, "resident_bytes", start_s, end_s)
         raw = ("cpu_user_s", "cpu_system_s", self._cpu_name)
         totals = {name: value for name, value in gained.items() if name not in raw}
-        totals |= self._split_cpu(gained, tally["driver_cpu_s"])
+        totals |= self._split_cpu(gained, tally.driver_cpu_s)
         used_s = gained["cpu_user_s"] + gained["cpu_system_s"]
         if self._hardware.with_kernel and gained.get("cycles") and used_s:
             # What the clock really was, throttling and boost included, whatever a governor says.
@@ -85,16 +87,15 @@ class Observer:
             engine_view=running.setup.engine.counters.view(changed),
         )
 
-    def _split_cpu(self, gained: Counters, driver: Mapping[str, float]) -> Counters:
+    def _split_cpu(self, gained: Counters, driver: Cpu) -> Counters:
         """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
         share."""
-        user, system = float(driver["user"]), float(driver["system"])
-        taken = (user, system) if self._embedded else (0.0, 0.0)
+        taken = (driver.user, driver.system) if self._embedded else (0.0, 0.0)
         return {
             "server_cpu_user_s": max(0.0, gained["cpu_user_s"] - taken[0]),
             "server_cpu_system_s": max(0.0, gained["cpu_system_s"] - taken[1]),
-            "driver_cpu_user_s": user,
-            "driver_cpu_system_s": system,
+            "driver_cpu_user_s": driver.user,
+            "driver_cpu_system_s": driver.system,
         }
 
     def _sample_until_over(self) -> None:
@@ -107,7 +108,7 @@ class Observer:
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
-        self._samples.append(Sample(self._clock(), counters))
+        self._samples.append(Totals(self._clock(), counters))
 
 
 def _changed(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from dbdyno.trial.observe.processes import Counters
 
 
 @dataclass(frozen=True)
-class Sample:
+class Totals:
     """Running totals at one moment."""
 
     unix_s: float
@@ -21,7 +21,7 @@ GAUGES = frozenset({"resident_bytes"})
 """Values at a moment; all other names are running totals."""
 
 
-def differences(samples: list[Sample], start_s: float, end_s: float) -> Counters:
+def differences(samples: list[Totals], start_s: float, end_s: float) -> Counters:
     """What each running total gained between two moments (unix time, seconds).
 
     At the start the load is steady on both sides, so the value is interpolated. At the end the load stops:
@@ -35,7 +35,7 @@ def differences(samples: list[Sample], start_s: float, end_s: float) -> Counters
     }
 
 
-def gauge(samples: list[Sample], name: str, start_s: float, end_s: float) -> list[float]:
+def gauge(samples: list[Totals], name: str, start_s: float, end_s: float) -> list[float]:
     """A gauge's values from the sample before the start to the one after the end."""
     first = max(0, bisect_right([sample.unix_s for sample in samples], start_s) - 1)
     last = samples.index(_first_at_or_after(samples, end_s))
@@ -43,7 +43,7 @@ def gauge(samples: list[Sample], name: str, start_s: float, end_s: float) -> lis
 
 
 def per_second(
-    samples: list[Sample], names: list[str], start_s: float, end_s: float
+    samples: list[Totals], names: list[str], start_s: float, end_s: float
 ) -> dict[str, list[float]]:
     """Each name's gain in each whole second of the measured part; a gauge's value at the second's end."""
     seconds = int(end_s - start_s + 1e-6)
@@ -57,7 +57,7 @@ def per_second(
     return series
 
 
-def _interpolated(samples: list[Sample], name: str, moment_s: float) -> float:
+def _interpolated(samples: list[Totals], name: str, moment_s: float) -> float:
     following = bisect_right([sample.unix_s for sample in samples], moment_s)
     if following == 0:
         return samples[0].counters.get(name, 0.0)
@@ -69,5 +69,5 @@ def _interpolated(samples: list[Sample], name: str, moment_s: float) -> float:
     return low + share * (high - low)
 
 
-def _first_at_or_after(samples: list[Sample], moment_s: float) -> Sample:
+def _first_at_or_after(samples: list[Totals], moment_s: float) -> Totals:
     return next((sample for sample in samples if sample.unix_s >= moment_s), samples[-1])

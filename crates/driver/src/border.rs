@@ -1,0 +1,199 @@
+//! Both languages are held to one shape: `border.json` has an example of all that crosses the border, and every field of
+//! it. Each side must read it and write it back as it is (the other one is `tests/driver/test_border.py`).
+//!
+//! The examples name each field, without `..`: a field that is added does not compile until it stands here.
+
+use crate::count::tally::{Cpu, CpuPerOperation, Kind, Latency, OpenLoop, Part, Recall, Second, Tally};
+use crate::job::{Arrivals, Job, Load, Schedule, ThinkDistribution, ThinkTime};
+use crate::workload::{Acknowledged, Invariant, Phase};
+use serde_json::{json, Value};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/border.json");
+
+fn schedules() -> Vec<Schedule> {
+    let all = vec![
+        Schedule::Constant,
+        Schedule::Steps { steps: vec![(1.0, 2.5)] },
+        Schedule::Ramp { to_per_s: 2.5, over_s: 1.5 },
+        Schedule::Sine { amplitude_per_s: 2.5, period_s: 1.5 },
+        Schedule::Points { points: vec![(1.0, 2.5)] },
+        Schedule::File { path: "rates.txt".to_owned() },
+    ];
+    // One arm for each line above: a variant that is added does not compile until it stands in both.
+    for schedule in &all {
+        match schedule {
+            Schedule::Constant
+            | Schedule::Steps { .. }
+            | Schedule::Ramp { .. }
+            | Schedule::Sine { .. }
+            | Schedule::Points { .. }
+            | Schedule::File { .. } => {}
+        }
+    }
+    all
+}
+
+fn loads() -> Vec<Load> {
+    let drawn = |distribution| Some(ThinkTime::Drawn { mean_s: 0.5, distribution });
+    let closed = [
+        None,
+        Some(ThinkTime::Constant(0.5)),
+        drawn(ThinkDistribution::Constant),
+        drawn(ThinkDistribution::Exponential),
+    ];
+    let open = |arrivals, schedule| Load::Open { rate_per_s: 7.5, arrivals, schedule };
+    let mut all: Vec<Load> = closed.into_iter().map(|think_time| Load::Closed { think_time }).collect();
+    all.push(open(Arrivals::Poisson, None));
+    all.extend(schedules().into_iter().map(|schedule| open(Arrivals::Uniform, Some(schedule))));
+    all
+}
+
+fn jobs() -> Vec<Job> {
+    let least = Job::parse(r#"{"url": "mysql://h/x", "workload": "tpcb"}"#).unwrap();
+    let whole = Job {
+        url: "mysql://h/x".to_owned(),
+        workload: "tpcb".to_owned(),
+        options: [("scale".to_owned(), json!(3))].into_iter().collect(),
+        clients: 2,
+        threads: 1,
+        backend: "epoll".to_owned(),
+        warmup_s: 1.5,
+        duration_s: 2.5,
+        operations: Some(9),
+        seed: 7,
+        load: Load::default(),
+        cpus: Some(vec![0, 1]),
+        gather: false,
+        reconnect: true,
+        connect_timeout_s: 3.5,
+        answer_timeout_s: 4.5,
+        ramp_s: Some(5.5),
+        hdr_log: Some("run.hlog".to_owned()),
+        metrics_port: Some(9100),
+        baseline: Some("c0ffee".to_owned()),
+    };
+    loads().into_iter().map(|load| Job { load, ..whole.clone() }).chain([least]).collect()
+}
+
+fn latency(some: Option<f64>) -> Latency {
+    Latency {
+        count: 4,
+        sum: 4.5,
+        mean: some,
+        min: some,
+        p50: some,
+        p90: some,
+        p95: some,
+        p99: some,
+        p99_9: some,
+        p99_99: some,
+        max: some,
+    }
+}
+
+fn tally(some: Option<f64>) -> Tally {
+    Tally {
+        workload: "tpcb".to_owned(),
+        protocol: "mysql".to_owned(),
+        server_version: "11.8".to_owned(),
+        backend: "epoll".to_owned(),
+        gather_us_max: 12,
+        threads: 1,
+        clients: 2,
+        seed: 7,
+        started_unix_s: 1.5,
+        warmup_s: 2.5,
+        duration_s: 3.5,
+        operations: 4,
+        throughput_per_s: 5.5,
+        rows_read: 6,
+        bytes_received: 7,
+        bytes_sent: 8,
+        errors: [("1213 deadlock".to_owned(), 9)].into_iter().collect(),
+        retries: 10,
+        rollbacks: 11,
+        acknowledged: 12,
+        unknown: 13,
+        clients_lost: 14,
+        latency_us: latency(some),
+        by_transaction: vec![(
+            "tpcb".to_owned(),
+            Kind { operations: 4, acknowledged: 12, latency_us: latency(some) },
+        )],
+        driver_cpu_us_per_op: CpuPerOperation { user: some, system: some },
+        driver_cpu_s: Cpu { user: 1.5, system: 2.5 },
+        driver_busy_share: vec![0.5],
+        driver_run_wait_share: vec![0.25],
+        engine_cpu_s: some,
+        system_calls_per_op: some,
+        saturated: some.map(|_| "driver thread 0 was busy".to_owned()),
+        open_loop: some.map(|offered_per_s| OpenLoop {
+            offered_per_s,
+            achieved_per_s: 5.5,
+            backlog_max: 3,
+            backlog_end: 1,
+            kept: true,
+        }),
+        series: [(-1, Part::Warmup), (0, Part::Measured)]
+            .map(|(second, phase)| Second {
+                second,
+                phase,
+                operations: 4,
+                errors: 9,
+                p50_us: 1.5,
+                p99_us: 2.5,
+                max_us: 3.5,
+            })
+            .to_vec(),
+        recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
+        phases: [None, some]
+            .map(|operations_per_s| Phase {
+                name: "insert".to_owned(),
+                operations: 4,
+                duration_s: 1.5,
+                operations_per_s,
+            })
+            .to_vec(),
+        histogram: "HISTFAAA".to_owned(),
+        histogram_unit: "ns".to_owned(),
+        interrupted: some.is_some(),
+    }
+}
+
+fn invariant(value: Option<String>) -> Invariant {
+    Invariant { name: "rows_unchanged".to_owned(), holds: true, detail: "12, 12".to_owned(), value }
+}
+
+fn examples() -> Value {
+    let by_transaction = [("tpcb".to_owned(), 12)].into_iter().collect();
+    json!({
+        "jobs": jobs(),
+        "tallies": [tally(Some(0.75)), tally(None)],
+        "acknowledged": [Acknowledged { acknowledged: 12, unknown: 13, by_transaction }, Acknowledged::default()],
+        "invariants": [invariant(Some("c0ffee".to_owned())), invariant(None)],
+    })
+}
+
+#[test]
+fn what_crosses_the_border_is_as_the_file_says() {
+    let text = format!("{:#}\n", examples());
+    if std::env::var_os("DYNO_WRITE_BORDER").is_some() {
+        std::fs::write(FILE, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(FILE).unwrap();
+    assert!(
+        text == written,
+        "{FILE} is not what the driver writes: set DYNO_WRITE_BORDER=1, and see what changed"
+    );
+}
+
+#[test]
+fn what_comes_in_is_read_from_the_file_without_loss() {
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(FILE).unwrap()).unwrap();
+    for job in written["jobs"].as_array().unwrap() {
+        assert_eq!(json!(Job::parse(&job.to_string()).unwrap()), *job);
+    }
+    for acknowledged in written["acknowledged"].as_array().unwrap() {
+        assert_eq!(json!(Acknowledged::parse(&acknowledged.to_string()).unwrap()), *acknowledged);
+    }
+}

@@ -1,0 +1,116 @@
+"""What the driver is to do: the `Job` of `crates/driver/src/job.rs`, with the same shape and defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from dbdyno.frozen import Frozen
+
+
+class ThinkTime(Frozen):
+    """A distribution of the seconds that a client rests between transactions."""
+
+    mean_s: float
+    distribution: Literal["constant", "exponential"]
+
+
+class Constant(Frozen):
+    """The rate stays."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class Steps(Frozen):
+    """Each step holds its rate from its second on: (second, rate per second)."""
+
+    kind: Literal["steps"] = "steps"
+    steps: tuple[tuple[float, float], ...]
+
+
+class Ramp(Frozen):
+    """From `rate_per_s` to `to_per_s`, evenly, then constant."""
+
+    kind: Literal["ramp"] = "ramp"
+    to_per_s: float
+    over_s: float
+
+
+class Sine(Frozen):
+    """`rate_per_s` plus a sine of this amplitude."""
+
+    kind: Literal["sine"] = "sine"
+    amplitude_per_s: float
+    period_s: float
+
+
+class Points(Frozen):
+    """Rates at these seconds, interpolated between them: (second, rate per second)."""
+
+    kind: Literal["points"] = "points"
+    points: tuple[tuple[float, float], ...]
+
+
+class File(Frozen):
+    """Points from a file with lines of `second rate`."""
+
+    kind: Literal["file"] = "file"
+    path: str
+
+
+Schedule = Annotated[Constant | Steps | Ramp | Sine | Points | File, Field(discriminator="kind")]
+"""How an open loop's rate changes; seconds count from the start of the warm-up."""
+
+
+class Closed(Frozen):
+    """Each client sends its next transaction when its last one is done and its think time (s) has passed."""
+
+    kind: Literal["closed"] = "closed"
+    think_time: float | ThinkTime | None = None
+
+
+class Open(Frozen):
+    """Transactions start at times that do not depend on the server."""
+
+    kind: Literal["open"] = "open"
+    rate_per_s: float = 0.0
+    arrivals: Literal["poisson", "uniform"] = "poisson"
+    schedule: Schedule | None = None
+
+
+Load = Annotated[Closed | Open, Field(discriminator="kind")]
+
+
+class Job(Frozen):
+    """All that the driver is told. `url` is empty until there is a server.
+
+    `threads` 0 lets the driver choose. `operations` ends the run after so many transactions of the measured
+    part. `cpus` are those that the driver's threads are bound to, in turn. `baseline` is the value of an
+    earlier check of a read-only workload.
+    """
+
+    url: str = ""
+    workload: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    clients: int = 1
+    threads: int = 0
+    backend: str = "auto"
+    warmup_s: float = 0.0
+    duration_s: float = 10.0
+    operations: int | None = None
+    seed: int = 42
+    load: Load = Closed()
+    cpus: tuple[int, ...] | None = None
+    gather: bool = True
+    reconnect: bool = False
+    connect_timeout_s: float = 10.0
+    answer_timeout_s: float = 300.0
+    ramp_s: float | None = None
+    hdr_log: str | None = None
+    metrics_port: int | None = None
+    baseline: str | None = None
+
+    def but(self, **changes: Any) -> Self:
+        """The same job with other values, which are validated."""
+        return type(self).model_validate({**dict(self), **changes})

@@ -1,0 +1,156 @@
+"""The parent's side of the load process: it starts the child, asks it one thing at a time, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from dbdyno.driver.job import Job
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.errors import DriverFailed, LoadDied
+from dbdyno.host.launch import Launch
+from dbdyno.host.process import confine, kill_family
+
+QUERY_TIMEOUT_S = 60.0
+PREPARE_TIMEOUT_S = 3600.0
+GRACE_S = 60.0
+"""Beyond the planned duration: connecting thousands of clients, the last transactions, a slow engine."""
+
+
+class LoadProcess:
+    """The child that holds the driver, one request at a time. A context manager that leaves no child behind.
+
+    `launch` is how an embedded engine's process is to be started; for a server of its own it is empty.
+    """
+
+    def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
+        try:
+            self._child = subprocess.Popen(
+                [*launch.wrapper, sys.executable, "-m", "dbdyno.driver.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={**os.environ, **environment, **launch.environment},
+                # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
+                start_new_session=True,
+                preexec_fn=confine(launch.affinity, launch.cgroups, launch.before_exec),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            self._errors.close()
+            hint = "the kernel refused its CPUs, control group or memory policy: see dyno probe"
+            raise DriverFailed(f"the load process could not be started: {error}", hint) from None
+        assert self._child.stdout is not None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._child.stdout, selectors.EVENT_READ)
+
+    @property
+    def process_id(self) -> int:
+        return self._child.pid
+
+    def prepare(self, job: Job) -> dict[str, Any]:
+        """Makes the workload's schema and rows."""
+        return dict(self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump()))
+
+    def run(self, job: Job) -> Tally:
+        """Puts the load on the server and returns the tally."""
+        planned_s = (job.ramp_s or 0.0) + job.warmup_s + job.duration_s
+        reply = self._request(planned_s + GRACE_S, verb="run", job=job.model_dump())
+        return Tally.model_validate(reply)
+
+    def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
+        """The workload's invariants."""
+        told = acknowledged.model_dump() if acknowledged else None
+        reply = self._request(PREPARE_TIMEOUT_S, verb="check", job=job.model_dump(), acknowledged=told)
+        return [Invariant.model_validate(each) for each in reply]
+
+    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+        """The rows of one statement."""
+        reply = self._request(QUERY_TIMEOUT_S, verb="query", url=url, sql=sql)
+        return list(reply["rows"])
+
+    def close(self) -> None:
+        """Ends the child: asks first, then kills. Calling it twice is harmless."""
+        if self._child.poll() is None and self._child.stdin is not None:
+            try:
+                self._child.stdin.close()
+                self._child.wait(5.0)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the child at once."""
+        if self._child.poll() is None:
+            kill_family(self._child)
+        self._selector.close()
+        for pipe in (self._child.stdin, self._child.stdout, self._errors):
+            if pipe is not None and not pipe.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def __enter__(self) -> LoadProcess:
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        # After a failure the child may be in the midst of a long run: asking would only wait in vain.
+        if failure is None:
+            self.close()
+        else:
+            self.kill()
+
+    def _request(self, timeout_s: float, **request: Any) -> Any:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(request).encode() + b"\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            raise self._death(request["verb"]) from None
+        answer = json.loads(self._read_line(request["verb"], timeout_s))
+        if "error" in answer:
+            error = answer["error"]
+            raise DriverFailed(error["message"], error["hint"], error["kind"])
+        return answer["reply"]
+
+    def _read_line(self, verb: str, timeout_s: float) -> bytes:
+        assert self._child.stdout is not None
+        deadline = time.monotonic() + timeout_s
+        parts: list[bytes] = []
+        while True:
+            if not self._selector.select(max(0.0, deadline - time.monotonic())):
+                kill_family(self._child)
+                raise DriverFailed(
+                    f"the load process did not answer `{verb}` within {timeout_s:.0f} s and was ended",
+                    "the server may hang: look at its log in the record",
+                )
+            part = os.read(self._child.stdout.fileno(), 1 << 20)
+            if not part:
+                raise self._death(verb)
+            parts.append(part)
+            if part.endswith(b"\n"):
+                return b"".join(parts)
+
+    def _death(self, verb: str) -> LoadDied:
+        code = self._child.wait()
+        self._errors.seek(0)
+        said = self._errors.read()[-4096:].decode(errors="replace").strip()
+        how = _signal_name(-code) if code < 0 else f"exit code {code}"
+        last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
+        return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"{signal.Signals(number).name}, {signal.strsignal(number)}"
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,170 @@
+"""What the driver counted: the same shape as the `Tally` of `crates/driver/src/count/tally.rs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from dbdyno.frozen import Frozen
+
+
+class Latency(Frozen):
+    """Latencies in microseconds: how many, their sum, mean and percentiles; None where there was none."""
+
+    count: int
+    sum: float
+    mean: float | None
+    min: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+    p99_99: float | None
+    max: float | None
+
+
+class Kind(Frozen):
+    """One type of transaction. `acknowledged` includes the warm-up."""
+
+    operations: int
+    acknowledged: int
+    latency_us: Latency
+
+
+class Cpu(Frozen):
+    """CPU time in seconds."""
+
+    user: float
+    system: float
+
+
+class CpuPerOperation(Frozen):
+    """CPU time in microseconds per operation; None where there was no operation."""
+
+    user: float | None
+    system: float | None
+
+
+class OpenLoop(Frozen):
+    """How an open loop's rate was kept. A backlog is of arrivals that no client has taken."""
+
+    offered_per_s: float
+    achieved_per_s: float
+    backlog_max: int
+    backlog_end: int
+    kept: bool
+
+
+class Second(Frozen):
+    """One second, counted from the start of the measured part: negative in the warm-up. Latencies in us."""
+
+    second: int
+    phase: Literal["warmup", "measured"]
+    operations: int
+    errors: int
+    p50_us: float
+    p99_us: float
+    max_us: float
+
+
+class Recall(Frozen):
+    """How good approximate answers were, 0 to 1. `p5`: one answer in 20 had this recall or less."""
+
+    count: int
+    mean: float
+    min: float
+    p1: float
+    p5: float
+    p10: float
+    p50: float
+
+
+class Phase(Frozen):
+    """One of the phases that a workload has by itself; `operations_per_s` is None where it did not end."""
+
+    name: str
+    operations: int
+    duration_s: float
+    operations_per_s: float | None
+
+
+class Acknowledged(Frozen):
+    """What clients were told since the data were loaded: the invariants compare it with the data."""
+
+    acknowledged: int = 0
+    unknown: int = 0
+    by_transaction: dict[str, int] = Field(default_factory=dict)
+
+    @classmethod
+    def by(cls, tallies: Iterable[Tally]) -> Self:
+        """The sum over all runs since the data were loaded."""
+        acknowledged, unknown, by_transaction = 0, 0, dict[str, int]()
+        for tally in tallies:
+            acknowledged += tally.acknowledged
+            unknown += tally.unknown
+            for name, kind in tally.by_transaction.items():
+                by_transaction[name] = by_transaction.get(name, 0) + kind.acknowledged
+        return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction)
+
+
+class Tally(Frozen):
+    """All that the driver counted in one run.
+
+    Everything is of the measured part, but for `acknowledged` and `unknown`, which include the warm-up, and
+    `series`, which begins with it. `histogram` holds the latencies in `histogram_unit` (HdrHistogram V2,
+    deflated, base64). Lists by thread are in the order of the threads. `gather_us_max` is the longest that an
+    answer was left lying. `saturated` says why the driver was the limit, where it was.
+    """
+
+    workload: str
+    protocol: str
+    server_version: str
+    backend: str
+    gather_us_max: int
+    threads: int
+    clients: int
+    seed: int
+    started_unix_s: float
+    warmup_s: float
+    duration_s: float
+    operations: int
+    throughput_per_s: float
+    rows_read: int
+    bytes_received: int
+    bytes_sent: int
+    errors: dict[str, int]
+    retries: int
+    rollbacks: int
+    acknowledged: int
+    unknown: int
+    clients_lost: int
+    latency_us: Latency
+    by_transaction: dict[str, Kind]
+    driver_cpu_us_per_op: CpuPerOperation
+    driver_cpu_s: Cpu
+    driver_busy_share: tuple[float, ...]
+    driver_run_wait_share: tuple[float, ...]
+    engine_cpu_s: float | None
+    system_calls_per_op: float | None
+    saturated: str | None
+    open_loop: OpenLoop | None
+    series: tuple[Second, ...]
+    recall: Recall | None
+    phases: tuple[Phase, ...]
+    histogram: str
+    histogram_unit: str
+    interrupted: bool
+
+    @classmethod
+    def stored(cls, tally: Mapping[str, Any]) -> Self:
+        """A tally from a record, of whatever version of the driver: what was not counted then is empty, and
+        what is not counted any more is left out."""
+        known = {name: value for name, value in tally.items() if name in cls.model_fields}
+        return cls.model_validate({**_NOT_COUNTED_ONCE, **known})
+
+
+_NOT_COUNTED_ONCE: Mapping[str, Any] = {"gather_us_max": 0, "clients_lost": 0, "recall": None, "phases": ()}
+"""What tallies of format 1 need not have."""

@@ -1,0 +1,79 @@
+"""Both languages are held to one shape: what the driver's own test wrote is read and written back here.
+
+`crates/driver/src/border.rs` writes an example of all that crosses the border, with every field. A field that
+one side alone knows fails one of the two tests.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dbdyno.driver import _driver
+from dbdyno.driver.job import Job
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.frozen import Frozen
+
+EXAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parents[2] / "crates" / "driver" / "tests" / "border.json").read_text(encoding="utf-8")
+)
+TYPES: dict[str, type[Frozen]] = {
+    "jobs": Job,
+    "tallies": Tally,
+    "acknowledged": Acknowledged,
+    "invariants": Invariant,
+}
+
+
+def test_every_kind_of_example_has_its_type() -> None:
+    assert EXAMPLES.keys() == TYPES.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "example"), [(kind, each) for kind, all in EXAMPLES.items() for each in all]
+)
+def test_an_example_is_read_and_written_back_as_it_is(kind: str, example: dict[str, Any]) -> None:
+    read = TYPES[kind].model_validate_json(json.dumps(example), strict=True)
+    assert read.model_dump(mode="json") == example
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_field_that_one_side_alone_knows_is_refused(kind: str) -> None:
+    with pytest.raises(ValidationError):
+        TYPES[kind].model_validate({**EXAMPLES[kind][0], "another": 1})
+
+
+def test_both_sides_have_the_same_defaults() -> None:
+    least = EXAMPLES["jobs"][-1]
+    assert Job(url=least["url"], workload=least["workload"]).model_dump(mode="json") == least
+
+
+def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> None:
+    job = Job(url=f"sqlite:///{tmp_path}/rows", workload="tpcb", duration_s=0.2)
+    _driver.prepare(job.model_dump_json())
+    tally = Tally.model_validate_json(_driver.run(job.model_dump_json()), strict=True)
+    assert (tally.workload, tally.clients) == ("tpcb", 1)
+    checks = json.loads(_driver.check(job.model_dump_json(), Acknowledged.by([tally]).model_dump_json()))
+    assert all(Invariant.model_validate(check).holds for check in checks)
+
+
+def test_acknowledged_counts_are_added_over_runs() -> None:
+    tally = Tally.model_validate(EXAMPLES["tallies"][0])
+    assert Acknowledged.by([tally, tally]) == Acknowledged(
+        acknowledged=24, unknown=26, by_transaction={"tpcb": 24}
+    )
+
+
+def test_a_stored_tally_of_another_version_is_read() -> None:
+    example = EXAMPLES["tallies"][0]
+    once = {
+        name: value for name, value in example.items() if name not in {"recall", "clients_lost", "phases"}
+    }
+    tally = Tally.stored({**once, "no_longer_counted": 3})
+    assert (tally.recall, tally.clients_lost, tally.phases) == (None, 0, ())
+    assert tally.operations == example["operations"]
