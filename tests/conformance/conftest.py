@@ -57,6 +57,13 @@ SAMPLES = {
         misspelt="DefaultDbCachePage",
         meant="DefaultDbCachePages",
     ),
+    "mysql": Sample(
+        setting="innodb_io_capacity",
+        level=345,
+        creation=("innodb_page_size", "8K"),
+        misspelt="innodb_bufer_pool_size",
+        meant="innodb_buffer_pool_size",
+    ),
     "postgresql": Sample(
         setting="work_mem",
         level="5MB",

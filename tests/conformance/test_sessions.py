@@ -88,22 +88,7 @@ def plugins() -> Path:
     return (unpacked(PLUGINS) / PLUGINS.binary).parent
 
 
-MYSQL = debian.Recipe(
-    engine="mysql",
-    packages=("mysql-server-core",),
-    server="mysql-server-core",
-    binary="usr/sbin/mysqld",
-    suites={"": "sid"},
-)
-"""The other server of MariaDB's protocol, for which Dyno has no engine. Only Debian's sid has it."""
 MYSQL_HOST = "127.83.12.58"
-
-
-@dataclass(frozen=True)
-class Mysql:
-    """A running MySQL; `url` is that of its root."""
-
-    url: str
 
 
 @contextmanager
@@ -163,44 +148,10 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mysql]:
-    prefix = unpacked(MYSQL)
-    data, runtime = tmp_path_factory.mktemp("mysql") / "data", Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    shared = prefix / "usr"
-    command = [
-        *debian.loader(prefix), str(prefix / MYSQL.binary), "--no-defaults", f"--datadir={data}",
-        f"--basedir={shared}", f"--lc-messages-dir={shared / 'share' / 'mysql'}", "--secure-file-priv=NULL",
-        *(["--user=root"] if os.geteuid() == 0 else []),
-    ]  # fmt: skip
-    made = subprocess.run([*command, "--initialize-insecure"], capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"the MySQL of Debian's sid does not work here: {made.stderr[-500:]}")
-    listen = [f"--socket={runtime / 'socket'}", f"--bind-address={MYSQL_HOST}", "--port=3306", "--mysqlx=OFF"]
-    with (runtime / "log").open("w") as log:
-        server = subprocess.Popen([*command, *listen], stdout=log, stderr=log)
-    try:
-        url = f"mysql://root@localhost/?socket={runtime / 'socket'}"
-        wait_for(url, server, runtime / "log")
-        rows(url, "CREATE DATABASE dyno")
-        yield Mysql(url.replace("/?", "/dyno?"))
-    finally:
-        server.kill()
-        server.wait()
-        shutil.rmtree(runtime)
-
-
-def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the server answers."""
-    until_s = time.monotonic() + 60
-    while True:
-        try:
-            rows(url, "SELECT 1")
-            return
-        except _driver.DriverError as failed:
-            if server.poll() is not None or time.monotonic() > until_s:
-                said = log.read_text()[-500:]
-                pytest.skip(f"the MySQL of Debian's sid does not start here: {failed.message}: {said}")
-            time.sleep(0.1)
+def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings: dict[str, Level] = {"skip_networking": "OFF", "bind_address": MYSQL_HOST, "port": 3306}
+    with started("mysql", settings, tmp_path_factory.mktemp("mysql") / "data") as server:
+        yield server
 
 
 ENCRYPTED_ACCOUNTS = {
@@ -217,7 +168,7 @@ ENCRYPTED_ACCOUNTS = {
 """Accounts with the strongest log-in that each engine has, to be had by TLS only."""
 
 
-def encrypted_url(engine: str, server: Server | Mysql) -> str:
+def encrypted_url(engine: str, server: Server) -> str:
     for sql in ENCRYPTED_ACCOUNTS[engine]:
         rows(server.url, sql)
     host = MYSQL_HOST if engine == "mysql" else HOST
@@ -234,7 +185,7 @@ def test_the_sessions_suite_passes(
     """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed")
-    server: Server | Mysql = request.getfixturevalue(engine)
+    server: Server = request.getfixturevalue(engine)
     url = encrypted_url(engine, server) if way == "tls" else server.url
     command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
     done = subprocess.run(
@@ -296,7 +247,7 @@ def test_a_plain_mariadb_connection_is_not_encrypted(mariadb: Server) -> None:
 
 @pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password"])
 @pytest.mark.parametrize("password", [PASSWORD, ""])
-def test_mysql_accounts(mysql: Mysql, plugin: str, password: str) -> None:
+def test_mysql_accounts(mysql: Server, plugin: str, password: str) -> None:
     """Over the open line first, where the password goes encrypted with the server's key: what was proved once
     caching_sha2_password need not see again. Then by what it keeps of it, over TLS and over the socket."""
     user, clear = f"{plugin[:6]}_{len(password)}", CLEAR if password else ""
@@ -310,7 +261,7 @@ def test_mysql_accounts(mysql: Mysql, plugin: str, password: str) -> None:
 
 
 @pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password"])
-def test_mysql_accounts_whose_password_is_first_shown_to_tls_or_the_socket(mysql: Mysql, plugin: str) -> None:
+def test_mysql_accounts_whose_password_first_needs_tls_or_the_socket(mysql: Server, plugin: str) -> None:
     for number, way in enumerate(("tls=required", f"socket={mysql.url.split('socket=')[1]}")):
         user = f"first_{plugin[:6]}_{number}"
         rows(mysql.url, f"CREATE USER {user}@'%' IDENTIFIED WITH {plugin} BY '{CLEAR}'")

@@ -13,7 +13,7 @@ from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.study.reference import Reference
 
-SERVERS = [ENGINES["mariadb"], ENGINES["postgresql"]]
+SERVERS = [ENGINES["mariadb"], ENGINES["mysql"], ENGINES["postgresql"]]
 
 
 @pytest.fixture(params=SERVERS, ids=lambda engine: engine.name)
@@ -74,10 +74,17 @@ def test_a_file_that_the_system_cannot_run(engine: Engine, tmp_path: Path) -> No
 def test_a_server_says_its_version(engine: Engine, tmp_path: Path) -> None:
     words = {
         "mariadb": "mariadbd  Ver 10.6.18-MariaDB-log for Linux on x86_64 (MariaDB Server)",
+        "mysql": "mysqld  Ver 8.4.5 for Linux on x86_64 (MySQL Community Server - GPL)",
         "postgresql": "postgres (PostgreSQL) 16.4 (Debian 16.4-1)",
     }
     path = program(tmp_path / "server", f"#!/bin/sh\necho '{words[engine.name]}'\n")
     installation = engine.obtaining.locate(Reference(engine.name, path=str(path)))
-    assert installation.version in ("10.6.18", "16.4")
+    assert installation.version in ("10.6.18", "8.4.5", "16.4")
     assert installation.origin == str(path)
     assert installation.command == (str(path),)
+
+
+def test_a_mariadb_by_the_name_of_mysqld_is_no_mysql(tmp_path: Path) -> None:
+    path = program(tmp_path / "mysqld", "#!/bin/sh\necho 'mysqld  Ver 10.6.18-MariaDB for Linux'\n")
+    with pytest.raises(UserError, match="is not a MySQL server"):
+        locate(ENGINES["mysql"], path)

@@ -7,12 +7,15 @@ from difflib import get_close_matches
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.firebird import FIREBIRD
 from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.mysql import MYSQL
 from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
 from dbdyno.obtain.installation import Offer
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE)}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE, MYSQL)
+}
 
 
 def engine(name: str) -> Engine:

@@ -112,7 +112,11 @@ def defaults(installation: Installation) -> dict[str, str]:
 
 @lru_cache
 def _defaults_of(command: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, str]:
-    shown = path.ask(command, "--no-defaults", *folders, "--verbose", "--help")
+    return listed(path.ask(command, "--no-defaults", *folders, "--verbose", "--help"))
+
+
+def listed(shown: str) -> dict[str, str]:
+    """The settings and their defaults in what `--verbose --help` prints."""
     table = shown.split("\n--------", 1)[-1].split("\n\n", 1)[0]
     pairs = [line.split(None, 1) for line in table.splitlines()[1:]]
     return {pair[0].replace("-", "_"): pair[1].strip() if len(pair) > 1 else "" for pair in pairs if pair}

@@ -1,0 +1,19 @@
+"""MySQL, rootless: a data directory of its own, a socket in a private folder, no network.
+
+It descends with MariaDB from one server: what both still say alike is taken from MariaDB's folder.
+"""
+
+from __future__ import annotations
+
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.mysql import counters, life, obtaining, settings
+
+MYSQL = Engine(
+    name="mysql",
+    title="MySQL",
+    embedded=False,
+    obtaining=obtaining,
+    life=life,
+    settings=settings,
+    counters=counters,
+)

@@ -1,0 +1,27 @@
+"""MySQL's own counters: `SHOW GLOBAL STATUS`. Their names are MariaDB's, as far as both still have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.engines.counting import Proofs, View, proved, viewed
+from dbdyno.engines.mariadb import counters as mariadb
+from dbdyno.records.record import Reading
+
+PROOFS: Proofs = {
+    **mariadb.PROOFS,
+    "innodb_redo_log_capacity": ("Innodb_buffer_pool_pages_flushed", "Innodb_os_log_written"),
+    "sync_binlog": ("Com_commit",),
+}
+
+VIEW: View = mariadb.VIEW
+
+status = mariadb.status
+
+
+def view(gained: Mapping[str, float]) -> dict[str, float]:
+    return viewed(VIEW, gained)
+
+
+def exercised(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
+    return proved(PROOFS, name, before, after, "SHOW GLOBAL STATUS")
