@@ -15,6 +15,7 @@ import traceback
 import click
 
 from dbdyno import __version__
+from dbdyno.cli.encoding import speak_any_encoding
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.host import paths
 from dbdyno.host.interrupts import raise_on_signals
@@ -84,6 +85,7 @@ def dyno(context: click.Context) -> None:
 def main() -> None:
     """The entry point. Every way out ends here; a traceback never reaches the user."""
     raise_on_signals()
+    speak_any_encoding()
     try:
         sys.exit(dyno.main(prog_name="dyno", standalone_mode=False))
     except DynoError as error:

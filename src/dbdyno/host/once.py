@@ -106,6 +106,8 @@ class Shelf:
     def making(self, key: str, tell: Tell = silently) -> Iterator[Path]:
         """An empty folder to make a thing in, under the lock of its key. It is gone afterwards, unless `keep`
         gave it a name. What a killed making of this key left is removed first."""
+        # Raises where the cache cannot be made or written.
+        paths.cache()
         self.folder.mkdir(parents=True, exist_ok=True)
         with held(self._lock(key), tell):
             making = self.folder / f"{key}.making"
@@ -179,7 +181,7 @@ class Shelf:
 
 def shelf(kind: str, within: Path | None = None) -> Shelf:
     """The shelf of a kind: in the cache, or within the thing that its things are made from."""
-    return Shelf(kind, (within or paths.cache()) / kind)
+    return Shelf(kind, (within or paths.cache_place()) / kind)
 
 
 def shelves() -> list[Shelf]:
@@ -196,7 +198,7 @@ def shelves() -> list[Shelf]:
 def sweep() -> list[Path]:
     """Removes what makings left that were killed, on every shelf; returns what it removed."""
     swept = []
-    for left in sorted({path for pattern in LEFTOVERS for path in paths.cache().glob(pattern)}):
+    for left in sorted({path for pattern in LEFTOVERS for path in paths.cache_place().glob(pattern)}):
         lock = left.with_suffix(".lock")
         if lock == left:
             continue

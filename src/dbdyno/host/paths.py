@@ -1,5 +1,6 @@
 """Where Dyno keeps its files, after the XDG Base Directory Specification 0.8, but for what the next Dyno must
-find whatever its variables are. Each function makes the folder it names.
+find whatever its variables are. Each function makes the folder it names, except those called `place`: a verb
+that only reads must not need the right to write.
 """
 
 from __future__ import annotations
@@ -25,28 +26,39 @@ LONGEST_RUNTIME_BYTES = 60
 
 def data() -> Path:
     """The store and the reports: what a user would miss."""
-    return _folder("XDG_DATA_HOME", ".local/share")
+    return _made(data_place(), "XDG_DATA_HOME")
+
+
+def data_place() -> Path:
+    return _place("XDG_DATA_HOME", ".local/share")
 
 
 def cache() -> Path:
     """Fetched engines and pristine data: what can be made again."""
-    return _folder("XDG_CACHE_HOME", ".cache")
+    return _made(cache_place(), "XDG_CACHE_HOME")
+
+
+def cache_place() -> Path:
+    return _place("XDG_CACHE_HOME", ".cache")
 
 
 def state() -> Path:
     """What Dyno kept of a fault of its own."""
-    return _folder("XDG_STATE_HOME", ".local/state")
+    return _made(_place("XDG_STATE_HOME", ".local/state"), "XDG_STATE_HOME")
 
 
 def host() -> Path:
     """The journal: what is needed to put the host back. One place per user whatever the XDG variables are:
     the Dyno that comes after one that died may have others.
     """
-    chosen = _chosen_host()
-    folder = chosen or (ROOTS_HOST if os.getuid() == 0 else USERS_HOSTS / f"dyno-{os.getuid()}")
+    folder = host_place()
     _make(folder, HOST_VARIABLE)
     _require_own(folder, 0o022, HOST_VARIABLE)
     return folder
+
+
+def host_place() -> Path:
+    return _chosen_host() or (ROOTS_HOST if os.getuid() == 0 else USERS_HOSTS / f"dyno-{os.getuid()}")
 
 
 def hosts_of_all() -> tuple[Path, ...]:
@@ -88,11 +100,14 @@ def _chosen_host() -> Path | None:
     return chosen if chosen.is_absolute() else None
 
 
-def _folder(variable: str, default: str) -> Path:
+def _place(variable: str, default: str) -> Path:
     base = os.environ.get(variable, "")
     # The specification: a relative path is invalid and must be ignored.
     root = Path(base) if Path(base).is_absolute() else Path.home() / default
-    folder = root / "dyno"
+    return root / "dyno"
+
+
+def _made(folder: Path, variable: str) -> Path:
     _make(folder, variable)
     return folder
 

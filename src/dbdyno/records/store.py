@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 import sqlalchemy as sql
 from pydantic import ValidationError
@@ -58,7 +59,7 @@ class RunSummary:
 
 def store_url(chosen: str | None = None) -> str:
     """The store to use: the one chosen, else DYNO_STORE, else the SQLite file under the XDG data folder."""
-    return chosen or os.environ.get("DYNO_STORE") or f"sqlite:///{paths.data() / 'dyno.sqlite'}"
+    return chosen or os.environ.get("DYNO_STORE") or f"sqlite:///{paths.data_place() / 'dyno.sqlite'}"
 
 
 class Store:
@@ -74,8 +75,10 @@ class Store:
             self._url = self._url.set(drivername="postgresql+psycopg")
         if self._url.drivername not in ("sqlite", "postgresql+psycopg"):
             raise UserError(f"no store speaks {self._url.drivername}", _URL_HINT)
-        self._engine = sql.create_engine(self._url)
-        if self._url.drivername == "sqlite":
+        opened = _unwritable(self._url)
+        self._writable = opened is None
+        self._engine = sql.create_engine(opened or self._url)
+        if self._url.drivername == "sqlite" and self._writable:
             sql.event.listen(self._engine, "connect", _make_durable)
         self._open()
 
@@ -183,8 +186,6 @@ class Store:
         return self._url.database or "" if self._url.drivername == "sqlite" else self._url.render_as_string()
 
     def _open(self) -> None:
-        if self._url.drivername == "sqlite" and self._url.database:
-            Path(self._url.database).parent.mkdir(parents=True, exist_ok=True)
         with self._transaction() as connection:
             _metadata.create_all(connection)
             version = connection.scalar(sql.select(_schema.c.version))
@@ -195,6 +196,8 @@ class Store:
                     f"{self.place} has schema {version}, this Dyno reads {SCHEMA}",
                     "use the Dyno that wrote it",
                 )
+            if not self._writable:
+                connection.exec_driver_sql("PRAGMA query_only=ON")
 
     @contextmanager
     def _transaction(self) -> Iterator[sql.Connection]:
@@ -226,6 +229,23 @@ class Store:
 
 
 _URL_HINT = "sqlite:////path/to/file, or postgresql://user:password@host/database"
+
+
+def _unwritable(url: sql.URL) -> sql.URL | None:
+    """What to open in the place of a SQLite file that lies where this user cannot write: the file as it
+    stands, or nothing in memory where there is none. None for a store that can be written."""
+    if url.drivername != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    path = Path(url.database)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if os.access(path.parent, os.W_OK):
+        return None
+    if not path.is_file():
+        return sql.make_url("sqlite://")
+    # What lies in a log beside the file is read as well; without one nothing beside it needs to be made.
+    how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "mode=ro&immutable=1"
+    return sql.make_url(f"sqlite:///file:{quote(str(path.resolve()))}?{how}&uri=true")
 
 
 def _make_durable(connection: object, _record: object) -> None:
