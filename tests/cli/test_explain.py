@@ -57,7 +57,7 @@ def test_a_fraction_is_explained_with_its_residual_and_what_it_cannot_tell_apart
     said = dyno("explain", "gap")
     assert said.returncode == 0, said.stderr
     assert "residual" in said.stdout and "C×E + F×G" in said.stdout
-    assert "33 of 128 setups" in " ".join(said.stdout.split())
+    assert "33 of 128 variants" in " ".join(said.stdout.split())
 
 
 def test_a_fraction_has_no_inner_gaps(stored: Stored) -> None:

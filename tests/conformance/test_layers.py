@@ -120,7 +120,7 @@ def test_transparent_huge_pages(mode: str) -> None:
 def test_a_server_that_forbids_itself_huge_pages_says_so() -> None:
     with tried("mariadb", memory__thp="always") as trial:
         evidence = trial.evidence["memory.thp"]
-        assert evidence.in_effect or "forbids huge pages to itself" in evidence.reason
+        assert evidence.in_effect or "disables huge pages for its own process" in evidence.reason
 
 
 def test_a_numa_node() -> None:

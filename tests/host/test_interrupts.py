@@ -36,7 +36,7 @@ def test_a_second_signal_does_not_interrupt_again(capsys: pytest.CaptureFixture[
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
     os.kill(os.getpid(), signal.SIGINT)
-    assert capsys.readouterr().err == "putting the host back first; a moment\n"
+    assert capsys.readouterr().err == "Restoring the host, please wait\n"
 
 
 class Interrupted:
@@ -78,7 +78,7 @@ def test_a_shield_lets_its_work_end_first(capsys: pytest.CaptureFixture[str]) ->
         os.kill(os.getpid(), signal.SIGTERM)
         done.append("second")
     assert done == ["first", "second"]
-    assert capsys.readouterr().err.count("a moment") == 2
+    assert capsys.readouterr().err.count("please wait") == 2
 
 
 def test_a_shield_raised_after_an_interrupt_keeps_to_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -216,7 +216,7 @@ def _conclusion(
     if residual is None or (not same and factors is None):
         return (
             Conclusion.OPEN,
-            "the left run did not measure both setups, so that host and setup cannot be told apart",
+            "the left run did not measure both variants, so the host cannot be told from the variant",
         )
     if residual.low is None or residual.high is None:
         return Conclusion.OPEN, "each run needs two measured trials at least"

@@ -26,16 +26,16 @@ VERBS = {
     "report": "Show a run again, from the store alone.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
     "compare": "Compare two runs of one study, on different hosts or days.",
-    "profile": "Run one variant again under perf: a flame graph, and what two variants differ in.",
+    "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
     "runs": "List the runs in the store.",
     "export": "Write a run's trials as CSV or Parquet.",
-    "engines": "List the engines that are here or can be had; fetch one.",
+    "engines": "List the engines that are here or can be obtained; fetch one.",
     "data": "Make, read, inspect and list sets of vectors for vector_search.",
     "cache": "List what is kept (engines, data, images, vectors), and free it.",
-    "load": "Put a load on a server that runs already.",
-    "probe": "Find out what this host offers, by doing it.",
+    "load": "Drive a load against a server that runs already.",
+    "probe": "Find out what this host offers, by trying it.",
     "schema": "Print the JSON Schema of a study.",
-    "cleanup": "Put back what a Dyno that died left behind.",
+    "cleanup": "Restore what a Dyno that died left behind.",
 }
 _TOUCH_NOTHING = ("plan", "schema", "cleanup")
 """Verbs that do not clear up after a dead Dyno first: two promise no side effect, and one is the clearing."""
@@ -78,7 +78,7 @@ def dyno(context: click.Context) -> None:
         from dbdyno.host.journal import replay_abandoned
 
         for line in replay_abandoned():
-            click.echo(f"put back after a Dyno that died: {line}", err=True)
+            click.echo(f"restored after a Dyno that died: {line}", err=True)
         tell_of_others()
 
 

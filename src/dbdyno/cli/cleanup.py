@@ -14,7 +14,7 @@ def command() -> None:
     lines = replay_abandoned() + [f"unfinished {path}" for path in sweep()]
     for line in lines:
         click.echo(line)
-    click.echo(f"{len(lines)} put back" if lines else "nothing was left behind", err=True)
+    click.echo(f"{len(lines)} restored" if lines else "nothing was left behind", err=True)
     tell_of_others()
 
 

@@ -27,7 +27,7 @@ from dbdyno.report.parts import compare as compare_report
     "--from",
     "left_variant",
     metavar="VARIANT",
-    help="The variant of the LEFT run; else all, each with itself.",
+    help="The variant of the LEFT run. Default: every variant, each with itself.",
 )
 @click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run.")
 @click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")

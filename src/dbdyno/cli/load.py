@@ -182,7 +182,10 @@ command = click.Group(
         _Workloads("prepare", "Make a workload's tables and rows.", _prepare, [_CLIENTS, _JSON]),
         _Workloads("run", "Put the load on and count.", _run, [_CLIENTS, *RUN_OPTIONS, _JSON]),
         _Workloads(
-            "check", "Check the workload's invariants; exit code 1 when one is hurt.", _check, [_TALLY, _JSON]
+            "check",
+            "Check the workload's invariants; exit code 1 if one is violated.",
+            _check,
+            [_TALLY, _JSON],
         ),
         _Workloads("cleanup", "Drop what prepare made.", _cleanup, []),
     ],

@@ -66,13 +66,13 @@ def _cpus(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise Fault(f"{part!r} in {text!r} is no processor", "write numbers and ranges: 0,2-3")
+            raise Fault(f"{part!r} in {text!r} is not a CPU", "write numbers and ranges: 0,2-3")
         numbers.extend(range(int(first), min(int(last or first), 1 << 16) + 1))
     allowed = os.sched_getaffinity(0)
     beyond = [number for number in numbers if number not in allowed]
     if beyond or not numbers:
         here = ", ".join(map(str, sorted(allowed)))
-        raise Fault(f"no processor {beyond[0] if beyond else text} is to be had", f"there are: {here}")
+        raise Fault(f"CPU {beyond[0] if beyond else text} is not available", f"available: {here}")
     return numbers
 
 
@@ -134,7 +134,7 @@ RUN_OPTIONS = [
     click.Option(
         ["--gather/--no-gather"],
         default=True,
-        help="In a closed loop without think times, take no processor from the server, and while none is "
+        help="In a closed loop without think times, take no CPU from the server, and while none is "
         "idle let the answers of many clients lie for less than a fifth of the mean latency, so as to handle "
         "several at once. Cheaper for the machine; --no-gather looks at each answer as soon as it can.",
     ),

@@ -70,4 +70,4 @@ def shielded() -> Iterator[None]:
 
 
 def _ask_for_patience() -> None:
-    print("putting the host back first; a moment", file=sys.stderr)
+    print("Restoring the host, please wait", file=sys.stderr)

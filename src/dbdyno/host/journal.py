@@ -163,9 +163,7 @@ def replay_abandoned() -> list[str]:
             if len(failures) == kept:
                 path.unlink(missing_ok=True)
     if failures:
-        raise DynoError(
-            "could not put back: " + "; ".join(failures), "mend the cause, then run: dyno cleanup"
-        )
+        raise DynoError("could not put back: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
     return done
 
 

@@ -126,7 +126,8 @@ def _prove_thp(level: str, running: Running) -> Evidence:
     )
     if value == "never" and level != "never" and kernel_values.read(memory.THP_MODE) != "never":
         # MariaDB does so once its buffers are allocated (MDEV-33279).
-        reason = f"the host allows {level}, but the server forbids huge pages to itself (THP_enabled: 0)"
+        own = "the server disables huge pages for its own process (THP_enabled: 0)"
+        reason = f"the host allows {level}, but {own}"
         update = {"reason": reason, "remedy": "none in this server; vary memory.huge_pages instead"}
         return evidence.model_copy(update=update)
     return evidence

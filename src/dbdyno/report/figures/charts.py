@@ -382,7 +382,7 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
         ).properties(
             width="container",
             height=sum(ROW + LINE * name.count("\n") for name in names),
-            description="The time of an operation, a stacked bar per setup",
+            description="The time of an operation, a stacked bar per variant",
         )
     )
 
@@ -549,7 +549,7 @@ def frontier(found: Frontier) -> Spec:
         base.mark_point(size=55, filled=True, opacity=1).encode(y=speed),
         base.mark_text(dy=-11, fontSize=11).encode(y=speed, text="effort:N"),
     )
-    about = "Queries per second over recall, one line per setup"
+    about = "Queries per second over recall, one line per variant"
     return _spec(alt.layer(*layers).properties(width="container", height=340, description=about))
 
 

@@ -107,7 +107,7 @@ def _laid_out(
     kind, strength = _colour(name, node, opposite, full)
     tip = f"{name}: {number_text(node.us)} us per operation, {100.0 * width:.3g} %"
     if full:
-        tip += f"; the other setup {number_text(opposite.us if opposite else 0.0)} us"
+        tip += f"; the other variant {number_text(opposite.us if opposite else 0.0)} us"
     yield Box(safe.clean(name), left, width, depth, safe.clean(tip), kind, strength)
     for child_name in sorted(node.children):
         child = node.children[child_name]

@@ -111,7 +111,7 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     if gap.conclusion is Conclusion.GAP:
         assert gap.residual is not None
         return f"{head} {_explained(gap)}leaves {told(gap.residual)}, which nothing measured here explains."
-    return f"{head} Whether there is a gap, the data do not carry: {gap.why_open}."
+    return f"{head} The data cannot say whether there is a gap: {gap.why_open}."
 
 
 WORTH_A_WORD = 0.005
@@ -122,7 +122,7 @@ def _made_of(gap: VariantGap, found: Comparison) -> str:
     """The gap in everyday words: `12.5 % fewer cores`."""
     parts = []
     if gap.factors is not None:
-        parts.append(f"{told(gap.factors)} of the setups")
+        parts.append(f"{told(gap.factors)} of the variants")
     powers = SCALES.get(metrics.find(found.metric).unit, (0, 0))
     left, right = gap.hardware_sides
     for power, over, under, words in (
@@ -133,13 +133,13 @@ def _made_of(gap: VariantGap, found: Comparison) -> str:
             more = over > under
             share = f"{100.0 * abs(over / under - 1.0):.3g} %"
             parts.append(f"{share} {words[0] if more else words[1]}")
-    return " and ".join(parts) or "the same hardware and the same setup"
+    return " and ".join(parts) or "the same hardware and the same variant"
 
 
 def _explained(gap: VariantGap) -> str:
     parts = []
     if gap.factors is not None:
-        parts.append(f"the setups ({told(gap.factors)})")
+        parts.append(f"the variants ({told(gap.factors)})")
     if gap.hardware is not None:
         cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
         parts.append(
@@ -153,10 +153,10 @@ def note(found: Comparison) -> str:
     """How the figures were made, and what they assume."""
     lines = [
         f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
-        "means over trials. The runs share no block: intervals are Welch's on logs of trials, together with "
-        f"{found.confidence:.0%}. Factors: the two setups as the left run measured them. Hardware takes it "
-        "that the response goes with cores (no more than clients) and frequency; it is a normalisation, not "
-        "a measurement."
+        "means over trials. The runs share no block, so intervals are Welch's on logs of trials, together "
+        f"with {found.confidence:.0%}. Factors: the two variants as the left run measured them. Hardware "
+        "assumes that the response goes with cores (no more than clients) and frequency; it is a "
+        "normalisation, not a measurement."
     ]
     if any(not side.measured for gap in found.gaps for side in gap.hardware_sides):
         lines.append(
@@ -165,7 +165,9 @@ def note(found: Comparison) -> str:
     if any(found.doubtful):
         lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")
     if found.sequential:
-        lines.append("A run that stopped by what it saw has narrower intervals here than it should.")
+        lines.append(
+            "A run that stopped as soon as its verdicts were settled has intervals here that are too narrow."
+        )
     if found.not_in_both:
         lines.append(f"Not measured in both: {', '.join(map(safe.clean, found.not_in_both))}.")
     return " ".join(lines)
@@ -177,7 +179,7 @@ def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
     """
     if gap.hardware is None or gap.residual is None:
         return []
-    setups = [("setups", gap.factors.ratio, told(gap.factors))] if gap.factors else []
+    setups = [("variants", gap.factors.ratio, told(gap.factors))] if gap.factors else []
     return [
         *setups,
         ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),

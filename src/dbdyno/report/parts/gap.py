@@ -22,7 +22,7 @@ RESIDUAL = "residual"
 def title(gap: Gap) -> str:
     """The whole in a sentence: how far apart, and which factor has the largest part."""
     if gap.total is None:
-        return "The gap cannot be shared out: setups between the two were not measured together."
+        return "The gap cannot be shared out, because variants between the two were not measured together."
     largest = max(gap.shares, key=lambda share: abs(_log(share.share)))
     return (
         f"The gap is {_with_interval(gap.total)} (fast / slow, {gap.metric}); the largest part of it is "
@@ -42,8 +42,8 @@ def left_out(gap: Gap) -> list[str]:
     """A sentence per factor that is not in the product."""
     return [
         safe.clean(
-            f"Not in it: {naming.factor_text(one.factor)}, for {level_text(one.level)} was never measured: "
-            f"{one.cause}."
+            f"Not in it: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never "
+            f"measured: {one.cause}."
         )
         for one in gap.left_out
     ]
@@ -77,7 +77,7 @@ def note(gap: Gap) -> str:
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
         f"total exactly, with no residual; their intervals hold together with {gap.confidence:.0%}. "
-        "Alone: on the slow setup. Last: when all others have been changed. Step: in the study's order. "
+        "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
     )
 
@@ -89,7 +89,7 @@ def _note_of_fraction(gap: Gap) -> str:
         "holds (named in the JSON). "
     )
     return (
-        f"{gap.setups} of {2 ** len(gap.factors):,} setups were measured. Share: the factor's effect, "
+        f"{gap.setups} of {2 ** len(gap.factors):,} variants were measured. Share: the factor's effect, "
         "averaged over the settings of the others, clear of interactions of two factors; where no three "
         f"interact it is Shapley's share. Intervals hold together with {gap.confidence:.0%} within each "
         "table; residual and total by themselves. Residual: the total, measured, over the product of the "

@@ -14,19 +14,19 @@ from dbdyno.records import metrics
 from dbdyno.report.words import numbers, safe
 
 STAGES = {
-    "prepare": "prepare: data put back, server started",
+    "prepare": "prepare: data restored, server started",
     "verify": "verify: levels proved",
     "load": "load: warm-up and measured part",
     "drive": "drive: connecting, counters",
     "check": "check: invariants, log",
     "record": "record: to disk",
-    "restore": "restore: server stopped, host put back",
+    "restore": "restore: server stopped, host restored",
 }
 HEADS = ("stage", "median, s", "longest, s", "share")
 CONDITION_HEADS = ("condition of the measured parts", "median", "lowest", "highest")
 NOTE = (
-    "Shares are of the wall time of all measured trials. The first trial of a set of data makes it, which is "
-    "in its prepare stage."
+    "Shares are of the wall time of all measured trials. The first trial that needs a set of data makes it; "
+    "its prepare stage contains that time."
 )
 
 

@@ -59,8 +59,8 @@ def note(splits: Sequence[TimeSplit]) -> str:
     lines = [
         "Means over trials; ±: half the interval, each by itself. The whole is clients x duration / "
         "operations (open loop: the mean latency).",
-        "An operation is taken to be served by one thread at a time; what background threads burn counts "
-        "as well.",
+        "An operation is taken to be served by one thread at a time; the CPU time of background threads "
+        "counts as well.",
         "The rest is what no clock saw: disk, locks, network, or the driver's thread being at other clients.",
     ]
     if missing:
@@ -94,8 +94,8 @@ def _why_beyond(share: float) -> str:
     if share < GRAIN:
         return "the grain of the CPU clock."
     return (
-        "so parts of it ran at the same time (background threads, or driver and server at once): there is no "
-        "rest to speak of."
+        "so parts of it ran at the same time (background threads, or driver and server at once). There is no "
+        "rest to show."
     )
 
 
