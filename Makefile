@@ -6,7 +6,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo test check format fuzz bench bench-driver bench-stall bench-power lock clean
+.PHONY: setup demo test check format picture fuzz bench bench-driver bench-stall bench-power lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -44,6 +44,10 @@ format: setup
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 	@rustfmt --edition 2021 $(SOURCES)
+
+# The picture of the README, from a stored run.
+picture: setup
+	@$(BIN)/python -m tests.report.picture
 
 # Hostile input to the protocols' and the scripts' parsers, for minutes rather than in continuous integration. Needs a
 # C++ compiler; FUZZ_SECONDS is the time for each target, TARGETS names some of them.
