@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dbdyno.cli.options import json_option
+from dbdyno.driver import _driver
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
@@ -23,7 +24,8 @@ def command(as_json: bool) -> None:
     Takes a few seconds. As root it can tell more; without, it says what needs root.
     """
     with open_journal() as journal:
-        findings = list(probe(journal))
+        ring = json.loads(_driver.capabilities())["io_uring"]
+        findings = list(probe(journal, "" if ring["available"] else ring["why"]))
     if as_json:
         told = {"fingerprint": fingerprint(), "findings": [asdict(finding) for finding in findings]}
         click.echo(json.dumps(told, indent=2))

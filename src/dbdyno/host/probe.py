@@ -6,7 +6,6 @@ journal and is put back before the probe ends.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
@@ -20,7 +19,6 @@ from functools import partial
 from glob import glob
 from pathlib import Path
 
-from dbdyno.driver import _driver
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, counters, kernel_values, paths
 from dbdyno.host.journal import Journal
@@ -49,9 +47,12 @@ class Finding:
     remedy: str = ""
 
 
-def probe(journal: Journal) -> Iterator[Finding]:
-    """Every finding, in the order in which people ask. Takes a few seconds; says what needs root."""
-    for group, examine in _PROBES.items():
+def probe(journal: Journal, io_uring_refusal: str) -> Iterator[Finding]:
+    """Every finding, in the order in which people ask. Takes a few seconds; says what needs root.
+
+    `io_uring_refusal` is why the driver cannot use io_uring here; empty when it can.
+    """
+    for group, examine in _probes(io_uring_refusal).items():
         for name, answer, detail, remedy in examine(journal):
             yield Finding(group, name, answer, detail, remedy)
 
@@ -331,17 +332,15 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
         yield _no("schedulers of a volume", blocked.message, blocked.hint)
 
 
-def _kernel(journal: Journal) -> Iterator[_Line]:
+def _kernel(io_uring_refusal: str, journal: Journal) -> Iterator[_Line]:
     yield _doing("control group with a CPU quota", lambda: _quota(journal))
     for name in counters.EVENTS:
         refusal = counters.counts(name)
         yield (
             _no(f"counter {name}", refusal) if refusal else _yes(f"counter {name}", "counted a child at work")
         )
-    ring = json.loads(_driver.capabilities())["io_uring"]
-    yield (
-        _yes("io_uring", "a ring was set up and used") if ring["available"] else _no("io_uring", ring["why"])
-    )
+    used = _yes("io_uring", "a ring was set up and used")
+    yield _no("io_uring", io_uring_refusal) if io_uring_refusal else used
 
 
 def _quota(journal: Journal) -> str:
@@ -404,12 +403,13 @@ def _build_and_run(scratch: Path, compiler: str) -> str:
     return f"version {version.stdout.strip()}: built, linked and ran a program"
 
 
-_PROBES: dict[str, Callable[[Journal], Iterator[_Line]]] = {
-    "privileges": _privileges,
-    "cpu": _cpu,
-    "memory": _memory,
-    "allocators": _allocators,
-    "storage": _storage,
-    "kernel": _kernel,
-    "compilers": _compilers,
-}
+def _probes(io_uring_refusal: str) -> dict[str, Callable[[Journal], Iterator[_Line]]]:
+    return {
+        "privileges": _privileges,
+        "cpu": _cpu,
+        "memory": _memory,
+        "allocators": _allocators,
+        "storage": _storage,
+        "kernel": partial(_kernel, io_uring_refusal),
+        "compilers": _compilers,
+    }
