@@ -1,200 +1,166 @@
-"""The rules of the house that no linter knows. Each test says which invariant it keeps."""
+"""The tree keeps each rule of `tests/tidy.py`, and each rule refuses an example that breaks it."""
 
 from __future__ import annotations
 
-import ast
-import re
 import subprocess
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "dbdyno"
+from dbdyno.cli import VERBS
+from tests import tidy
+from tests.structure import ROOT, python_arrows, python_rooms
+from tests.structure_rust import Arrows, circles, rust_arrows
+from tests.structure_rust import rooms as rust_rooms
+from tests.tidy import RULES, Source
 
-STAGES = {"prepare", "verify", "observe", "drive", "check"}
-"""The stages of a trial. Only `run` and the command line know their order."""
+ENDINGS = (".py", ".rs", ".toml", ".md", ".html", ".txt", ".sql")
+PROGRAMS = ("Makefile", ".ci/")
 
-PARTS_OF_STAGES = {"pristine", "placement"}
-"""What a stage is made of; no business of any other stage."""
 
-SPINE = {"run", "cli"}
-
-LINES_MAX = 600
-CLI_LINES_MAX = 400
-
-FORBIDDEN_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|service|misc|common|v2)(_|$|\.)")
-
-MACHINE_PATHS = re.compile(r"(?<![\w.])/(root|home/\w+|work|tmp/(?!dyno-)\w[\w-]*)/")
-"""Paths that exist on the author's machine only. Dyno's own `/tmp/dyno-UID` is not one."""
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 @cache
-def tracked(*endings: str) -> tuple[Path, ...]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    paths = (ROOT / line for line in listed.splitlines())
-    return tuple(path for path in paths if path.name.endswith(endings) and path.is_file())
-
-
-def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-def name_of(path: Path) -> str:
-    """`src/dbdyno/trial/observe/window.py` -> `trial.observe.window`"""
-    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-
-
-def imports_of(path: Path) -> set[str]:
-    """What a module imports of Dyno, as names below `dbdyno`, wherever in the file."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "dbdyno":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dbdyno."):
-            module = node.module.removeprefix("dbdyno.")
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {n.name.removeprefix("dbdyno.") for n in node.names if n.name.startswith("dbdyno.")}
-    return found
-
-
-def top(name: str) -> str:
-    """The room of a module; a trial's own parts are told apart."""
-    return name.removeprefix("trial.").split(".", 1)[0]
-
-
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_stages_import_nouns_and_never_another_stage(path: Path) -> None:
-    own = top(name_of(path))
-    if own in SPINE:
-        return
-    others = {top(name) for name in imports_of(path)} & STAGES - {own}
-    assert others == set(), f"{name_of(path)} must not know the stages {sorted(others)}"
-
-
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_only_the_spine_and_the_stage_know_a_stages_parts(path: Path) -> None:
-    own = top(name_of(path))
-    used = {top(name) for name in imports_of(path)} & PARTS_OF_STAGES - {own}
-    allowed = own in {"prepare", "pristine", "placement"} | SPINE
-    assert allowed or used == set(), f"{name_of(path)} must not use {sorted(used)}"
-
-
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_only_the_command_line_prints(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    # A module that runs as a process of its own speaks on its standard output.
-    if (
-        top(name_of(path)) in {"cli", "report"}
-        or name_of(path) == "host.interrupts"
-        or '__name__ == "__main__"' in text
-    ):
-        return
-    calls = [
-        node.lineno
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+def tree() -> tuple[Source, ...]:
+    """All files of text that git tracks. The rules and their examples name what they refuse."""
+    paths = [
+        path for path in git("ls-files").splitlines() if path.endswith(ENDINGS) or path.startswith(PROGRAMS)
     ]
-    assert calls == []
+    rules = {"tests/tidy.py", "tests/test_tidy.py"}
+    there = (path for path in paths if path not in rules and (ROOT / path).is_file())
+    return tuple(Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in there)
 
 
-PURE_FORBIDDEN = {"engines.registry", "obtain", "records.store", "driver", "drive", "host", "layers"}
+def lines(count: int, first: str, line: str, last: str = "") -> str:
+    return "\n".join([first, *[line] * count, last])
+
+
+BROKEN = {
+    "a_stage_knows_no_other_stage": Source(
+        "src/dbdyno/trial/check.py", "from dbdyno.trial.drive import drive"
+    ),
+    "the_parts_of_prepare_are_its_own": Source(
+        "src/dbdyno/trial/observe/window.py", "from dbdyno.trial import pristine"
+    ),
+    "only_the_command_line_prints": Source("src/dbdyno/host/journal.py", "def f():\n    print('undone')"),
+    "the_pure_rooms_need_no_database": Source("src/dbdyno/report/html.py", "import dbdyno.engines.registry"),
+    "an_analysis_follows_from_its_records": Source("src/dbdyno/analyse/gap.py", "from pathlib import Path"),
+    "only_engines_know_an_engines_name": Source(
+        "src/dbdyno/trial/check.py", 'if engine.name == "mariadb": pass'
+    ),
+    "only_the_study_reads_its_format": Source("src/dbdyno/plan/budget.py", "import tomllib"),
+    "the_driver_knows_nothing_of_python": Source("crates/driver/Cargo.toml", 'pyo3 = "0.26"'),
+    "the_root_holds_errors_frozen_and_run": Source("src/dbdyno/store.py", ""),
+    "files_are_short": Source("tests/test_run.py", "\n" * 601),
+    "functions_are_short": Source("src/dbdyno/run.py", lines(60, "def long():", "    pass")),
+    "names_say_what_they_hold": Source("src/dbdyno/report/html_utils.py", ""),
+    "no_path_of_a_machine_is_written_down": Source("docs/guide.md", "See /home/me/dyno/study.toml"),
+    "the_lock_holds_hashes_and_no_address": Source(
+        "requirements.txt", lines(21, "--index-url x", "polars==1.0 --hash=sha256:0")
+    ),
+    "each_version_has_a_date": Source("CHANGELOG.md", "## 0.1.0\n"),
+    "nothing_is_declared_for_nobody": Source("src/dbdyno/frozen.py", "UNUSED = 1\n"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_tree_keeps_the_rule(name: str) -> None:
+    assert RULES[name](tree()) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_rule_refuses_what_breaks_it(name: str) -> None:
+    assert len(RULES[name]([BROKEN[name]])) == 1
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("broken", "said"),
     [
-        path
-        for path in modules()
-        if top(name_of(path)) in {"analyse", "report"} or name_of(path) == "records.metrics"
+        (
+            Source("crates/driver/src/data.rs", lines(60, "    pub fn run() {", "        a;", "    }")),
+            "run has 62",
+        ),
+        (Source("src/dbdyno/cli/plan.py", "\n" * 401), "at most 400"),
+        (Source("src/dbdyno/records/metrics.py", "import dbdyno.host.perf"), "imports host.perf"),
+        (Source("src/dbdyno/host/probe.py", "sys.stderr.write('')"), "sys.stderr.write"),
+        (
+            Source("src/dbdyno/plan/budget.py", "def f():\n    from dbdyno.records import store"),
+            "records.store",
+        ),
+        (Source("src/dbdyno/frozen.py", "class Outcome(StrEnum):\n    INERT = 'inert result'"), "line 1"),
+        (Source("requirements.txt", "a==1\n" * 21), "no hash"),
     ],
-    ids=name_of,
+    ids=lambda value: value.path if isinstance(value, Source) else "",
 )
-def test_analysis_and_report_need_no_database(path: Path) -> None:
-    used = {name for name in imports_of(path) if name in PURE_FORBIDDEN or top(name) in PURE_FORBIDDEN}
-    engines = {name for name in imports_of(path) if name.startswith("engines.") and "base" not in name}
-    assert used | engines == set()
+def test_a_rule_refuses_its_other_cases(broken: Source, said: str) -> None:
+    assert any(said in fault for check in RULES.values() for fault in check([broken]))
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if top(name_of(path)) == "analyse"], ids=name_of)
-def test_analysis_is_pure(path: Path) -> None:
-    """No clock, no file, no chance: the same records give the same analysis for ever."""
-    impure = {"time", "datetime", "random", "os", "pathlib", "subprocess", "socket", "secrets"}
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.split(".")[0] for name in names} & impure == set()
+@pytest.mark.parametrize(
+    "kept",
+    [
+        Source("src/dbdyno/cli/plan.py", "from dbdyno.trial import drive, pristine\nprint()"),
+        Source("src/dbdyno/run.py", lines(59, "def long():", "    pass")),
+        Source("src/dbdyno/trial/pristine.py", "from dbdyno.trial import placement"),
+        Source("src/dbdyno/driver/load_process.py", 'if __name__ == "__main__":\n    print()'),
+        Source("crates/driver/src/io/mod.rs", lines(90, "fn one(&self);", "fn other() {}")),
+        Source("CHANGELOG.md", "## 0.2.0, unreleased\n\n## 0.1.0, 2026-01-31\n"),
+    ],
+    ids=lambda source: source.path,
+)
+def test_what_is_allowed_is_not_refused(kept: Source) -> None:
+    assert [fault for check in RULES.values() for fault in check([kept]) if "nothing uses" not in fault] == []
 
 
-def test_what_an_engine_is_called_is_known_to_engines_alone() -> None:
-    """No `if engine == "..."` outside `engines/`, `obtain/` and the driver's `session/`."""
-    asks = re.compile(
-        r"(engine|dialect|protocol)(\.name)?\s*(==|!=|in\s*[(\[{])\s*\(?[\"'](mariadb|firebird|postgres|sqlite|mysql)"
-    )
-    allowed = ("engines/", "obtain/", "session/", "store.py", "tests/")
-    offenders = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in tracked(".py", ".rs")
-        if not any(part in str(path.relative_to(ROOT)) for part in allowed)
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if asks.search(line)
-    ]
-    assert offenders == []
+ARROWS = {
+    "Python": lambda: python_arrows(),
+    "Python's rooms": lambda: python_rooms(python_arrows()),
+    "Rust": lambda: rust_arrows(),
+    "Rust's rooms": lambda: rust_rooms(rust_arrows()),
+}
 
 
-def test_the_study_format_is_known_to_the_study_alone() -> None:
-    readers = [
-        name_of(path)
-        for path in modules()
-        if "tree_sitter" in path.read_text() or "tomllib" in path.read_text()
-    ]
-    assert {top(name) for name in readers} <= {"study"}
+@pytest.mark.parametrize("language", ARROWS)
+def test_no_circle_leads_through_the_rooms(language: str) -> None:
+    arrows: Arrows = ARROWS[language]()
+    assert len(arrows) > 10
+    assert circles(arrows) == []
 
 
-def test_the_driver_knows_nothing_of_python() -> None:
-    assert "pyo3" not in (ROOT / "crates" / "driver" / "Cargo.toml").read_text()
+def test_the_map_of_the_architecture_names_every_room() -> None:
+    rooms = {f"crates/driver/src/{name}" for name in rust_rooms(rust_arrows()) if name != "crate"}
+    rooms |= set(python_rooms(python_arrows()))
+    found = tidy.the_map_names_every_room(section("ARCHITECTURE.md", "Rooms"), rooms)
+    assert found == []
 
 
-def test_files_hold_one_thing() -> None:
-    too_long = {
-        str(path.relative_to(ROOT)): lines
-        for path in tracked(".py", ".rs")
-        if (lines := len(path.read_text(encoding="utf-8").splitlines()))
-        > (CLI_LINES_MAX if "/cli/" in str(path) else LINES_MAX)
-    }
-    assert too_long == {}
+def section(path: str, heading: str) -> str:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_names_say_what_they_hold() -> None:
-    offenders = [
-        str(path.relative_to(ROOT)) for path in tracked() if FORBIDDEN_NAMES.search(path.name.lower())
-    ]
-    assert offenders == []
+def test_a_map_that_differs_from_the_tree_is_refused() -> None:
+    table = "| room | holds |\n|---|---|\n| `study/`, `run.py` | x |\n"
+    assert tidy.the_map_names_every_room(table, {"study", "plan"}) == ["not in the map: plan", "no room: run"]
 
 
-def test_no_path_of_a_machine_is_written_down() -> None:
-    offenders = [
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
-        for path in tracked(".py", ".rs", ".toml", ".md", "Makefile", "run", "prerequisites", ".txt", ".html")
-        if path.name != "test_tidy.py"
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if MACHINE_PATHS.search(line)
-    ]
-    assert offenders == []
+def test_commits_say_why() -> None:
+    """Those after the style guide came; none where there is no history."""
+    try:
+        added = git("log", "--diff-filter=A", "--format=%H", "--", "STYLE.md").split()
+        messages = git("log", "--no-merges", "--format=%B%x00", f"{added[-1]}..HEAD").split("\0")
+    except (subprocess.CalledProcessError, IndexError):
+        pytest.skip("git has no history here")
+    assert tidy.subjects_are_short_and_bodies_say_why(filter(str.strip, messages)) == []
 
 
-def test_the_lock_holds_hashes_and_no_address() -> None:
-    lock = (ROOT / "requirements.txt").read_text()
-    assert "://" not in lock
-    assert "--index" not in lock
-    pinned = re.findall(r"^[\w.-]+==", lock, re.MULTILINE)
-    assert len(pinned) > 20
-    assert lock.count("--hash=sha256:") >= len(pinned)
+def test_a_commit_that_does_not_say_why_is_refused() -> None:
+    messages = ["Restore the governor\n\nIt stayed.", "Say\n", f"{'long ' * 13}\n\nWhy."]
+    found = tidy.subjects_are_short_and_bodies_say_why(messages)
+    assert [fault.partition(":")[0] for fault in found] == ["no body", "65 characters"]
 
 
 def test_every_command_has_its_file() -> None:
-    from dbdyno.cli import VERBS
-
-    assert {path.stem for path in (PACKAGE / "cli").glob("*.py")} >= set(VERBS)
+    assert {path.stem for path in (ROOT / "src" / "dbdyno" / "cli").glob("*.py")} >= set(VERBS)

@@ -82,9 +82,13 @@ def dyno(context: click.Context) -> None:
         tell_of_others()
 
 
+def _ask_for_patience() -> None:
+    print("Restoring the host, please wait", file=sys.stderr)
+
+
 def main() -> None:
     """The entry point. Every way out ends here; a traceback never reaches the user."""
-    raise_on_signals()
+    raise_on_signals(_ask_for_patience)
     speak_any_encoding()
     try:
         sys.exit(dyno.main(prog_name="dyno", standalone_mode=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -15,19 +15,23 @@ AGAIN, AGAIN_S = signal.SIGALRM, 0.01
 
 
 class _Ending:
-    """Whether KeyboardInterrupt is on its way: a second one would cut short what the first set off."""
+    """Whether KeyboardInterrupt is on its way: a second one would cut short what the first set off.
+    `answer` tells the user that a later signal was heard.
+    """
 
     begun = False
+    answer: Callable[[], None] = staticmethod(lambda: None)
 
 
-def raise_on_signals() -> None:
-    """Makes the first ending signal arrive as KeyboardInterrupt, the one way out; later ones are answered
-    with a line."""
+def raise_on_signals(answer: Callable[[], None]) -> None:
+    """Makes the first ending signal arrive as KeyboardInterrupt, the one way out. Each later one calls
+    `answer`."""
     _Ending.begun = False
+    _Ending.answer = staticmethod(answer)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         if _Ending.begun:
-            _ask_for_patience()
+            _Ending.answer()
             return
         _Ending.begun = True
         raise KeyboardInterrupt
@@ -48,7 +52,7 @@ def _raise_again(dropped: sys.UnraisableHookArgs) -> None:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Within, ending signals are noted and answered with a line; KeyboardInterrupt is raised at the end."""
+    """Within, ending signals are noted and answered; KeyboardInterrupt is raised at the end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -56,7 +60,7 @@ def shielded() -> Iterator[None]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         noted.append(number)
-        _ask_for_patience()
+        _Ending.answer()
 
     previous = {number: signal.signal(number, note) for number in (*SIGNALS, AGAIN)}
     try:
@@ -67,7 +71,3 @@ def shielded() -> Iterator[None]:
     if noted and not _Ending.begun:
         _Ending.begun = True
         raise KeyboardInterrupt
-
-
-def _ask_for_patience() -> None:
-    print("Restoring the host, please wait", file=sys.stderr)

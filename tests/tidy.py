@@ -1,0 +1,324 @@
+"""The rules of the house that no linter knows. Each takes sources and returns the places that break it.
+
+`tests/test_tidy.py` applies every rule to the tree, and to an example that the rule must refuse.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.structure import room_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of the tree: its path from the root, with slashes, and its text."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def module(self) -> str:
+        """`src/dbdyno/trial/observe/window.py` -> `trial.observe.window`; empty outside the package."""
+        inside = self.path.removeprefix("src/dbdyno/")
+        if inside == self.path or not inside.endswith(".py"):
+            return ""
+        return inside.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+Rule = Callable[[Iterable[Source]], list[str]]
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
+    """Makes a check of one file a rule on all files, and enters it among the rules."""
+
+    def over_all(sources: Iterable[Source]) -> list[str]:
+        return [f"{source.path}: {fault}" for source in sources for fault in check(source)]
+
+    RULES[check.__name__] = over_all
+    return over_all
+
+
+STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
+PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
+SPINE = frozenset({"run", "cli"})
+ROOT_MODULES = frozenset({"__init__", "__main__", "errors", "frozen", "run"})
+PURE_ROOMS = frozenset({"analyse", "plan", "report"})
+NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
+IMPURE_LIBRARIES = frozenset(
+    {"time", "datetime", "random", "os", "pathlib", "subprocess", "socket", "secrets"}
+)
+LINES_MAX, CLI_LINES_MAX, FUNCTION_LINES_MAX = 600, 400, 60
+REFUSED_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|service|misc|common|v2)(_|$|\.)")
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(root|home/\w+|work|tmp/(?!dyno-)\w[\w-]*)/")
+"""Paths that exist on one machine only. Dyno's own `/tmp/dyno-UID` is not one."""
+ENGINE_ASKED = re.compile(
+    r"(engine|dialect|protocol)(\.name)?\s*(==|!=|in\s*[(\[{])\s*\(?[\"'](mariadb|firebird|postgres|sqlite|mysql)"
+)
+KNOWS_ENGINES = ("src/dbdyno/engines/", "src/dbdyno/obtain/", "/session/", "records/store.py", "tests/")
+LONG_FUNCTIONS = frozenset(
+    {
+        "crates/driver/src/border.rs:tally",
+        "crates/driver/src/run/mod.rs:run",
+        "crates/driver/src/workload/script/evaluate.rs:call_two",
+    }
+)
+"""Longer than allowed, to be split."""
+RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
+
+
+def _stage(module: str) -> str:
+    """The part of a trial that a module is: `trial.observe.window` -> `observe`."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "trial" and len(parts) > 1 else ""
+
+
+def _imports(source: Source) -> set[str]:
+    """What a module imports of Dyno, to the last name."""
+    names: set[str] = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.removeprefix("dbdyno.") for name in names if name.startswith("dbdyno.")}
+
+
+@rule
+def a_stage_knows_no_other_stage(source: Source) -> Iterator[str]:
+    if not source.module or room_of(source.module) in SPINE:
+        return
+    own = _stage(source.module)
+    for other in sorted({_stage(name) for name in _imports(source)} & STAGES - {own}):
+        yield f"knows the stage {other}"
+
+
+@rule
+def the_parts_of_prepare_are_its_own(source: Source) -> Iterator[str]:
+    own = _stage(source.module)
+    if not source.module or room_of(source.module) in SPINE or own in PARTS_OF_PREPARE | {"prepare"}:
+        return
+    for part in sorted({_stage(name) for name in _imports(source)} & PARTS_OF_PREPARE):
+        yield f"uses {part}, a part of prepare"
+
+
+@rule
+def only_the_command_line_prints(source: Source) -> Iterator[str]:
+    """A report prints on the console that it is given. A module that runs as a child speaks to its parent."""
+    if not source.module or room_of(source.module) == "cli" or '__name__ == "__main__"' in source.text:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in PRINTING:
+            yield f"line {node.lineno}: {ast.unparse(node.func)}"
+
+
+PRINTING = frozenset({"print", "click.echo", "sys.stdout.write", "sys.stderr.write", "Console"})
+
+
+@rule
+def the_pure_rooms_need_no_database(source: Source) -> Iterator[str]:
+    if room_of(source.module) not in PURE_ROOMS and source.module != "records.metrics":
+        return
+    for name in sorted(_imports(source)):
+        if name in NOT_PURE or room_of(name) in NOT_PURE:
+            yield f"imports {name}"
+
+
+@rule
+def an_analysis_follows_from_its_records(source: Source) -> Iterator[str]:
+    """No clock, no file, no chance: the same records always give the same analysis."""
+    if room_of(source.module) != "analyse":
+        return
+    for node in ast.walk(source.tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from (f"imports {name}" for name in names if name.split(".")[0] in IMPURE_LIBRARIES)
+
+
+@rule
+def only_engines_know_an_engines_name(source: Source) -> Iterator[str]:
+    if not source.path.endswith((".py", ".rs")) or any(part in source.path for part in KNOWS_ENGINES):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if ENGINE_ASKED.search(line):
+            yield f"line {number}: {line.strip()}"
+
+
+@rule
+def only_the_study_reads_its_format(source: Source) -> Iterator[str]:
+    if source.module and room_of(source.module) != "study":
+        yield from (f"uses {reader}" for reader in ("tree_sitter", "tomllib") if reader in source.text)
+
+
+@rule
+def the_driver_knows_nothing_of_python(source: Source) -> Iterator[str]:
+    if source.path == "crates/driver/Cargo.toml" and "pyo3" in source.text:
+        yield "depends on pyo3"
+
+
+@rule
+def the_root_holds_errors_frozen_and_run(source: Source) -> Iterator[str]:
+    folder, _, name = source.path.rpartition("/")
+    if folder == "src/dbdyno" and name.endswith(".py") and name.removesuffix(".py") not in ROOT_MODULES:
+        yield "belongs in a room"
+
+
+@rule
+def files_are_short(source: Source) -> Iterator[str]:
+    limit = CLI_LINES_MAX if "/cli/" in source.path else LINES_MAX
+    if source.path.endswith((".py", ".rs")) and len(source.lines) > limit:
+        yield f"{len(source.lines)} lines, at most {limit}"
+
+
+@rule
+def functions_are_short(source: Source) -> Iterator[str]:
+    for name, first, last in _functions(source):
+        if last - first >= FUNCTION_LINES_MAX and f"{source.path}:{name}" not in LONG_FUNCTIONS:
+            yield f"{name} has {last - first + 1} lines, at most {FUNCTION_LINES_MAX}"
+
+
+def _functions(source: Source) -> Iterator[tuple[str, int, int]]:
+    """Name, first and last line of each function."""
+    if source.path.endswith(".py"):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node.name, node.lineno, node.end_lineno or node.lineno
+    elif source.path.endswith(".rs"):
+        for first, line in enumerate(source.lines):
+            found = RUST_FUNCTION.match(line)
+            # rustfmt puts the closing brace under the first letter of the function.
+            if found and not line.endswith((";", "}")):
+                ends = (
+                    last for last in range(first, len(source.lines)) if _closes(source.lines[last], found[1])
+                )
+                yield found[2], first, next(ends, first)
+
+
+def _closes(line: str, indent: str) -> bool:
+    return line == f"{indent}}}" or (line.startswith(f"{indent})") and line.endswith(";"))
+
+
+@rule
+def names_say_what_they_hold(source: Source) -> Iterator[str]:
+    if REFUSED_NAMES.search(source.path.rpartition("/")[2].lower()):
+        yield "is named for nothing"
+
+
+@rule
+def no_path_of_a_machine_is_written_down(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.lines, 1):
+        if MACHINE_PATHS.search(line):
+            yield f"line {number}: {line.strip()[:80]}"
+
+
+@rule
+def the_lock_holds_hashes_and_no_address(source: Source) -> Iterator[str]:
+    if source.path != "requirements.txt":
+        return
+    if "://" in source.text or "--index" in source.text:
+        yield "holds an address"
+    pinned = re.findall(r"^[\w.-]+==", source.text, re.MULTILINE)
+    if not 20 < len(pinned) <= source.text.count("--hash=sha256:"):
+        yield "a package has no hash"
+
+
+@rule
+def each_version_has_a_date(source: Source) -> Iterator[str]:
+    if source.path != "CHANGELOG.md":
+        return
+    for heading in re.findall(r"^## (.*)", source.text, re.MULTILINE):
+        if not re.fullmatch(r"\d+\.\d+\.\d+, (\d{4}-\d{2}-\d{2}|unreleased)", heading):
+            yield f"{heading}: not VERSION, YYYY-MM-DD or VERSION, unreleased"
+
+
+CALLED_BY_LIBRARIES = frozenset({"convert", "format_commands", "model_config"})
+"""Names that click and pydantic look up."""
+
+
+def nothing_is_declared_for_nobody(sources: Iterable[Source]) -> list[str]:
+    """Functions, classes and constants of the package that nothing in the package names.
+
+    A field of a noun is left out, because a record or a report in JSON holds it.
+    """
+    package = [source for source in sources if source.path.startswith("src/dbdyno/")]
+    code = [source for source in package if source.module]
+    named = Counter(name for source in code for name in _named(source.tree))
+    named.update(word for source in package if not source.module for word in re.findall(r"\w+", source.text))
+    return [
+        f"{source.path}: line {line}: nothing uses {name}"
+        for source in code
+        for name, line in _declared(source.tree)
+        if not named[name] and not name.startswith("__") and name not in CALLED_BY_LIBRARIES
+    ]
+
+
+RULES["nothing_is_declared_for_nobody"] = nothing_is_declared_for_nobody
+
+
+def _declared(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and not node.decorator_list):
+            yield node.name, node.lineno
+        if isinstance(node, ast.ClassDef | ast.Module):
+            for one in node.body:
+                for target in _targets(one, isinstance(node, ast.Module)):
+                    if isinstance(target, ast.Name):
+                        yield target.id, one.lineno
+
+
+def _targets(statement: ast.stmt, in_module: bool) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    return [statement.target] if in_module and isinstance(statement, ast.AnnAssign) else []
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 80:
+            # Forward references, getattr, names of verbs.
+            yield from re.findall(r"\w+", node.value)
+
+
+def subjects_are_short_and_bodies_say_why(messages: Iterable[str]) -> list[str]:
+    """Subjects of commits over 60 characters, and commits without a body."""
+    faults = []
+    for message in messages:
+        subject, _, body = message.strip().partition("\n")
+        if len(subject) > 60:
+            faults.append(f"{len(subject)} characters: {subject}")
+        if not body.strip():
+            faults.append(f"no body: {subject}")
+    return faults
+
+
+def the_map_names_every_room(table: str, rooms: Iterable[str]) -> list[str]:
+    """Rooms that the first column of a Markdown table lacks, and names in it that are no room."""
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    listed = {
+        name.rstrip("/").removesuffix(".py").removesuffix(".rs")
+        for cell in cells
+        for name in re.findall(r"`([^`]+)`", cell)
+    }
+    there = set(rooms)
+    return [f"not in the map: {room}" for room in sorted(there - listed)] + [
+        f"no room: {name}" for name in sorted(listed - there)
+    ]
