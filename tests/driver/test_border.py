@@ -71,9 +71,7 @@ def test_acknowledged_counts_are_added_over_runs() -> None:
 
 def test_a_stored_tally_of_another_version_is_read() -> None:
     example = EXAMPLES["tallies"][0]
-    once = {
-        name: value for name, value in example.items() if name not in {"recall", "clients_lost", "phases"}
-    }
+    once = {name: value for name, value in example.items() if name not in {"recall", "unfinished", "phases"}}
     tally = Tally.stored({**once, "no_longer_counted": 3})
-    assert (tally.recall, tally.clients_lost, tally.phases) == (None, 0, ())
+    assert (tally.recall, tally.unfinished, tally.phases) == (None, 0, ())
     assert tally.operations == example["operations"]

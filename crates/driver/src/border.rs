@@ -115,6 +115,7 @@ fn tally(some: Option<f64>) -> Tally {
         acknowledged: 12,
         unknown: 13,
         clients_lost: 14,
+        unfinished: 15,
         latency_us: latency(some),
         by_transaction: vec![(
             "tpcb".to_owned(),

@@ -48,6 +48,7 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         *(_cost(tally) if tally["operations"] else ()),
         f"errors      {_errors(tally)}",
         *_lost(tally),
+        *_unfinished(tally),
         *_recall(tally.get("recall")),
         *_by_transaction(tally),
         *_phases(tally),
@@ -77,6 +78,16 @@ def _lost(tally: Mapping[str, Any]) -> Iterator[str]:
     lost = tally["clients_lost"]
     if lost:
         yield f"lost        {lost} of {plural(tally['clients'], 'client')}, with their connection"
+
+
+def _unfinished(tally: Mapping[str, Any]) -> Iterator[str]:
+    unfinished = tally["unfinished"]
+    # Each client has one transaction under way when the time is over: that is no finding.
+    if unfinished > tally["clients"]:
+        yield (
+            f"unfinished  {unfinished:,} transactions were not done at the end; "
+            "their latencies are at least the time that they had waited"
+        )
 
 
 def _cost(tally: Mapping[str, Any]) -> Iterator[str]:

@@ -114,9 +114,12 @@ class Tally(Frozen):
     """All that the driver counted in one run.
 
     Everything is of the measured part, but for `acknowledged` and `unknown`, which include the warm-up, and
-    `series`, which begins with it. `histogram` holds the latencies in `histogram_unit` (HdrHistogram V2,
-    deflated, base64). Lists by thread are in the order of the threads. `gather_us_max` is the longest that an
-    answer was left lying. `saturated` says why the driver was the limit, where it was.
+    `series`, which begins with it. `operations` ended in it. A latency belongs to the moment at which its
+    transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
+    done at its end, and their latencies are at least the time that they had waited. `histogram` holds the
+    latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
+    threads. `gather_us_max` is the longest that an answer was left lying. `saturated` says why the driver was
+    the limit, where it was.
     """
 
     workload: str
@@ -141,6 +144,7 @@ class Tally(Frozen):
     acknowledged: int
     unknown: int
     clients_lost: int
+    unfinished: int
     latency_us: Latency
     by_transaction: dict[str, Kind]
     driver_cpu_us_per_op: CpuPerOperation
@@ -166,5 +170,11 @@ class Tally(Frozen):
         return cls.model_validate({**_NOT_COUNTED_ONCE, **known})
 
 
-_NOT_COUNTED_ONCE: Mapping[str, Any] = {"gather_us_max": 0, "clients_lost": 0, "recall": None, "phases": ()}
+_NOT_COUNTED_ONCE: Mapping[str, Any] = {
+    "gather_us_max": 0,
+    "clients_lost": 0,
+    "unfinished": 0,
+    "recall": None,
+    "phases": (),
+}
 """What tallies of format 1 need not have."""

@@ -44,8 +44,14 @@ pub(crate) struct SecondPart {
 /// What a thread has counted.
 pub(crate) struct Recorder {
     phases: Phases,
-    /// By transaction type, the measured part only.
+    /// By transaction type: the latencies of what began, or was due, in the measured part.
     pub kinds: Vec<Latencies>,
+    /// By transaction type: how many ended well within the measured part.
+    pub operations: Vec<u64>,
+    /// How long arrivals that no client ever took had waited at the end. Their types were never drawn.
+    pub untaken: Latencies,
+    /// Of those of the measured part, what was not done when it ended.
+    pub unfinished: u64,
     /// By transaction type, warm-up included.
     pub acknowledged: Vec<u64>,
     pub errors: BTreeMap<String, u64>,
@@ -74,6 +80,9 @@ impl Recorder {
         Recorder {
             phases,
             kinds: vec![latencies(); kinds],
+            operations: vec![0; kinds],
+            untaken: latencies(),
+            unfinished: 0,
             acknowledged: vec![0; kinds],
             errors: BTreeMap::new(),
             retries: 0,
@@ -91,17 +100,36 @@ impl Recorder {
         }
     }
 
-    /// Counts a transaction that succeeded; its latency runs from `from_ns` to `now_ns`.
+    /// Counts a transaction that succeeded; its latency runs from `from_ns` to `now_ns`. It belongs to the moment from
+    /// which it counts: one that a stall carries beyond the end is the one that must not be missed.
     #[inline]
     pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
         self.observe(now_ns);
         let latency_ns = now_ns.saturating_sub(from_ns).max(1);
         self.acknowledged[kind] += 1;
-        if self.phases.is_measured(now_ns) {
+        self.operations[kind] += u64::from(self.phases.is_measured(now_ns));
+        if self.phases.is_measured(from_ns) {
             self.kinds[kind].saturating_record(latency_ns);
+            self.unfinished += u64::from(now_ns >= self.phases.end_ns);
         }
         let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
         self.second_latencies[slot].saturating_record(latency_ns);
+    }
+
+    /// Counts a transaction that was given up in mid-flight: it took at least until now.
+    pub fn given_up(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
+        if self.phases.is_measured(from_ns) {
+            self.kinds[kind].saturating_record(now_ns.saturating_sub(from_ns).max(1));
+            self.unfinished += 1;
+        }
+    }
+
+    /// Counts an arrival that was due and that no client took until the end.
+    pub fn never_taken(&mut self, due_ns: u64, ended_ns: u64) {
+        if self.phases.is_measured(due_ns) {
+            self.untaken.saturating_record(ended_ns.saturating_sub(due_ns).max(1));
+            self.unfinished += 1;
+        }
     }
 
     /// Counts how good the answer was that came at `now_ns`.

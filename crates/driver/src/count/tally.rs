@@ -30,6 +30,7 @@ pub struct Tally {
     pub acknowledged: u64,
     pub unknown: u64,
     pub clients_lost: u32,
+    pub unfinished: u64,
     pub latency_us: Latency,
     /// In the order of the workload's transactions.
     #[serde(serialize_with = "in_order")]

@@ -54,7 +54,10 @@ impl ThreadUse {
 #[derive(Clone, Debug)]
 pub struct ByTransaction {
     pub name: String,
+    /// Of what began, or was due, in the measured part.
     pub latencies: Latencies,
+    /// That ended well within the measured part.
+    pub operations: u64,
     /// Warm-up included.
     pub acknowledged: u64,
 }
@@ -62,7 +65,7 @@ pub struct ByTransaction {
 impl ByTransaction {
     fn figures(&self) -> (String, tally::Kind) {
         let figures = tally::Kind {
-            operations: self.latencies.len(),
+            operations: self.operations,
             acknowledged: self.acknowledged,
             latency_us: latency_us(&self.latencies),
         };
@@ -95,6 +98,10 @@ pub struct Total {
     /// Of the measured part.
     pub duration_s: f64,
     pub by_transaction: Vec<ByTransaction>,
+    /// How long arrivals that no client took had waited at the end.
+    pub untaken: Latencies,
+    /// Of those of the measured part, what was not done when it ended.
+    pub unfinished: u64,
     pub errors: BTreeMap<String, u64>,
     pub retries: u64,
     pub rollbacks: u64,
@@ -117,12 +124,12 @@ pub struct Total {
 impl Total {
     /// Successful transactions of the measured part.
     pub fn operations(&self) -> u64 {
-        self.by_transaction.iter().map(|kind| kind.latencies.len()).sum()
+        self.by_transaction.iter().map(|kind| kind.operations).sum()
     }
 
     /// The tally; times in the unit that the name says, histogram in nanoseconds.
     pub fn tally(self, phases: Vec<Phase>) -> Result<Tally> {
-        let all = self.by_transaction.iter().fold(latencies(), |mut all, kind| {
+        let all = self.by_transaction.iter().fold(self.untaken.clone(), |mut all, kind| {
             all += &kind.latencies;
             all
         });
@@ -152,6 +159,7 @@ impl Total {
             acknowledged: self.by_transaction.iter().map(|kind| kind.acknowledged).sum(),
             unknown: self.unknown,
             clients_lost: self.clients_lost,
+            unfinished: self.unfinished,
             latency_us: latency_us(&all),
             by_transaction: self.by_transaction.iter().map(ByTransaction::figures).collect(),
             driver_cpu_us_per_op: CpuPerOperation {

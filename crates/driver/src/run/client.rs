@@ -206,7 +206,9 @@ impl<W: Workload> Client<'_, W> {
         random: &mut Random,
     ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
+        let under_way = UnderWay { lane: self.lane, kind, from_ns };
         let outcome = self.tries(kind, connection, random).await;
+        std::mem::forget(under_way);
         let now_ns = clock::now_ns();
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
@@ -286,6 +288,19 @@ impl<W: Workload> Client<'_, W> {
             wait_ns = (wait_ns * 2).min(longest_ns);
         }
         None
+    }
+}
+
+/// A transaction between its start and its end. It is dropped before its end only where the run gives it up.
+struct UnderWay<'a> {
+    lane: &'a Lane,
+    kind: usize,
+    from_ns: u64,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.lane.recorder().given_up(self.kind, self.from_ns, clock::now_ns());
     }
 }
 

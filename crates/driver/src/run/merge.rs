@@ -38,8 +38,10 @@ impl About<'_> {
             by_transaction: self
                 .names
                 .into_iter()
-                .map(|name| ByTransaction { name, latencies: latencies(), acknowledged: 0 })
+                .map(|name| ByTransaction { name, latencies: latencies(), operations: 0, acknowledged: 0 })
                 .collect(),
+            untaken: latencies(),
+            unfinished: 0,
             errors: Default::default(),
             retries: 0,
             rollbacks: 0,
@@ -79,11 +81,14 @@ fn add(tally: &mut Total, part: ThreadTally) {
     let Some(recorder) = part.recorder else { return };
     for (index, kind) in tally.by_transaction.iter_mut().enumerate() {
         kind.latencies += &recorder.kinds[index];
+        kind.operations += recorder.operations[index];
         kind.acknowledged += recorder.acknowledged[index];
     }
     for (label, count) in recorder.errors {
         *tally.errors.entry(label).or_default() += count;
     }
+    tally.untaken += &recorder.untaken;
+    tally.unfinished += recorder.unfinished;
     tally.retries += recorder.retries;
     tally.rollbacks += recorder.rollbacks;
     tally.unknown += recorder.unknown;

@@ -267,6 +267,12 @@ impl OpenPace {
         self.backlog_max = self.backlog_max.max(self.backlog());
     }
 
+    /// When arrivals were due that no client has taken until `ended_ns`; the pace is over then.
+    pub fn untaken(&mut self, ended_ns: u64) -> impl Iterator<Item = u64> + '_ {
+        let until_ns = ended_ns.min(self.end_ns);
+        std::iter::from_fn(|| Some(self.taken.next_ns())).take_while(move |due_ns| *due_ns < until_ns)
+    }
+
     /// Arrivals that are due and that no client has taken.
     pub fn backlog(&self) -> u64 {
         self.due_count.saturating_sub(self.taken_count)

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::random::Random;
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
 use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::mpsc::channel;
 
 const PERIOD_NS: u64 = 2_000_000_000;
@@ -26,6 +26,8 @@ const START_NS: u64 = 1_000_000_000_000;
 thread_local! {
     /// When this thread's sessions were opened, after `START_NS`.
     static CONNECTED_NS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// How long this thread's server stands still at the beginning of each period.
+    static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
 }
 
 /// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
@@ -53,7 +55,7 @@ impl Session for Stalling {
 
     async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
         let into_period_ns = clock::now_ns() % PERIOD_NS;
-        io::sleep_ns(STOPPED_NS.saturating_sub(into_period_ns) + SERVICE_NS).await;
+        io::sleep_ns(STILL_NS.get().saturating_sub(into_period_ns) + SERVICE_NS).await;
         Ok(Answer::default())
     }
 
@@ -278,4 +280,35 @@ fn a_limit_of_operations_ends_the_run() {
     let tally = simulated(r#""clients": 3, "duration_s": 100, "operations": 1000"#);
     assert_eq!(tally.operations(), 1000);
     assert!(tally.duration_s < 1.0, "{}", tally.duration_s);
+}
+
+/// The server stands still from before the only measured part until after it.
+#[test]
+fn what_a_stall_carries_beyond_the_end_counts_with_the_time_that_it_waited() {
+    let tally = simulated(
+        r#""clients": 20, "duration_s": 0.1, "load": {"kind": "open", "rate_per_s": 1000, "arrivals": "uniform"}"#,
+    );
+    let tally = tally.tally(Vec::new()).unwrap();
+    assert_eq!((tally.operations, tally.unfinished), (0, 100));
+    assert_eq!(tally.latency_us.count, 100, "20 that were under way, and 80 that no client could take");
+    let stopped_us = STOPPED_NS as f64 / 1e3;
+    assert_within_2_percent("max", tally.latency_us.max.unwrap(), stopped_us);
+    // Due at 20.5 ms to 99.5 ms, the others waited until 100 ms.
+    assert_within_2_percent("p50", tally.latency_us.p50.unwrap(), 49_500.0);
+}
+
+#[test]
+fn in_closed_loop_what_is_under_way_at_the_end_counts_with_its_whole_latency() {
+    let tally = simulated(r#""clients": 3, "duration_s": 0.1"#).tally(Vec::new()).unwrap();
+    assert_eq!((tally.operations, tally.unfinished, tally.acknowledged), (0, 3, 3));
+    assert_within_2_percent("min", tally.latency_us.min.unwrap(), STOPPED_NS as f64 / 1e3);
+}
+
+#[test]
+fn what_never_comes_back_counts_with_the_time_until_it_was_given_up() {
+    STILL_NS.set(3_600_000_000_000);
+    let tally = simulated(r#""clients": 3, "duration_s": 0.1"#).tally(Vec::new()).unwrap();
+    STILL_NS.set(STOPPED_NS);
+    assert_eq!((tally.operations, tally.unfinished, tally.unknown, tally.acknowledged), (0, 3, 3, 0));
+    assert!(tally.latency_us.min.unwrap() >= 10e6, "{:?}", tally.latency_us);
 }

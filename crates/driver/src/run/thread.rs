@@ -134,11 +134,14 @@ impl<W: Workload> Thread<'_, W> {
         };
         let open_loop = lane.pace.take().map(|mut pace| {
             pace.observe(ended_ns);
-            OpenLoop {
+            let open_loop = OpenLoop {
                 offered: pace.due_measured(),
                 backlog_max: pace.backlog_max(),
                 backlog_end: pace.backlog(),
-            }
+            };
+            let over_ns = ended_ns.min(lane.phases().end_ns);
+            pace.untaken(over_ns).for_each(|due_ns| lane.recorder().never_taken(due_ns, over_ns));
+            open_loop
         });
         let recorder = lane.recorder.into_inner().map(|recorder| {
             let mut recorder = recorder.into_inner();
