@@ -26,8 +26,12 @@ impl Gate {
                 self.free.set(left);
                 return Poll::Ready(());
             }
+            let (running, mut waiting) = (with_loop(|this| this.running), self.waiting.borrow_mut());
             if !std::mem::replace(&mut asked, true) {
-                self.waiting.borrow_mut().push_back(with_loop(|this| this.running));
+                waiting.push_back(running);
+            } else if !waiting.contains(&running) {
+                // Its place was given back and taken again before it could go on: it is still the first in line.
+                waiting.push_front(running);
             }
             Poll::Pending
         })
@@ -46,5 +50,41 @@ impl Gate {
         self.free.set(usize::MAX / 2);
         let all = std::mem::take(&mut *self.waiting.borrow_mut());
         with_loop(|this| this.slots.ready.extend(all));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::io::{sleep_ns, Backend, Executor};
+
+    #[test]
+    fn who_waits_gets_its_turn_though_the_place_is_taken_again_at_once() {
+        clock::simulate(Some(0));
+        let (gate, through) = (Gate::new(1), Cell::new(0));
+        let mut executor = Executor::new(Backend::Simulated).unwrap();
+        executor.spawn(async {
+            for _ in 0..2 {
+                gate.enter().await;
+                sleep_ns(10).await;
+                gate.leave();
+            }
+            through.set(through.get() + 1);
+        });
+        executor.spawn(async {
+            gate.enter().await;
+            gate.leave();
+            through.set(through.get() + 1);
+        });
+        let mut turns = 0;
+        let over = || {
+            turns += 1;
+            turns > 100
+        };
+        executor.run(over).unwrap();
+        drop(executor);
+        clock::simulate(None);
+        assert_eq!(through.get(), 2);
     }
 }
