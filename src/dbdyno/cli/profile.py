@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import changes, functions, profile_of
+from dbdyno.analyse.profile import profile_of
 from dbdyno.cli.options import (
     WaitingCommand,
     devices_option,
@@ -33,11 +30,10 @@ from dbdyno.host import paths
 from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
-from dbdyno.host.perf import EVENT, PROBES_MOST_S, Sample, Sampler
+from dbdyno.host.perf import EVENT
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
-from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import profile as profile_report
@@ -47,8 +43,7 @@ from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
-
-FUNCTIONS_IN_JSON = 200
+from dbdyno.trial.profile import sampled, with_time_to_probe
 
 
 @click.command(cls=WaitingCommand)
@@ -84,9 +79,10 @@ def command(
         profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)
-    write(path, _page(study, profiles, embedded))
+    notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
+    write(path, flame.page(safe.clean(study.title), profiles, notes))
     if as_json:
-        click.echo(json.dumps(_document(profiles), indent=2))
+        click.echo(json.dumps(profile_report.document(profiles), indent=2))
     else:
         profile_report.render(profiles, embedded, Console(highlight=False))
     click.echo(f"flame graph: {path}", err=True)
@@ -102,77 +98,30 @@ def _trial(study: Study, name: str) -> Trial:
 
 
 def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
-    """Carries the trial out, and keeps its record nowhere."""
-    # The ways to find callers are tried while the load warms up.
-    warmup_s = max(study.workload.warmup_s, PROBES_MOST_S + 1.0)
-    longer = study.model_copy(update={"workload": study.workload.model_copy(update={"warmup_s": warmup_s})})
-    own = run.model_copy(update={"run": f"{run.run}-profile"})
     click.echo(f"profiling {trial.variant.name}", err=True)
-    with contextlib.ExitStack() as stack:
-        sampler = Sampler(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dyno-profile-"))))
+    with open_journal() as journal:
         bench = Bench(
-            study=longer,
-            run=own,
+            study=with_time_to_probe(study),
+            run=run.model_copy(update={"run": f"{run.run}-profile"}),
             engine=registry.engine(study.engine.engine),
             installation=measured_installation(study, run),
             layers=LAYERS,
-            journal=stack.enter_context(open_journal()),
+            journal=journal,
             open_load=LoadProcess,
             cores=core_count(),
             allowed_devices=devices,
         )
-        record = run_trial(
-            trial, bench, lambda record: None, Quiet(), lambda running: sampler.on(running.process_ids)
+        # The record is kept nowhere: sampling slowed the trial down.
+        found = sampled(
+            lambda beside: run_trial(trial, bench, lambda record: None, Quiet(), beside),
+            bench.engine.embedded,
         )
-        return _evaluated(record, sampler, bench.engine.embedded)
-
-
-def _evaluated(record: Record, sampler: Sampler, embedded: bool) -> Profile:
-    if record.outcome is not Outcome.MEASURED or record.tally is None:
-        raise DynoError(f"{record.variant} could not be profiled: {record.cause}", record.remedy)
-    own = "driver_cpu_us_per_op" if embedded else ""
-    spent = [metrics.find(name).read(record) for name in ("server_cpu_us_per_op", own) if name]
-    samples = _measured_part(list(sampler.samples()), record)
-    made = profile_of(
-        record.variant,
-        [(sample.weight, sample.frames) for sample in samples],
-        sum(value or 0.0 for value in spent),
-        way=sampler.way.name,
-        event=EVENT,
-    )
+    made = profile_of(found.variant, found.samples, found.cpu_us_per_op, way=found.way, event=EVENT)
     if made is None:
         raise DynoError(
-            f"perf saw no sample of {record.variant} in the measured part", "let the study measure longer"
+            f"perf saw no sample of {found.variant} in the measured part", "let the study measure longer"
         )
     return made
-
-
-def _measured_part(samples: list[Sample], record: Record) -> list[Sample]:
-    """Without the warm-up. perf's clock is the monotonic one, the tally's is unix time."""
-    tally = record.tally or {}
-    start_s = float(tally["started_unix_s"]) + float(tally["warmup_s"]) - (time.time() - time.monotonic())
-    return [one for one in samples if start_s <= one.time_s <= start_s + float(tally["duration_s"])]
-
-
-def _page(study: Study, profiles: list[Profile], embedded: bool) -> str:
-    notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
-    return flame.page(safe.clean(study.title), profiles, notes)
-
-
-def _document(profiles: list[Profile]) -> dict[str, object]:
-    first = [
-        {
-            **each.model_dump(mode="json", exclude={"stacks"}),
-            "functions": [one.model_dump() for one in functions(each)[:FUNCTIONS_IN_JSON]],
-        }
-        for each in profiles
-    ]
-    if len(profiles) < 2:
-        return {"profiles": first}
-    return {
-        "profiles": first,
-        "changes": [one.model_dump() for one in changes(*profiles)[:FUNCTIONS_IN_JSON]],
-    }
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

@@ -16,6 +16,7 @@ from dbdyno.records.metrics import number_text
 from dbdyno.report.words import numbers, safe
 
 SHOWN = 20
+FUNCTIONS_IN_DOCUMENT = 200
 UNRESOLVED_MUCH = 0.1
 
 
@@ -128,6 +129,21 @@ def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> Non
         console.print(_table(each))
     for line in notes(profiles, embedded):
         console.print(Text(line, style="dim"))
+
+
+def document(profiles: Sequence[Profile]) -> dict[str, object]:
+    """The profiles, and what two differ in, for machines."""
+    each = [
+        {
+            **profile.model_dump(mode="json", exclude={"stacks"}),
+            "functions": [one.model_dump() for one in functions(profile)[:FUNCTIONS_IN_DOCUMENT]],
+        }
+        for profile in profiles
+    ]
+    if len(profiles) < 2:
+        return {"profiles": each}
+    changed = [one.model_dump() for one in changes(*profiles)[:FUNCTIONS_IN_DOCUMENT]]
+    return {"profiles": each, "changes": changed}
 
 
 def _table(shown: Shown) -> Table:
