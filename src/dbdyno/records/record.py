@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 class Doubt(StrEnum):
     """The closed list of what can make a measured trial doubtful. Text and next step stand in
-    `report/words/wording.py`."""
+    `report/words/doubts.py`."""
 
     NOT_SETTLED = "not_settled"
     DRIVER_SATURATED = "driver_saturated"

@@ -1,1 +1,4 @@
-"""What an analysis looks like: one file per form, none of which computes a statistic."""
+"""What an analysis looks like: a file per form, and rooms for their words, parts, figures and templates.
+
+Nothing here computes a statistic.
+"""

@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.report.words import safe, wording
+from dbdyno.report.words import answer, safe
 
 
 def render(analysis: Analysis) -> str:
@@ -20,7 +20,7 @@ def render(analysis: Analysis) -> str:
     document = analysis.model_dump(
         mode="json", exclude={"trials": True, "study": {"text"}, "run": {"study_text"}}
     )
-    document["headline"] = wording.headline(analysis)
+    document["headline"] = answer.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return safe.without_passwords(text) + "\n"

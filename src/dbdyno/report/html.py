@@ -26,7 +26,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split
-from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
+from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
 def render(analysis: Analysis) -> str:
@@ -47,7 +47,9 @@ def render(analysis: Analysis) -> str:
         css=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
         vega=Markup(_vega()),
-        word=wording,
+        answer=answer,
+        remarks=remarks,
+        method=method,
         naming=naming,
         numbers=numbers,
         verdicts=verdicts,

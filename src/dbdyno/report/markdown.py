@@ -9,7 +9,7 @@ from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.parts import compare, frontier, gap, grid, split
-from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
+from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -22,8 +22,8 @@ def render(analysis: Analysis) -> str:
     """The whole report, ending in a newline."""
     parts = [
         f"# {_text(analysis.study.title)}",
-        f"**{_escaped(wording.headline(analysis))}**",
-        _bullets(f"{heading}: {_escaped(names)}" for heading, names in wording.findings(analysis)),
+        f"**{_escaped(answer.headline(analysis))}**",
+        _bullets(f"{heading}: {_escaped(names)}" for heading, names in answer.findings(analysis)),
         _facts(analysis),
         _verdicts(analysis),
         _notes(analysis),
@@ -34,7 +34,7 @@ def render(analysis: Analysis) -> str:
         *_frontier(analysis),
         *_museum(analysis),
         *_warnings(analysis),
-        "## Method\n\n" + _bullets(_escaped(line) for line in wording.method_text(analysis)),
+        "## Method\n\n" + _bullets(_escaped(line) for line in method.method_text(analysis)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -73,7 +73,7 @@ def _verdicts(analysis: Analysis) -> str:
             metric.format(variant.response.mean) if variant.response else numbers.DASH,
             numbers.ratio_text(variant.effect.ratio) if variant.effect else numbers.DASH,
             numbers.interval_text(variant.effect) if variant.effect else numbers.DASH,
-            wording.verdict_text(variant),
+            remarks.verdict_text(variant),
             *(_cost(variant.cost(name)) for name, _ in COSTS),
         ]
         for variant in analysis.variants
@@ -88,9 +88,9 @@ def _cost(ratio: Ratio | None) -> str:
 def _notes(analysis: Analysis) -> str:
     notes = [
         "Ratio: variant / baseline, geometric mean over blocks."
-        f" {wording.intervals_text(analysis)} Intervals of costs hold each by itself.",
-        *wording.notes(analysis),
-        wording.aa_text(analysis),
+        f" {method.intervals_text(analysis)} Intervals of costs hold each by itself.",
+        *answer.notes(analysis),
+        method.aa_text(analysis),
     ]
     return _bullets(_escaped(note) for note in notes if note)
 
@@ -187,10 +187,10 @@ def _museum(analysis: Analysis) -> Iterable[str]:
         [
             ", ".join(_text(exhibit.variant) for exhibit in room),
             verdicts.marked(exhibit.verdict),
-            _escaped(wording.exhibit_text(exhibit, analysis)),
+            _escaped(remarks.exhibit_text(exhibit, analysis)),
             _text(exhibit.remedy),
         ]
-        for room in wording.rooms(analysis)
+        for room in remarks.rooms(analysis)
         for exhibit in room[:1]
     ]
     yield _table(["variant", "outcome", "cause", "what would help"], rows)

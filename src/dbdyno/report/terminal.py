@@ -16,7 +16,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
 from dbdyno.report.parts import frontier, gap, grid, overhead, split
-from dbdyno.report.words import doubts, naming, numbers, safe, verdicts, wording
+from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
@@ -35,8 +35,8 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     """
     console.print(_title(analysis))
     console.print()
-    console.print(Text(wording.headline(analysis), style="bold"))
-    for heading, names in wording.findings(analysis):
+    console.print(Text(answer.headline(analysis), style="bold"))
+    for heading, names in answer.findings(analysis):
         console.print(_indented(Text.assemble((f"{heading}: ", "dim"), names), 2))
     console.print()
     console.print(_verdicts(analysis, console.width))
@@ -135,7 +135,7 @@ def _cells(variant: VariantResult, form: _Form) -> list[Text]:
         Text(numbers.ratio_text(effect.ratio) if effect else numbers.DASH, style=style),
         Text(numbers.interval_text(effect) if effect else numbers.DASH, style=style),
         Text(
-            wording.verdict_text(variant),
+            remarks.verdict_text(variant),
             style=_style(variant.verdict),
         ),
         *(_cost(variant.cost(cost), form.intervals) for cost in form.costs),
@@ -158,12 +158,12 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
 
 
 def _footnote(analysis: Analysis) -> Text:
-    lines = ["Ratio: variant / baseline, geometric mean over blocks. " + wording.intervals_text(analysis)]
+    lines = ["Ratio: variant / baseline, geometric mean over blocks. " + method.intervals_text(analysis)]
     if any(variant.costs for variant in analysis.variants):
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
     if analysis.aa is not None:
-        lines.append(wording.aa_text(analysis))
-    lines += wording.notes(analysis)
+        lines.append(method.aa_text(analysis))
+    lines += answer.notes(analysis)
     return Text("\n".join(lines), style="dim")
 
 
@@ -206,12 +206,12 @@ def _museum(analysis: Analysis, console: Console) -> None:
         return
     console.print()
     console.print(Text("The museum: what did not help, and why", style="bold"))
-    for room in wording.rooms(analysis):
+    for room in remarks.rooms(analysis):
         exhibit = room[0]
         verdict = verdicts.marked(exhibit.verdict)
         names = ", ".join(safe.clean(each.variant) for each in room)
         console.print(Text.assemble((verdict, verdicts.LOOKS[exhibit.verdict].style), "  ", names))
-        console.print(_indented(Text(wording.exhibit_text(exhibit, analysis)), 4))
+        console.print(_indented(Text(remarks.exhibit_text(exhibit, analysis)), 4))
         if exhibit.remedy:
             console.print(_indented(Text(f"→ {safe.clean(exhibit.remedy)}", style="dim"), 4))
 

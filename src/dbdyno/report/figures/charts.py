@@ -28,7 +28,7 @@ from dbdyno.report.parts import compare as compare_words
 from dbdyno.report.parts import frontier as frontier_words
 from dbdyno.report.parts import gap as gap_words
 from dbdyno.report.parts import split as split_words
-from dbdyno.report.words import naming, numbers, safe, verdicts, wording
+from dbdyno.report.words import naming, numbers, remarks, safe, verdicts
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -412,7 +412,7 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
         "interval": numbers.interval_text(effect),
         "verdict": variant.verdict.value if variant.verdict else TWIN,
         "blocks": str(effect.pairs),
-        "remark": wording.remark(variant, analysis),
+        "remark": remarks.remark(variant, analysis),
     }
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.report.words import naming, numbers, safe, wording
+from dbdyno.report.words import method, naming, numbers, safe
 from dbdyno.study import Design, Factor
 
 COLUMNS_MOST, ROWS_MOST = 12, 40
@@ -174,5 +174,5 @@ def _note(analysis: Analysis) -> str:
     better = "more" if metric.higher_is_better else "less"
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline x 100, {better} is better. "
-        f"{wording.intervals_text(analysis)} A word stands where there is no speed: the museum says why."
+        f"{method.intervals_text(analysis)} A word stands where there is no speed: the museum says why."
     )

@@ -1,0 +1,125 @@
+"""The answer of a run: a sentence, who else is faster or not, and what to know of single variants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbdyno.analyse.model import (
+    Analysis,
+    Kept,
+    Reason,
+    VariantResult,
+    Verdict,
+)
+from dbdyno.records import metrics
+from dbdyno.records.record import Outcome
+from dbdyno.report.words.numbers import (
+    interval_text,
+    plural,
+    ratio_text,
+    share_text,
+)
+from dbdyno.report.words.remarks import dropped_text, guard_text, remark, variant_of
+from dbdyno.report.words.safe import clean
+
+NAMED_MOST = 4
+
+
+def headline(analysis: Analysis) -> str:
+    """The answer in one sentence: what won and by how much, or that nothing did."""
+    answer = analysis.answer
+    if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
+        return "Nothing was measured, so nothing can be said of speed."
+    if not any(trial.response is not None for trial in analysis.trials):
+        return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
+    if answer.baseline_broken:
+        return (
+            f"The baseline itself did not hold ({clean(answer.baseline_broken)}), so no ratio can be trusted."
+        )
+    if answer.best is not None:
+        return _best(analysis, answer.best)
+    if answer.level:
+        return _level(analysis)
+    judged = len(answer.slower) + len(answer.no_effect)
+    if answer.inconclusive and not judged:
+        guarded = any(variant_of(analysis, name).reason is Reason.GUARD for name in answer.inconclusive)
+        rest = "" if guarded else " could be faster or slower"
+        return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
+    if not judged:
+        return "No variant has a speed that counts: see the museum."
+    others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
+    return f"Nothing helped: no variant is faster than the baseline{others}."
+
+
+def _level(analysis: Analysis) -> str:
+    """Several helped, and the blocks do not tell the strongest from the next."""
+    return f"{_enumerated(analysis, analysis.answer.level)} helped; the blocks do not tell them apart."
+
+
+def _best(analysis: Analysis, name: str) -> str:
+    effect = variant_of(analysis, name).effect
+    assert effect is not None  # a variant without an effect is never faster
+    metric = metrics.find(analysis.method.response)
+    return (
+        f"{clean(name)} helped most: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
+        f" ({interval_text(effect)})."
+    )
+
+
+def findings(analysis: Analysis) -> list[tuple[str, str]]:
+    """The rest of the answer: a heading and the variants it holds for, only where there are any."""
+    answer = analysis.answer
+    groups = (
+        ("Also faster", tuple(name for name in answer.faster if name not in (answer.best, *answer.level))),
+        ("Slower", answer.slower),
+        (f"No effect (within {share_text(analysis.method.margin)})", answer.no_effect),
+        ("Inconclusive", answer.inconclusive),
+        ("Broken", answer.broken),
+        ("Blocked", answer.blocked),
+        ("Inert", answer.inert),
+        ("Failed", answer.failed),
+    )
+    return [(title, _enumerated(analysis, names)) for title, names in groups if names]
+
+
+def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
+    """The first few by name, the rest by number: the table below names them all."""
+    shown = names if len(names) <= NAMED_MOST + 1 else names[:NAMED_MOST]
+    text = ", ".join(_with_ratio(variant_of(analysis, name)) for name in shown)
+    return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} more"
+
+
+def _with_ratio(variant: VariantResult) -> str:
+    counts = variant.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.NO_EFFECT, Verdict.INCONCLUSIVE)
+    if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
+        return clean(variant.name)
+    return f"{clean(variant.name)} ({ratio_text(variant.effect.ratio)})"
+
+
+def notes(analysis: Analysis) -> list[str]:
+    """What a reader of the table must know of single variants: remarks, open guards, blocks without a pair.
+
+    What stands in the museum is not said twice.
+    """
+    exhibited = {exhibit.variant for exhibit in analysis.museum}
+    open_still = [variant for variant in analysis.variants if variant.blocks_more is not None]
+    lines = [] if len(open_still) <= NAMED_MOST else [_blocks_needed(open_still)]
+    told = exhibited | ({variant.name for variant in open_still} if lines else set())
+    for variant in analysis.variants:
+        said = [] if variant.name in told else [remark(variant, analysis)]
+        said += [
+            f"guard {guard.state.value}, {guard_text(guard)}"
+            for guard in variant.guards
+            if guard.state in (Kept.UNDECIDED, Kept.UNREAD)
+        ]
+        said += [dropped_text(variant)]
+        lines += [f"{clean(variant.name)}: {text}" for text in said if text]
+    return lines
+
+
+def _blocks_needed(variants: Sequence[VariantResult]) -> str:
+    needed = sorted(variant.blocks_more for variant in variants if variant.blocks_more is not None)
+    return (
+        f"{len(variants)} variants are inconclusive: "
+        f"about {plural(needed[0], 'more block')} would settle the first of them, {needed[-1]} the last"
+    )

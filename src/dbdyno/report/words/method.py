@@ -1,0 +1,98 @@
+"""How each number was made, and what its intervals promise."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.model import (
+    Analysis,
+    Method,
+)
+from dbdyno.records import metrics
+from dbdyno.report.words.numbers import (
+    interval_text,
+    plural,
+    ratio_text,
+    share_text,
+)
+from dbdyno.study import Interval
+
+INTERVALS: dict[Interval, str] = {
+    Interval.STUDENT: "Student’s t on the log ratios of the blocks",
+    Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate",
+    Interval.ANYTIME: "a t interval on the log ratios of the blocks that may be looked at after every block",
+}
+
+
+def method_text(analysis: Analysis) -> list[str]:
+    """How each number was made, a sentence or two per item."""
+    method, metric = analysis.method, metrics.find(analysis.method.response)
+    unit = f" ({metric.unit})" if metric.unit else ""
+    return [
+        f"Response: {metric.title}{unit}. {metric.definition}",
+        "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
+        " variant once, in random order, so what disturbs a whole block cancels.",
+        f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
+        f"A verdict needs at least {plural(method.blocks_least, 'block')}; faster needs every guard as well,"
+        " shown to hold by its whole interval.",
+        "Costs (p99, CPU per operation): each interval alone with"
+        f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
+        f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
+        " count as no effect, when the whole interval lies there.",
+        "More blocks: so many settle the variant in"
+        f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread.",
+        "Steady state: changepoints of the per-second series, warm-up included, in the manner of Barrett"
+        " et al., OOPSLA 2017; lone seconds do not count.",
+        "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
+        " digits; drawn as far as ten operations lie above.",
+    ]
+
+
+def _correction(method: Method) -> str:
+    peeked = (
+        " The run looked at them after every block and left out what was settled: they hold at all those"
+        " looks together (Lai, Annals of Statistics 4, 1976)."
+        if method.sequential
+        else ""
+    )
+    return _together(method) + peeked
+
+
+def _together(method: Method) -> str:
+    together, each = share_text(method.confidence), share_text(method.confidence_each)
+    if method.comparisons < 2:
+        return f"It holds with {together}; a single comparison needs no correction."
+    return (
+        f"All {method.comparisons} intervals that decide verdicts (of the response and of guards) hold"
+        f" together with {together}: each alone with {each} (Šidák, JASA 62, 1967). The twin of an A/A study"
+        " is not among them."
+    )
+
+
+def intervals_text(analysis: Analysis) -> str:
+    """What the response's intervals promise; empty where nothing was compared."""
+    method = analysis.method
+    peeked = ", however often they were looked at" if method.sequential else ""
+    if method.comparisons < 2:
+        return f"Interval: {share_text(method.confidence)}{peeked}." if method.comparisons else ""
+    together = f"for all {method.comparisons} comparisons together (Šidák){peeked}"
+    return f"Intervals: {share_text(method.confidence)} {together}."
+
+
+def aa_text(analysis: Analysis) -> str:
+    """What the A/A check showed, beside what was promised. Empty without one."""
+    check = analysis.aa
+    if check is None:
+        return ""
+    if check.comparisons == 0:
+        return "A/A: no comparison yet; it takes two blocks."
+    share = share_text(check.called / check.comparisons)
+    judged = (
+        "as promised" if check.as_promised else "more than chance explains: do not trust small effects here"
+    )
+    whole = ""
+    if check.effect is not None and check.effect.low is not None:
+        seen = f"{ratio_text(check.effect.ratio)} ({interval_text(check.effect)})"
+        whole = f" Over all {check.pairs} pairs: {seen}."
+    return (
+        f"A/A: {check.called} of {plural(check.comparisons, 'comparison')} of the baseline with itself called"
+        f" different ({share}; promised {share_text(check.promised)}): {judged}.{whole}"
+    )

@@ -1,0 +1,141 @@
+"""What stands beside a variant: its verdict, why it has it, its guards, and its place in the museum."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.model import (
+    Analysis,
+    Exhibit,
+    GuardResult,
+    Kept,
+    Method,
+    Reason,
+    Role,
+    VariantResult,
+    Verdict,
+)
+from dbdyno.report.words.numbers import (
+    DASH,
+    differs,
+    interval_text,
+    plural,
+    ratio_text,
+    share_text,
+    value_text,
+)
+from dbdyno.report.words.safe import clean
+from dbdyno.report.words.verdicts import LOOKS, marked
+
+
+def variant_of(analysis: Analysis, name: str) -> VariantResult:
+    return next(variant for variant in analysis.variants if variant.name == name)
+
+
+def verdict_text(variant: VariantResult) -> str:
+    """The verdict with its mark; the baseline and its twin have a word of their own."""
+    if variant.verdict is not None:
+        return marked(variant.verdict)
+    if variant.role is Role.BASELINE:
+        return "baseline"
+    if variant.role is Role.TWIN and variant.effect is not None and variant.effect.low is not None:
+        return "A/A: different" if differs(variant.effect) else "A/A: the same"
+    return "A/A"
+
+
+def remark(variant: VariantResult, analysis: Analysis) -> str:
+    """What a reader needs beside the verdict: why, how much more it takes, or how sure it is. May be
+    empty.
+    """
+    if variant.verdict is Verdict.INCONCLUSIVE:
+        return _why_inconclusive(variant, analysis.method)
+    if variant.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        return _maybe_within(variant, analysis)
+    if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
+        return "a real difference, and smaller than the margin"
+    return cause(variant)
+
+
+def cause(variant: VariantResult) -> str:
+    """Why a variant ended in the museum, from its trials or its guards."""
+    if variant.cause:
+        return f"{_share_ended(variant)}{clean(variant.cause)}"
+    broken = [guard_text(guard) for guard in variant.guards if guard.state is Kept.BROKEN]
+    return "; ".join(broken)
+
+
+def _share_ended(variant: VariantResult) -> str:
+    """In how many blocks a variant ended as its verdict says, where others went well."""
+    ended = sum(count for outcome, count in variant.outcomes.items() if outcome.value == variant.verdict)
+    trials = sum(variant.outcomes.values())
+    return f"in {ended} of {plural(trials, 'block')}: " if 0 < ended < trials else ""
+
+
+def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
+    effect, band = variant.effect, 1.0 + analysis.method.margin
+    if effect is None or effect.low is None or effect.high is None:
+        return ""
+    nearest = effect.low if effect.low > 1.0 else 1.0 / effect.high
+    return (
+        f"perhaps by less than the margin of {share_text(analysis.method.margin)}" if nearest < band else ""
+    )
+
+
+def _why_inconclusive(variant: VariantResult, method: Method) -> str:
+    if variant.reason is Reason.SPREAD:
+        if variant.blocks_more is None:
+            return "more than 1,000 blocks would be needed"
+        return f"about {plural(variant.blocks_more, 'more block')} would settle it"
+    if variant.reason is Reason.TOO_FEW_PAIRS:
+        few = f"a verdict needs at least {plural(method.blocks_least, 'block')} with it and the baseline"
+        return f"{few}; about {variant.blocks_more} more would settle it" if variant.blocks_more else few
+    return {
+        Reason.GUARD: "faster by its interval, but a guard is not shown to hold",
+        Reason.BASELINE_BROKEN: "the baseline itself did not hold",
+        Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
+        Reason.NO_RESPONSE: "its trials gave no response above zero",
+        Reason.NOT_RUN: "it has not been run yet",
+        None: "",
+    }[variant.reason]
+
+
+def guard_text(guard: GuardResult) -> str:
+    """A guard and what was seen: `p99_ms <= 1.2x: 1.51 (1.40 – 1.63)`."""
+    if guard.value is None:
+        return f"{clean(guard.text)}: no block has a reading"
+    if guard.baseline is not None:
+        ours, theirs = (value_text(guard.metric, value) for value in (guard.value, guard.baseline))
+        return f"{clean(guard.text)}: {ours}, the baseline {theirs}"
+    form = ratio_text if guard.relative else (lambda value: value_text(guard.metric, value))
+    seen = form(guard.value)
+    if guard.low is not None and guard.high is not None and guard.trials > 1:
+        seen += f" ({form(guard.low)} {DASH} {form(guard.high)})"
+    return f"{clean(guard.text)}: {seen}"
+
+
+def dropped_text(variant: VariantResult) -> str:
+    """Which blocks gave no pair, for a variant that was compared all the same."""
+    if not variant.dropped or variant.effect is None:
+        return ""
+    parts = [
+        f"block {drop.block + 1} ({clean(drop.variant)}: {drop.outcome.value if drop.outcome else 'not run'})"
+        for drop in variant.dropped
+    ]
+    return f"compared over {plural(variant.effect.pairs, 'block')}; no pair in " + ", ".join(parts)
+
+
+def rooms(analysis: Analysis) -> list[list[Exhibit]]:
+    """The museum with what ended alike put together: the same outcome, cause and remedy, told once."""
+    grouped: dict[tuple[str, str, str], list[Exhibit]] = {}
+    for exhibit in analysis.museum:
+        key = (exhibit.verdict.value, exhibit_text(exhibit, analysis), exhibit.remedy)
+        grouped.setdefault(key, []).append(exhibit)
+    return list(grouped.values())
+
+
+def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:
+    """The cause of one entry of the museum."""
+    variant = variant_of(analysis, exhibit.variant)
+    if exhibit.verdict is Verdict.NO_EFFECT and variant.effect is not None:
+        seen = f"ratio {ratio_text(variant.effect.ratio)} ({interval_text(variant.effect)})"
+        within = f"{seen}, within {share_text(analysis.method.margin)}"
+        return f"{within}: {remark(variant, analysis)}" if remark(variant, analysis) else within
+    return cause(variant) or LOOKS[exhibit.verdict].meaning
