@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.tally import Tally
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import Doubt, Outcome, Record
-from dbdyno.records.store import Store
+from dbdyno.records.store import Store, store_url
+from dbdyno.run import run_trial
 from dbdyno.study import Study
+from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from tests.fakes import FakeEngine, FakeLoad, Stages, carried_out, make_bench, make_run, make_study
 
@@ -169,7 +173,7 @@ def test_a_death_under_load_is_broken(homes: Path, on_run: Callable[[FakeLoad], 
 def test_a_server_that_is_slow_to_stop_is_measured_with_a_warning(homes: Path) -> None:
     records = carry_out(make_study(1, 2, blocks=1), engine=FakeEngine(slow_to_stop=True))
     assert all(record.outcome is Outcome.MEASURED for record in records)
-    assert "did not stop within" in stored()[0].warnings[Doubt.SERVER_LOG]
+    assert "did not stop within" in stored()[0].doubts[Doubt.SERVER_LOG]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -223,3 +227,73 @@ def test_a_whole_block_without_a_measured_trial_ends_the_run(homes: Path) -> Non
     with pytest.raises(DynoError, match=r"asked for \d00, the server runs with 100"):
         carry_out(make_study(200, 300, blocks=5))
     assert len(stored()) == 2
+
+
+PHASES = (Phase(name="calm", duration_s=0.5), Phase(name="storm", duration_s=1.5))
+
+
+def two_phases(progress: Stages | None = None, **load: Any) -> tuple[Record, list[Record]]:
+    """A trial of two phases: its record, and those that were kept while it went on."""
+    study = make_study(1, 2)
+    first = make_plan(study).trials[0].model_copy(update={"phases": PHASES})
+    kept: list[Record] = []
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal, **load)
+        return run_trial(first, bench, kept.append, progress or Stages()), kept
+
+
+def test_a_record_is_kept_after_every_phase(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driven, told, fast, sound = [], [], FakeLoad.run, FakeLoad.check
+
+    def run(self: FakeLoad, job: Job) -> Tally:
+        driven.append(job.duration_s)
+        return fast(self, job)
+
+    def check(self: FakeLoad, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
+        told.append(acknowledged.acknowledged if acknowledged else 0)
+        return sound(self, job, acknowledged)
+
+    monkeypatch.setattr(FakeLoad, "run", run)
+    monkeypatch.setattr(FakeLoad, "check", check)
+    progress = Stages()
+    record, kept = two_phases(progress)
+    assert driven == [0.5, 1.5]
+    # After the pristine data were made, and after each phase: what was acknowledged since then.
+    assert told == [0, 1000, 2000]
+    assert [stage for _, stage in progress.seen] == [
+        "prepare", "verify", "drive", "check", "record", "drive", "check", "record", "restore",
+    ]  # fmt: skip
+    assert [(one.whole, [phase.name for phase in one.phases]) for one in kept] == [
+        (False, ["calm"]),
+        (True, ["calm", "storm"]),
+    ]
+    assert record.outcome is Outcome.MEASURED
+    assert [len(phase.checks) for phase in record.phases] == [2, 2]
+    assert len(record.checks) == 4
+    assert record.load_s == 2.0, "the fake load says of each phase that it took a second"
+
+
+def test_a_phase_that_fails_leaves_what_came_before_it(homes: Path) -> None:
+    loads: list[FakeLoad] = []
+
+    def crash_later(load: FakeLoad) -> None:
+        loads.append(load)
+        if len(loads) == 2:
+            crash_driver(load)
+
+    record, kept = two_phases(on_run=crash_later)
+    assert record.outcome is Outcome.BROKEN
+    assert [phase.tally is not None for phase in record.phases] == [True, False]
+    assert record.tally == record.phases[0].tally == kept[0].tally
+
+
+def test_a_trial_that_was_cut_between_its_phases_is_run_again(homes: Path) -> None:
+    study = make_study(1, 2, blocks=1)
+    record, kept = two_phases()
+    with Store(store_url()) as store:
+        store.add_run(make_run(study))
+        store.add_record(kept[0])
+    records = carry_out(study)
+    assert [one.whole for one in records] == [True, True]
+    assert stored() == sorted(records, key=lambda one: one.trial)
+    assert stored()[record.trial].started_unix_s > kept[0].started_unix_s

@@ -23,6 +23,7 @@ from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor, Study, Workload
+from dbdyno.study.phases import phases_of
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
@@ -89,7 +90,8 @@ def tried(engine: str, allowed: frozenset[Path] = frozenset(), /, **levels: Leve
     """One trial as far as the proof; factors are written with two underscores (`cpu__quota="50%"`)."""
     named = {name.replace("__", "."): level for name, level in levels.items()}
     study = study_of(engine, named)
-    trial = Trial(index=0, block=0, position=0, variant=Variant(name="baseline", levels=named))
+    variant = Variant(name="baseline", levels=named)
+    trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
     with open_journal() as journal:
         bench = bench_of(study, journal, allowed)
         with journal.scope(), ExitStack() as undo:

@@ -43,7 +43,7 @@ def run_study(study: Study, run: Run, ask: Ask, carry_out: CarryOut, store: Stor
 
     What comes next follows from the records alone, so a run that was cut short goes on in the same way.
     """
-    records = store.records(run.run)
+    records = [record for record in store.records(run.run) if record.whole]
     while trials := ask(study, run, records):
         for record in carry_out(trials):
             store.add_record(record)
@@ -84,17 +84,23 @@ def run_trial(
             with draft.stage("verify"):
                 draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
                 require_in_effect(draft.evidence)
-            with (
-                draft.stage("drive"),
-                beside(running),
-                Observer(running.process_ids, bench.engine.embedded) as observer,
-            ):
-                running = drive(running)
-            with draft.stage("check"):
-                observation = draft.driven(running, observer.observation(running))
-                draft.evidence = exercised(draft.evidence, running, bench.layers)
-                require_in_effect(draft.evidence)
-                draft.judged(*check(running, observation, bench.cores))
+            for phase in trial.phases:
+                if phase is not trial.phases[0]:
+                    # What the phases so far showed stays, whatever happens to the next.
+                    with draft.stage("record"):
+                        keep(draft.record(whole=False))
+                draft.phase_began(phase)
+                with (
+                    draft.stage("drive"),
+                    beside(running),
+                    Observer(running.process_ids, bench.engine.embedded) as observer,
+                ):
+                    running = drive(running, phase)
+                with draft.stage("check"):
+                    observation = draft.driven(running, observer.observation(running))
+                    draft.evidence = exercised(draft.evidence, running, bench.layers)
+                    require_in_effect(draft.evidence)
+                    draft.judged(*check(running, observation, bench.cores))
         with draft.stage("record"):
             keep(draft.record())
     progress.trial_ended(draft.record())
@@ -114,6 +120,6 @@ def restoring(draft: Draft, bench: Bench) -> Iterator[ExitStack]:
             try:
                 undo.__exit__(*interruption)
             except ServerFailed as failure:
-                draft.warn(Doubt.SERVER_LOG, failure.message)
+                draft.doubt(Doubt.SERVER_LOG, failure.message)
             finally:
                 bench.journal.undo_to(mark)

@@ -18,7 +18,17 @@ import numpy as np
 
 from dbdyno.frozen import Level
 from dbdyno.plan.blocks import make_plan
-from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Reading, Record, Run
+from dbdyno.records.record import (
+    Check,
+    Doubt,
+    Evidence,
+    Observation,
+    Outcome,
+    PhaseRecord,
+    Reading,
+    Record,
+    Run,
+)
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
@@ -127,6 +137,15 @@ def a_record(study: Study, trial: Trial, throughput: float, random: np.random.Ge
         },
         reset={"kind": "reflink", "duration_s": 0.21},
         evidence=tuple(an_evidence(name, level) for name, level in trial.variant.levels.items()),
+        phases=(a_phase(study, operations, throughput, trial, random),),
+    )
+
+
+def a_phase(
+    study: Study, operations: int, throughput: float, trial: Trial, random: np.random.Generator
+) -> PhaseRecord:
+    return PhaseRecord(
+        name="load",
         checks=(
             Check(name="balances_equal", holds=True, detail="account 12, teller 12, branch 12, history 12"),
         ),
@@ -238,10 +257,18 @@ def _zigzag(number: int) -> bytes:
     return out + bytes([value])
 
 
+def changed(record: Record, **changes: object) -> Record:
+    """The record with other values, those of its one phase among them."""
+    of_phase = {name: value for name, value in changes.items() if name in PhaseRecord.model_fields}
+    [phase] = record.phases
+    rest = {name: value for name, value in changes.items() if name not in of_phase}
+    return record.model_copy(update={**rest, "phases": (phase.model_copy(update=of_phase),)})
+
+
 def ended(outcome: Outcome, cause: str, remedy: str = "") -> Change:
     """A record of a trial that ended without a speed."""
-    return lambda record: record.model_copy(
-        update={"outcome": outcome, "cause": cause, "remedy": remedy, "tally": None, "observation": None}
+    return lambda record: changed(
+        record, outcome=outcome, cause=cause, remedy=remedy, tally=None, observation=None
     )
 
 
@@ -267,13 +294,14 @@ def blocked(factor: str, asked: str, got: str) -> Change:
 
 def broken(detail: str) -> Change:
     """A record of a trial that broke an invariant."""
-    return lambda record: ended(Outcome.BROKEN, f"balances_equal: {detail}")(record).model_copy(
-        update={"checks": (Check(name="balances_equal", holds=False, detail=detail),)}
+    return lambda record: changed(
+        ended(Outcome.BROKEN, f"balances_equal: {detail}")(record),
+        checks=(Check(name="balances_equal", holds=False, detail=detail),),
     )
 
 
-def warned(warning: Doubt, detail: str) -> Change:
-    return lambda record: record.model_copy(update={"warnings": {warning: detail}})
+def warned(doubt: Doubt, detail: str) -> Change:
+    return lambda record: changed(record, doubts={doubt: detail})
 
 
 def every_verdict() -> tuple[Study, list[Record]]:

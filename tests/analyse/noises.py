@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.model import Role, TrialResult
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.study.trials import Variant
 
 Values = npt.NDArray[np.float64]
@@ -82,6 +82,7 @@ def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
     }
     record = Record(
         run="simulated", trial=block, block=block, position=0, variant=name, levels={}, host="here",
-        started_unix_s=0.0, finished_unix_s=1.0, outcome=Outcome.MEASURED, tally=tally,
+        started_unix_s=0.0, finished_unix_s=1.0, outcome=Outcome.MEASURED,
+        phases=(PhaseRecord(name="load", tally=tally),),
     )  # fmt: skip
     return TrialResult(record=record, response=tally["operations"])

@@ -19,6 +19,7 @@ from tests.analyse.factory import (
     a_study,
     blocked,
     broken,
+    changed,
     ended,
     every_verdict,
     records_of,
@@ -37,7 +38,7 @@ def the(analysis: Analysis, name: str = FAST) -> VariantResult:
 
 
 def with_tally(**changes: Any) -> Callable[[Record], Record]:
-    return lambda record: record.model_copy(update={"tally": {**(record.tally or {}), **changes}})
+    return lambda record: changed(record, tally={**(record.tally or {}), **changes})
 
 
 def only_in(blocks: set[int], change: Callable[[Record], Record]) -> Callable[[Record], Record]:
@@ -223,8 +224,8 @@ def test_half_a_run_is_analysed_as_far_as_it_went() -> None:
 def test_a_trial_recorded_twice_counts_once_with_its_last_record() -> None:
     study = a_study()
     records = records_of(study, {FAST: 1.3})
-    stale = records[0].model_copy(
-        update={"finished_unix_s": records[0].finished_unix_s - 1, "outcome": Outcome.FAILED, "tally": None}
+    stale = changed(
+        records[0], finished_unix_s=records[0].finished_unix_s - 1, outcome=Outcome.FAILED, tally=None
     )
     assert analysed(study, [*records, stale]) == analysed(study, records)
 
@@ -299,7 +300,7 @@ def test_a_trial_that_never_settles_is_marked() -> None:
         seconds = [point["second"] for point in tally["series"]]
         operations = [1000 if second < 15 else 400 for second in seconds]
         tally["series"] = [{"second": s, "operations": o} for s, o in zip(seconds, operations, strict=True)]
-        return record.model_copy(update={"tally": tally})
+        return changed(record, tally=tally)
 
     analysis = analysed(study, records_of(study, changes={FAST: only_in({1}, late)}))
     marked = [trial.record.block for trial in analysis.trials if Doubt.NOT_SETTLED in trial.warnings]

@@ -16,7 +16,7 @@ from dbdyno.analyse.compare import Comparison, Conclusion, VariantGap, compare, 
 from dbdyno.records.record import Record
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report
-from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.factory import a_run, a_study, changed, records_of
 
 STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
 RELATED = {"memory.transparent_huge_pages": ("memory.thp",)}
@@ -49,7 +49,7 @@ def counted(record: Record, gigahertz: float) -> Record:
     totals = dict(record.observation.totals)
     cpu_s = totals["server_cpu_user_s"] + totals["server_cpu_system_s"]
     totals["cycles"] = gigahertz * 1e9 * cpu_s
-    return record.model_copy(update={"observation": record.observation.model_copy(update={"totals": totals})})
+    return changed(record, observation=record.observation.model_copy(update={"totals": totals}))
 
 
 def of(found: Comparison, name: str) -> VariantGap:

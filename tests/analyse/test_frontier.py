@@ -14,7 +14,7 @@ from dbdyno.analyse.frontier import RECALLS, queries_per_s_at
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Reach
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
-from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.factory import a_run, a_study, changed, records_of
 
 EFFORTS = [10, 20, 40, 80]
 FACTORS = {"workload.ef": EFFORTS, "config.cache": ["16M", "4G"]}
@@ -25,7 +25,7 @@ def scored(record: Record, recall: float, queries_per_s: float) -> Record:
     tally = dict(record.tally or {})
     search = {"operations": queries_per_s * tally["duration_s"], "latency_us": {"count": 1}}
     tally |= {"recall": {"count": 100, "mean": recall}, "by_transaction": {"search": search}}
-    return record.model_copy(update={"tally": tally})
+    return changed(record, tally=tally)
 
 
 def true_speed(levels: Mapping[str, Any]) -> float:

@@ -14,7 +14,7 @@ from dbdyno.analyse.model import TimeSplit
 from dbdyno.analyse.split import microseconds, time_split
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts import split as split_report
-from tests.analyse.factory import a_run, a_study, broken, records_of
+from tests.analyse.factory import a_run, a_study, broken, changed, records_of
 
 STUDY = a_study()
 
@@ -29,9 +29,7 @@ def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = No
     counted = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
                "driver_cpu_s": {"user": 1.0, "system": 2.0},
                "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
-    return record.model_copy(
-        update={"observation": observation, "tally": {**record.tally, **counted, **tally}}
-    )
+    return changed(record, observation=observation, tally={**record.tally, **counted, **tally})
 
 
 SERVER = {"server_cpu_user_s": 10.0, "server_cpu_system_s": 5.0, "run_queue_wait_s": 2.0}
@@ -105,11 +103,10 @@ def test_the_engines_view_is_over_the_whole_load() -> None:
     assert record.observation is not None
     viewed = record.observation.model_copy(update={"engine_view": {"syncs": 4000.0}})
     loads = [
-        record.model_copy(
-            update={
-                "observation": observation,
-                "tally": {**(record.tally or {}), "series": [{"operations": 500}, {"operations": 1500}]},
-            }
+        changed(
+            record,
+            observation=observation,
+            tally={**(record.tally or {}), "series": [{"operations": 500}, {"operations": 1500}]},
         )
         for observation in (viewed, record.observation)
     ]
@@ -139,6 +136,6 @@ def test_counters_that_were_refused_are_named_with_their_reason() -> None:
     assert trial.observation is not None
     missing = {"cycles": "not permitted", "cache_misses": "not permitted", "frequency_hz": "no cycles"}
     observation = trial.observation.model_copy(update={"missing": missing})
-    split = the_split(trial.model_copy(update={"observation": observation}))
+    split = the_split(changed(trial, observation=observation))
     assert split.uncounted == {"cycles": "not permitted", "cache_misses": "not permitted"}
     assert "Not counted: cycles, cache misses (not permitted)." in split_report.note([split])

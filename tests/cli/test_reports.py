@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.cli.study_file import study_of
 from dbdyno.plan.blocks import make_plan
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import STUDY, complaint, dyno
 from tests.fakes import make_tally
@@ -44,6 +44,7 @@ def run(homes: Path) -> Run:
         store.add_run(run)
         for trial in plan.trials:
             operations = (1000 if trial.variant.name == "baseline" else 1100) + trial.block
+            tally = make_tally(operations=operations, series=[second(operations)]).model_dump()
             store.add_record(
                 Record(
                     run=NAME,
@@ -56,7 +57,7 @@ def run(homes: Path) -> Run:
                     started_unix_s=1.0,
                     finished_unix_s=2.0,
                     outcome=Outcome.MEASURED,
-                    tally=make_tally(operations=operations, series=[second(operations)]).model_dump(),
+                    phases=(PhaseRecord(name="load", tally=tally),),
                 )
             )
         store.finish_run(NAME)

@@ -19,7 +19,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import SHORTEST_S, Replan, ask, fitted, precision, replanned
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count, variants_of
@@ -96,7 +96,7 @@ def first_block(
                 levels=trial.variant.levels, host="here", started_unix_s=100.0,
                 finished_unix_s=100.0 + overhead_s.get(name, 1.0) + (load_s if measured else 0.0),
                 outcome=Outcome.MEASURED if measured else Outcome.BLOCKED,
-                tally=tally if measured else None,
+                phases=(PhaseRecord(name="load", tally=tally if measured else None),),
             )
         )  # fmt: skip
     return records

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
-from dbdyno.records.record import Observation, Outcome, Record
+from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
 
 TOTALS = {
     "server_cpu_user_s": 3.0,
@@ -91,10 +91,11 @@ EXPECTED = {
 
 
 def record(tally: dict[str, Any] | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
+    observation = None if totals is None else Observation(duration_s=10.0, totals=totals)
     return Record(
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
-        finished_unix_s=1, outcome=Outcome.MEASURED, tally=tally, ready_s=ready_s,
-        observation=None if totals is None else Observation(duration_s=10.0, totals=totals),
+        finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
+        phases=(PhaseRecord(name="load", tally=tally or {}, observation=observation),),
     )  # fmt: skip
 
 

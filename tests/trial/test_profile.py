@@ -10,7 +10,7 @@ import pytest
 from dbdyno.errors import DynoError
 from dbdyno.host import perf
 from dbdyno.host.perf import PROBES_MOST_S, Sample, Sampler
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.trial import profile
 from tests.fakes import make_study, make_tally
 
@@ -39,7 +39,7 @@ def record(outcome: Outcome = Outcome.MEASURED, cause: str = "", remedy: str = "
         outcome=outcome,
         cause=cause,
         remedy=remedy,
-        tally=tally.model_dump(),
+        phases=(PhaseRecord(name="load", tally=tally.model_dump()),),
     )
 
 

@@ -101,7 +101,7 @@ def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
 
 def _latest(records: Sequence[Record]) -> list[Record]:
     latest: dict[int, Record] = {}
-    for record in sorted(records, key=lambda record: record.finished_unix_s):
+    for record in sorted(filter(lambda one: one.whole, records), key=lambda one: one.finished_unix_s):
         latest[record.trial] = record
     return sorted(latest.values(), key=lambda record: record.trial)
 
@@ -111,7 +111,7 @@ def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE)
     measured = record.outcome is Outcome.MEASURED
     steady = steady_state(seconds, operations) if measured else None
     value = metrics.find(response).read(record) if measured else None
-    warnings = dict(record.warnings)
+    warnings = record.doubts
     if record.trial in mixed:
         warnings[Doubt.MIXED_RESETS] = mixed[record.trial]
     if steady is not None and not steady.settled:

@@ -44,7 +44,7 @@ class Trials:
     def limited_by_driver(self) -> bool:
         """Whether the driver, not the server, set the pace of one of them."""
         failed = self.with_outcome(Outcome.FAILED)
-        return any(Doubt.DRIVER_SATURATED in trial.record.warnings for trial in failed)
+        return any(Doubt.DRIVER_SATURATED in trial.record.doubts for trial in failed)
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:

@@ -39,7 +39,9 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
     if as_json:
-        told = {**plan.model_dump(mode="json"), **foresight.model_dump(mode="json")}
+        # All trials of a study have the same phases.
+        trials = plan.model_dump(mode="json", exclude={"trials": {"__all__": {"phases"}}})
+        told = {**trials, **foresight.model_dump(mode="json")}
         document = {"title": read.title, "expected_s": expected_s, **told}
         click.echo(json.dumps(document, indent=2))
         return

@@ -72,7 +72,7 @@ def command(
     """
     with Store(store_url(store)) as opened:
         found = opened.run(run)
-    study = study_of(found)
+    study = with_time_to_probe(study_of(found))
     trials = [_trial(study, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = expected_duration_s(len(trials), study, overhead_s(study))
     with alone(f"profile of {study.title}", expected_s, wait_s, partial(click.echo, err=True)):
@@ -90,7 +90,7 @@ def command(
 
 def _trial(study: Study, name: str) -> Trial:
     variants = variants_of(study)
-    found = next((trial for trial in block_of(variants, study.seed, 0) if trial.variant.name == name), None)
+    found = next((trial for trial in block_of(study, variants, 0) if trial.variant.name == name), None)
     if found is None:
         names = ", ".join(variant.name for variant in variants)
         raise UserError(f"the run has no variant {name!r}", f"it has: {names}")
@@ -101,7 +101,7 @@ def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) ->
     click.echo(f"profiling {trial.variant.name}", err=True)
     with open_journal() as journal:
         bench = Bench(
-            study=with_time_to_probe(study),
+            study=study,
             run=run.model_copy(update={"run": f"{run.run}-profile"}),
             engine=registry.engine(study.engine.engine),
             installation=measured_installation(study, run),

@@ -44,7 +44,7 @@ def _trial(record: Record, factors: Sequence[str]) -> dict[str, Any]:
         # Levels of one factor may be of several types; a column has one.
         **{f"level.{name}": _text(record, name) for name in factors},
         **{name: metric.read(record) for name, metric in METRICS.items()},
-        "warnings": ", ".join(warning.value for warning in record.warnings),
+        "warnings": ", ".join(warning.value for warning in record.doubts),
     }
 
 

@@ -95,13 +95,15 @@ def apply(setup: Setup, *, data_in_place: bool) -> None:
 class Running:
     """A server that answers, and the means to look at it: what a layer reads its proof from.
 
-    There is no tally, and the engine's counters around the load are empty, until the load is over.
+    There is no tally, and the engine's counters around the load are empty, until the load is over; `earlier`
+    are the tallies of the trial's phases before.
     """
 
     setup: Setup
     server: Server
     load: Load
     tally: Tally | None = None
+    earlier: tuple[Tally, ...] = ()
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
 

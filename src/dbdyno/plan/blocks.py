@@ -14,6 +14,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import TRIALS_MAX, Study
 from dbdyno.study.designs import variants_of
+from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Plan, Trial, Variant
 
 
@@ -24,7 +25,7 @@ def make_plan(study: Study) -> Plan:
     """
     require_few_enough(study)
     variants = variants_of(study)
-    blocks = (block_of(variants, study.seed, block) for block in range(study.blocks))
+    blocks = (block_of(study, variants, block) for block in range(study.blocks))
     return Plan(variants=variants, trials=tuple(chain.from_iterable(blocks)), seed=study.seed)
 
 
@@ -35,11 +36,18 @@ def require_few_enough(study: Study) -> None:
         raise UserError(f"too many trials: {size.arithmetic}", f"at most {TRIALS_MAX:,} are allowed")
 
 
-def block_of(variants: tuple[Variant, ...], seed: int, block: int) -> tuple[Trial, ...]:
+def block_of(study: Study, variants: tuple[Variant, ...], block: int) -> tuple[Trial, ...]:
     """The trials of one block in their order. Trials are counted through all blocks."""
+    phases = phases_of(study)
     return tuple(
-        Trial(index=block * len(variants) + position, block=block, position=position, variant=variant)
-        for position, variant in enumerate(_shuffled(variants, seed, block))
+        Trial(
+            index=block * len(variants) + position,
+            block=block,
+            position=position,
+            variant=variant,
+            phases=phases,
+        )
+        for position, variant in enumerate(_shuffled(variants, study.seed, block))
     )
 
 
@@ -55,11 +63,11 @@ def next_trials(
     """
     variants = variants_of(study)
     _require_hope(variants, records)
-    done = {record.trial for record in records}
+    done = {record.trial for record in records if record.whole}
     begun = max((record.block for record in records), default=0)
     for block in range(begun, min(begun + 2, study.blocks)):
         over = left_out([record for record in records if record.block < block]) if block else frozenset()
-        trials = [trial for trial in block_of(variants, study.seed, block) if trial.index not in done]
+        trials = [trial for trial in block_of(study, variants, block) if trial.index not in done]
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
             return going_on
     return ()
@@ -76,10 +84,8 @@ def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> N
 
 
 def expected_duration_s(trials: int, study: Study, overhead_s: float) -> float:
-    """Seconds that so many trials take: each one's ramp, warm-up and measured part, and `overhead_s` for the
-    rest."""
-    workload = study.workload
-    return trials * (workload.ramp_s + workload.warmup_s + workload.duration_s + overhead_s)
+    """Seconds that so many trials take: each one's phases, and `overhead_s` for the rest."""
+    return trials * (sum(phase.takes_s for phase in phases_of(study)) + overhead_s)
 
 
 def _shuffled(variants: tuple[Variant, ...], seed: int, block: int) -> list[Variant]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dbdyno.frozen import Frozen, Level
 
-FORMAT = 1
+FORMAT = 2
+"""Of a record."""
+RUN_FORMAT = 1
+"""Of a run."""
 
 
 class Outcome(StrEnum):
@@ -91,13 +94,25 @@ class Observation(Frozen):
     engine_view: dict[str, float] = Field(default_factory=dict)
 
 
+class PhaseRecord(Frozen):
+    """What one phase of a trial showed. `tally` is the driver's own JSON; a phase that its load did not live
+    through has none."""
+
+    name: str
+    tally: dict[str, Any] | None = None
+    observation: Observation | None = None
+    checks: tuple[Check, ...] = ()
+    doubts: dict[Doubt, str] = Field(default_factory=dict)
+
+
 class Record(Frozen):
     """All evidence of one trial.
 
     `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
-    each stage's name to the seconds it took; `tally` is the driver's own JSON; `reset` tells how the
-    pristine data came back and how long that took; `effective` holds the engine settings read from the live
-    server.
+    each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
+    and how long that took; `evidence` holds the settings read from the live server. `phases` are those that
+    began; `trial_doubts` belong to none of them. A record that is not `whole` was kept between two phases of
+    a trial that went on.
     """
 
     format: int = FORMAT
@@ -118,17 +133,62 @@ class Record(Frozen):
     stages_s: dict[str, float] = Field(default_factory=dict)
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
-    checks: tuple[Check, ...] = ()
-    warnings: dict[Doubt, str] = Field(default_factory=dict)
-    observation: Observation | None = None
-    tally: dict[str, Any] | None = None
+    phases: tuple[PhaseRecord, ...] = ()
+    trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
+    whole: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_format(cls, document: Any) -> Any:
+        if isinstance(document, dict) and document.get("format") == 1:
+            return _from_format_1(document)
+        return document
+
+    @property
+    def measured_phase(self) -> PhaseRecord | None:
+        """The last phase that has a tally: what the trial's metrics are read from."""
+        return next((phase for phase in reversed(self.phases) if phase.tally is not None), None)
+
+    @property
+    def tally(self) -> dict[str, Any] | None:
+        return self.measured_phase.tally if self.measured_phase else None
+
+    @property
+    def observation(self) -> Observation | None:
+        return self.measured_phase.observation if self.measured_phase else None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Those of all phases."""
+        return tuple(check for phase in self.phases for check in phase.checks)
+
+    @property
+    def doubts(self) -> dict[Doubt, str]:
+        """Those of all phases and of the trial, each with all that was seen."""
+        found: dict[Doubt, str] = {}
+        for doubts in (*(phase.doubts for phase in self.phases), self.trial_doubts):
+            for doubt, text in doubts.items():
+                found[doubt] = "; ".join(filter(None, [found.get(doubt, ""), text]))
+        return found
 
     @property
     def load_s(self) -> float:
         """Seconds that the load took, warm-up and measured part; 0 where there was none."""
-        tally = self.tally or {}
-        return float(tally.get("warmup_s") or 0.0) + float(tally.get("duration_s") or 0.0)
+        tallies = [phase.tally or {} for phase in self.phases]
+        return sum(float(tally.get(part) or 0.0) for tally in tallies for part in ("warmup_s", "duration_s"))
+
+
+def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:
+    """A trial had one load, whose findings stood in the record itself."""
+    names = {"tally": "tally", "observation": "observation", "checks": "checks", "warnings": "doubts"}
+    upgraded = {name: value for name, value in document.items() if name not in names}
+    phase = {name: document[old] for old, name in names.items() if document.get(old)}
+    if phase.keys() - {"doubts"}:
+        upgraded["phases"] = [{"name": "load", **phase}]
+    else:
+        upgraded["trial_doubts"] = phase.get("doubts", {})
+    return {**upgraded, "format": FORMAT}
 
 
 class Run(Frozen):
@@ -137,7 +197,7 @@ class Run(Frozen):
     most it takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with
     a `budget_s` leaves out what its first block found blocked."""
 
-    format: int = FORMAT
+    format: int = RUN_FORMAT
     run: str
     study_path: str
     study_text: str

@@ -29,8 +29,9 @@ def render(analysis: Analysis) -> str:
 def _trial(trial: TrialResult) -> dict[str, Any]:
     record = trial.record
     facts = record.model_dump(
-        mode="json", exclude={"tally", "server_log", "observation", "warnings", "run", "format"}
+        mode="json", exclude={"phases", "trial_doubts", "whole", "server_log", "run", "format"}
     )
+    facts["checks"] = [check.model_dump(mode="json") for check in record.checks]
     facts["response"] = trial.response
     facts["metrics"] = _metrics(trial)
     facts["steady"] = trial.steady.model_dump(mode="json", exclude={"segments"}) if trial.steady else None

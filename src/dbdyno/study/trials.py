@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.frozen import Frozen, Level
+from dbdyno.study.phases import Phase
 
 
 class Variant(Frozen):
@@ -19,12 +20,14 @@ class Variant(Frozen):
 
 
 class Trial(Frozen):
-    """One variant in one block. `index` counts trials from 0 in the order in which they run."""
+    """One variant in one block. `index` counts trials from 0 in the order in which they run; `phases` follow
+    one another on one server."""
 
     index: int
     block: int
     position: int
     variant: Variant
+    phases: tuple[Phase, ...]
 
 
 class Plan(Frozen):

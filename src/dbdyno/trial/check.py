@@ -27,7 +27,7 @@ def check(running: Running, observation: Observation, cores: int) -> Findings:
     """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
     tally = running.tally
     assert tally is not None, "the check follows the load"
-    invariants = running.load.check(running.setup.job, Acknowledged.by([tally]))
+    invariants = running.load.check(running.setup.job, Acknowledged.by([*running.earlier, tally]))
     return judge(tally, invariants, running.server.log_problems(), observation, cores)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
-from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, Record
+from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Record
+from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
@@ -26,15 +27,14 @@ class Draft:
     bench: Bench
     on_stage: Callable[[Trial, str], None]
     evidence: tuple[Evidence, ...] = ()
-    observation: Observation | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     _running: Running | None = None
     _outcome: Outcome = Outcome.MEASURED
     _cause: str = ""
     _remedy: str = ""
     _log: str = ""
-    _checks: tuple[Check, ...] = ()
-    _warnings: dict[Doubt, str] = field(default_factory=dict)
+    _phases: list[PhaseRecord] = field(default_factory=list)
+    _doubts: dict[Doubt, str] = field(default_factory=dict)
     _stages_s: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
 
@@ -50,7 +50,8 @@ class Draft:
         try:
             yield
         finally:
-            self._stages_s[name] = round(time.monotonic() - began, 3)
+            spent_s = self._stages_s.get(name, 0.0) + time.monotonic() - began
+            self._stages_s[name] = round(spent_s, 3)
             self._finished_unix_s = self.bench.clock()
 
     @contextmanager
@@ -69,31 +70,36 @@ class Draft:
         self._running, self.reset = running, reset
         return running
 
+    def phase_began(self, phase: Phase) -> None:
+        self._phases.append(PhaseRecord(name=phase.name))
+
     def driven(self, running: Running, observation: Observation) -> Observation:
-        """The load is over. Raises ServerFailed when the server did not live through it."""
-        self._running, self.observation = running, observation
+        """The phase's load is over. Raises ServerFailed when the server did not live through it."""
+        assert running.tally is not None, "the load is over"
+        self._running = running
+        self._note(tally=running.tally.model_dump(mode="json"), observation=observation)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         return observation
 
-    def judged(self, checks: tuple[Check, ...], warnings: Mapping[Doubt, str]) -> None:
-        """The checks are made: one that does not hold takes the trial's speed away, and so does a driver that
-        had no time left."""
-        self._checks = checks
-        self._warnings |= warnings
+    def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str]) -> None:
+        """The phase's checks are made: one that does not hold takes the trial's speed away, and so does a
+        driver that had no time left."""
+        self._note(checks=checks, doubts=dict(doubts))
         broken = [f"{check.name}: {check.detail}" for check in checks if not check.holds]
         if broken:
             self._outcome, self._cause = Outcome.BROKEN, "; ".join(broken)
-        elif Doubt.DRIVER_SATURATED in warnings:
+        elif Doubt.DRIVER_SATURATED in doubts:
             # A speed that the driver set says nothing of the server.
-            self._outcome, self._cause = Outcome.FAILED, warnings[Doubt.DRIVER_SATURATED]
+            self._outcome, self._cause = Outcome.FAILED, doubts[Doubt.DRIVER_SATURATED]
             self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
 
-    def warn(self, warning: Doubt, text: str) -> None:
-        self._warnings[warning] = "; ".join(filter(None, [self._warnings.get(warning, ""), text]))
+    def doubt(self, doubt: Doubt, text: str) -> None:
+        """Notes what makes the trial as a whole doubtful."""
+        self._doubts[doubt] = text
 
-    def record(self) -> Record:
-        """All that is known of the trial by now."""
+    def record(self, whole: bool = True) -> Record:
+        """All that is known of the trial by now; not `whole` while phases are to come."""
         running, run, trial = self._running, self.bench.run, self.trial
         return Record(
             run=run.run,
@@ -113,12 +119,15 @@ class Draft:
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
             evidence=self.evidence,
-            checks=self._checks,
-            warnings=dict(self._warnings),
-            observation=self.observation,
-            tally=running.tally.model_dump(mode="json") if running and running.tally else None,
+            phases=tuple(self._phases),
+            trial_doubts=dict(self._doubts),
             server_log=running.server.log() if running else self._log,
+            whole=whole,
         )
+
+    def _note(self, **found: object) -> None:
+        """What the phase that runs has shown."""
+        self._phases[-1] = self._phases[-1].model_copy(update=found)
 
     def _outcome_of(self, failure: DynoError | OSError) -> Outcome:
         if isinstance(failure, Blocked):

@@ -14,13 +14,13 @@ from dbdyno.frozen import Level
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts.grid import Cell, grid, render
 from dbdyno.study import Design
-from tests.analyse.factory import a_run, a_study, broken, records_of
+from tests.analyse.factory import a_run, a_study, broken, changed, records_of
 
 FACTORS: dict[str, list[Level]] = {"config.a": [1, True], "storage.filesystem": ["raw", "ext4", "xfs"]}
 
 
 def blocked(record: Record) -> Record:
-    return record.model_copy(update={"outcome": Outcome.BLOCKED, "tally": None, "cause": "cannot"})
+    return changed(record, outcome=Outcome.BLOCKED, tally=None, cause="cannot")
 
 
 def test_every_setting_stands_in_its_place() -> None:
