@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes
+MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin
 RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
@@ -10,14 +12,18 @@ SOURCES := $(filter %.rs,$(RUST))
 
 setup: $(VENV)/driver.stamp
 
+# The driver compiles while pip installs the rest. A fault in it shows when `maturin develop` takes it up.
 $(VENV)/packages.stamp: requirements.txt .ci/prerequisites
 	@.ci/prerequisites $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@sed -n '/^maturin==/,/# via/p' requirements.txt >$(VENV)/maturin.txt
+	@$(PIP) --no-deps -r $(VENV)/maturin.txt
+	@$(MATURIN) build --release --locked --auditwheel skip --out $(VENV)/wheels >$(VENV)/driver.log 2>&1 & \
+		$(PIP) -r requirements.txt; installed=$$?; wait; exit $$installed
 	@touch $@
 
 $(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(VENV)/driver.log 2>&1 \
+	@$(MATURIN) develop --release --locked >$(VENV)/driver.log 2>&1 \
 		|| { cat $(VENV)/driver.log; exit 1; }
 	@touch $@
 
