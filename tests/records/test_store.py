@@ -129,10 +129,14 @@ def test_an_unfinished_run_is_found_by_its_study(url: str) -> None:
         found = store.unfinished_run(study.digest)
         assert found is not None
         assert found.run == "first"
+        assert store.unfinished_run() == found
         assert store.unfinished_run("another") is None
         store.finish_run("first")
         assert store.unfinished_run(study.digest) is None
         assert [(summary.run.run, summary.finished) for summary in store.runs()] == [("first", True)]
+        store.reopen_run(found.model_copy(update={"blocks": 9}))
+        again = store.unfinished_run(study.digest)
+        assert again is not None and again.blocks == 9
 
 
 def test_a_record_survives_the_death_of_its_writer(tmp_path: Path) -> None:

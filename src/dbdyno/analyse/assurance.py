@@ -6,6 +6,9 @@ square. So both are drawn from what the blocks allow (the posterior law under Je
 blocks are drawn for each pair, and settled is the share of draws whose whole sample gives a verdict. That is
 assurance, not power (A. O'Hagan, J. W. Stevens and M. J. Campbell, Pharmaceutical Statistics 4, 2005,
 187-201).
+
+Whoever adds blocks has looked at the answer. So they are counted for the interval that holds at every look,
+which an extended run has, whatever the run had so far.
 """
 
 from __future__ import annotations
@@ -15,9 +18,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.intervals import anytime_quantile, t_quantile
+from dbdyno.analyse.intervals import anytime_quantile
 from dbdyno.analyse.model import Method, Ratio
-from dbdyno.study import Interval
 
 ASSURANCE = 0.8
 BLOCKS_LIMIT = 1000
@@ -61,7 +63,6 @@ class _Future:
         self.errors: Values = draw.standard_normal(DRAWS)
         self.confidence, self.margin = effect.confidence, math.log1p(method.margin)
         self.least = method.blocks_least
-        self.quantile = anytime_quantile if method.interval is Interval.ANYTIME else t_quantile
 
     def settled(self, more: int) -> float:
         """The share of draws in which `more` blocks, with those there are, give a verdict."""
@@ -73,6 +74,6 @@ class _Future:
         squares = self.squares + chances * self.spreads**2
         squares += (theirs - self.mean) ** 2 * self.pairs * more / whole
         means = (self.pairs * self.mean + more * theirs) / whole
-        halves = self.quantile(self.confidence, whole) * np.sqrt(squares / (whole - 1) / whole)
+        halves = anytime_quantile(self.confidence, whole) * np.sqrt(squares / (whole - 1) / whole)
         away = np.abs(means)
         return float(np.mean((away > halves) | (away + halves <= self.margin)))

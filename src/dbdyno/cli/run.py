@@ -24,6 +24,7 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.progress import Lines, Live, Quiet
 from dbdyno.cli.report import html_beside, show
+from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
     overhead_s,
@@ -55,18 +56,22 @@ from dbdyno.trial.bench import Bench
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
 
-LAST = "last"
-"""What `--resume` without a name stands for: the study's latest run that has trials left."""
-
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--resume",
     is_flag=False,
-    flag_value=LAST,
+    flag_value=UNNAMED,
     metavar="[RUN]",
-    help="Go on with a run that was cut short: RUN, or the study's latest unfinished one.",
+    help="Go on with a run that was cut short: RUN, or the study's latest unfinished one. Without both, "
+    "the latest unfinished run of all, after asking.",
+)
+@click.option(
+    "--add-blocks",
+    type=click.IntRange(1),
+    help="With --resume RUN: add N blocks. The time goes to the variants that are not decided, "
+    "and the intervals hold at every look, as with --until.",
 )
 @click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
 @click.option(
@@ -85,6 +90,7 @@ LAST = "last"
 def command(
     study: Path | None,
     resume: str | None,
+    add_blocks: int | None,
     blocks: int | None,
     until: str | None,
     budget_s: float | None,
@@ -102,12 +108,17 @@ def command(
     """
     if resume and study is None and resume.endswith(".toml"):
         # `dyno run --resume STUDY`: the option took the argument for its own.
-        study, resume = Path(resume), LAST
+        study, resume = Path(resume), UNNAMED
+    if add_blocks is not None and not resume:
+        raise UserError("--add-blocks needs the run that it extends", "dyno run --resume RUN --add-blocks N")
     with Store(store_url(store)) as opened:
         refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
         if until and resume is None:
             blocks = blocks or SEQUENTIAL_BLOCKS
-        read, run, installation = _begin(opened, study, resume, blocks, seed, budget_s)
+        if resume is not None:
+            read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
+        else:
+            read, run, installation = _begin(study, blocks, seed, budget_s)
         if budget_s is not None and not quiet:
             click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
@@ -115,6 +126,8 @@ def command(
             expected_s = expected_duration_s(trial_count(read), read, overhead_s(read))
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
                 opened.add_run(run)
+                if add_blocks is not None:
+                    opened.reopen_run(run)
                 records = _carry_out(read, run, installation, opened, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
@@ -130,16 +143,9 @@ def command(
 
 
 def _begin(
-    store: Store,
-    path: Path | None,
-    resume: str | None,
-    blocks: int | None,
-    seed: int | None,
-    budget_s: float | None,
+    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None
 ) -> tuple[Study, Run, Installation]:
-    """A new run, or the one to go on with; nothing has been touched until the engine was found."""
-    if resume is not None:
-        return _go_on(store, path, resume, blocks, seed)
+    """A new run; nothing has been touched until the engine was found."""
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
     study = study_at(path, blocks, seed, budget_s)
@@ -166,15 +172,18 @@ def _begin(
 
 
 def _go_on(
-    store: Store, path: Path | None, name: str, blocks: int | None, seed: int | None
+    store: Store, path: Path | None, name: str, add_blocks: int | None, blocks: int | None, seed: int | None
 ) -> tuple[Study, Run, Installation]:
     if blocks is not None or seed is not None:
         raise UserError(
-            "a run goes on with the blocks and the seed that it began with", "leave --blocks and --seed out"
+            "a run goes on with the blocks and the seed that it began with",
+            "leave --blocks and --seed out; --add-blocks adds some",
         )
-    run = _unfinished(store, path) if path is not None and name == LAST else store.run(name)
-    study = study_of(run)
-    return study, run, measured_installation(study, run)
+    run = run_to_resume(store, path, name)
+    installation = measured_installation(study_of(run), run)
+    if add_blocks is not None:
+        run = extended(run, add_blocks)
+    return study_of(run), run, installation
 
 
 def measured_installation(study: Study, run: Run) -> Installation:
@@ -186,15 +195,6 @@ def measured_installation(study: Study, run: Run) -> Installation:
             "put that engine back, or start a new run",
         )
     return installation
-
-
-def _unfinished(store: Store, path: Path) -> Run:
-    run = store.unfinished_run(study_at(path).digest)
-    if run is None:
-        raise UserError(
-            f"no unfinished run of {path} as it stands", "see: dyno runs; a changed study needs a new run"
-        )
-    return run
 
 
 def _identity(installation: Installation) -> dict[str, str]:

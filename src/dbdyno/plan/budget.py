@@ -102,10 +102,11 @@ def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
 
 def replanned(study: Study, run: Run, records: Sequence[Record]) -> Replan | None:
     """Fills what is left of the run's budget, from the records of the first block alone: a run that is
-    resumed comes to the same. None where the run has no budget, or before that block is over."""
+    resumed comes to the same. None where the run has no budget, before that block is over, and where blocks
+    were added to it: the budget is spent then."""
     first = [record for record in records if record.block == 0]
     variants = variants_of(study)
-    if run.budget_s is None or len(first) < len(variants):
+    if run.budget_s is None or run.sequential or len(first) < len(variants):
         return None
     left_out = blocked_at_first(first)
     going_on = [variant.name for variant in variants if variant.name not in left_out]

@@ -106,6 +106,12 @@ class Store:
         with self._transaction() as connection:
             connection.execute(changed)
 
+    def reopen_run(self, run: Run) -> None:
+        """Keeps a run that has trials left again, because it has more blocks now."""
+        changed = sql.update(_runs).where(_runs.c.run == run.run)
+        with self._transaction() as connection:
+            connection.execute(changed.values(document=run.model_dump_json(), finished=False))
+
     def finish_run(self, run: str) -> None:
         """Marks a run whose trials have all ended."""
         with self._transaction() as connection:
@@ -144,14 +150,12 @@ class Store:
             )
         return self._parse_run(found.get(name) or next(iter(found.values())))
 
-    def unfinished_run(self, study_digest: str) -> Run | None:
-        """The latest run of a study that has trials left, if there is one."""
-        query = (
-            sql.select(_runs.c.document)
-            .where(_runs.c.study_digest == study_digest, sql.not_(_runs.c.finished))
-            .order_by(_runs.c.created_unix_s.desc())
-            .limit(1)
-        )
+    def unfinished_run(self, study_digest: str | None = None) -> Run | None:
+        """The latest run that has trials left, of a study or of any, if there is one."""
+        query = sql.select(_runs.c.document).where(sql.not_(_runs.c.finished))
+        if study_digest is not None:
+            query = query.where(_runs.c.study_digest == study_digest)
+        query = query.order_by(_runs.c.created_unix_s.desc()).limit(1)
         with self._transaction() as connection:
             document = connection.scalar(query)
         return None if document is None else self._parse_run(document)

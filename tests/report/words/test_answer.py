@@ -21,3 +21,10 @@ def test_the_answer_is_a_sentence(case: str, beginning: str) -> None:
     headline = answer.headline(CASES[case]())
     assert headline.startswith(beginning)
     assert headline.endswith(".")
+
+
+def test_what_is_inconclusive_names_the_command_that_adds_the_blocks_it_needs() -> None:
+    analysis = CASES["all_verdicts"]()
+    most = max(variant.blocks_more or 0 for variant in analysis.variants)
+    assert f"To go on: dyno run --resume {analysis.run.run} --add-blocks {most}" in answer.notes(analysis)
+    assert not any("--add-blocks" in line for line in answer.notes(CASES["nothing_run"]()))

@@ -114,7 +114,12 @@ def notes(analysis: Analysis) -> list[str]:
         ]
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
-    return lines
+    more = max((variant.blocks_more for variant in open_still if variant.blocks_more is not None), default=0)
+    return (
+        [*lines, f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"]
+        if more
+        else lines
+    )
 
 
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:

@@ -1,0 +1,74 @@
+"""Which run `dyno run --resume` goes on with, and how many blocks it then has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.study_file import study_at, study_of
+from dbdyno.errors import UserError
+from dbdyno.plan.blocks import require_few_enough
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store
+from dbdyno.study.designs import trial_count
+
+UNNAMED = ""
+"""What `--resume` without a name stands for."""
+
+
+def run_to_resume(store: Store, path: Path | None, name: str) -> Run:
+    """The run that was named, or the latest unfinished one: of the study at `path`, or of any, after asking.
+
+    Raises UserError where there is none, where the two do not belong together, and where nobody can be asked.
+    """
+    if name != UNNAMED:
+        return _of_study(store.run(name), path)
+    if path is not None:
+        return _unfinished(store, path)
+    run = store.unfinished_run()
+    if run is None:
+        raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
+    _ask(store, run)
+    return run
+
+
+def extended(run: Run, add_blocks: int) -> Run:
+    """The run with more blocks. Its intervals hold at every look from now on, because somebody looked at the
+    answer before asking for more."""
+    longer = run.model_copy(update={"blocks": run.blocks + add_blocks, "sequential": True})
+    require_few_enough(study_of(longer))
+    return longer
+
+
+def _of_study(run: Run, path: Path | None) -> Run:
+    if path is not None and study_at(path).digest != run.study_digest:
+        raise UserError(
+            f"run {run.run} is not of {path} as it stands",
+            f"leave the study out: dyno run --resume {run.run}",
+        )
+    return run
+
+
+def _unfinished(store: Store, path: Path) -> Run:
+    run = store.unfinished_run(study_at(path).digest)
+    if run is None:
+        raise UserError(
+            f"no unfinished run of {path} as it stands", "see: dyno runs; a changed study needs a new run"
+        )
+    return run
+
+
+def _ask(store: Store, run: Run) -> None:
+    """Asks on a terminal whether this is the run that is meant. Raises UserError elsewhere."""
+    study = study_of(run)
+    kept = sum(record.whole for record in store.records(run.run))
+    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept} of {trial_count(study)} trials'
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"--resume names no run; the latest unfinished one is {told}",
+            f"dyno run --resume {run.run}, or name the study: dyno run STUDY --resume",
+        )
+    click.echo(f"the latest unfinished run: {told}", err=True)
+    click.confirm("Go on with it?", abort=True, err=True)

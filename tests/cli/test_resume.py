@@ -1,0 +1,74 @@
+"""`dyno run --resume`: the run that is meant, and no other; and blocks that are added to it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno.records.store import Store, store_url
+from tests.cli.test_cli import complaint, dyno
+from tests.cli.test_run import STUDY
+from tests.conftest import DYNO
+
+
+@pytest.fixture
+def study(homes: Path) -> Path:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def unfinished(study: Path) -> str:
+    """The name of a run of which one block was measured and another is left."""
+    ran = dyno("run", str(study), "--blocks", "1", "--quiet")
+    assert ran.returncode == 0, ran.stderr
+    with Store(store_url()) as store:
+        run = store.run("last")
+        store.reopen_run(run.model_copy(update={"blocks": 2}))
+    return run.run
+
+
+def test_a_run_that_nobody_named_is_not_gone_on_with(unfinished: str) -> None:
+    said = complaint("run", "--resume")
+    assert f'the latest unfinished one is {unfinished}, "Which synchronous?"' in said
+    assert "2 of 4 trials" in said and f"dyno run --resume {unfinished}" in said
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 130), ("y", 0)])
+def test_on_a_terminal_the_user_is_asked(unfinished: str, answer: str, code: int) -> None:
+    leader, follower = pty.openpty()
+    os.write(leader, f"{answer}\n".encode())
+    child = subprocess.run(
+        [*DYNO, "run", "--resume", "--quiet"], stdin=follower, capture_output=True, text=True, check=False
+    )
+    os.close(leader)
+    os.close(follower)
+    assert child.returncode == code, child.stderr
+    assert "2 of 4 trials" in child.stderr and "Go on with it?" in child.stderr
+    assert ("4 trials" in child.stdout) == (answer == "y")
+
+
+def test_a_study_names_its_own_run(unfinished: str, study: Path) -> None:
+    other = study.with_name("other.toml")
+    other.write_text(STUDY.replace("Which", "What"))
+    assert "no unfinished run of" in complaint("run", str(other), "--resume")
+    assert f"run {unfinished} is not of {other}" in complaint("run", str(other), "--resume", unfinished)
+    assert dyno("run", str(study), "--resume", "--quiet").returncode == 0
+
+
+def test_blocks_are_added_to_a_run_that_is_over(study: Path) -> None:
+    assert dyno("run", str(study), "--quiet").returncode == 0
+    said = dyno("run", "--resume", "last", "--add-blocks", "1", "--quiet")
+    assert said.returncode == 0, said.stderr
+    assert "3 blocks, 6 trials" in said.stdout
+    assert "however often they were looked at" in " ".join(said.stdout.split())
+
+
+def test_blocks_are_added_to_a_run_that_is_named(study: Path) -> None:
+    assert "--add-blocks needs the run" in complaint("run", str(study), "--add-blocks", "3")
+    assert "--add-blocks needs the run" in complaint("run", "--add-blocks", "3", "--resume")
