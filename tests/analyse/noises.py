@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
-from dbdyno.analyse.model import Role, TrialResult
+from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.intervals import blocks_least, confidence_each
+from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdict
 from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.study import Goal, Guard, Interval
 from dbdyno.study.trials import Variant
 
 Values = npt.NDArray[np.float64]
@@ -86,3 +89,37 @@ def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
         phases=(PhaseRecord(name="load", tally=tally),),
     )  # fmt: skip
     return TrialResult(record=record, response=tally["operations"])
+
+
+Guards = tuple[Guard, ...]
+GUARD = Guard(text="p99_ms <= 1.0x", metric="p99_ms", bound=1.0, relative=True)
+
+
+def _method(goal: Goal, candidates: int, interval: Interval) -> Method:
+    comparisons = goal.comparisons(candidates)
+    each = confidence_each(goal.confidence, comparisons)
+    return Method(
+        response=goal.response, higher_is_better=True, margin=goal.margin, confidence=goal.confidence,
+        comparisons=comparisons, confidence_each=each, assurance=0.8, interval=interval,
+        blocks_least=blocks_least(each, interval),
+    )  # fmt: skip
+
+
+def _alarm(results: list[VariantResult]) -> bool:
+    wrong = (Verdict.FASTER, Verdict.SLOWER, Verdict.BROKEN)
+    return any(result.verdict in wrong for result in results)
+
+
+def false_alarm(
+    noise: Noise, random: np.random.Generator, blocks: int, interval: Interval, guards: Guards = ()
+) -> bool:
+    """Whether any of three equal candidates is called different, or breaks a guard that all keep."""
+    goal = Goal(margin=0.02, guards=guards, interval=interval)
+    method = _method(goal, 3, interval)
+    logs, latencies = (equal_variants(noise, random, blocks, 4) for _ in range(2))
+    looks = range(6, blocks + 1) if interval is Interval.ANYTIME else [blocks]
+    for look in looks:
+        baseline, *candidates = trials_of(logs[:look], -latencies[:look])
+        if _alarm([variant_result(each, baseline, goal, method, ()) for each in candidates]):
+            return True
+    return False

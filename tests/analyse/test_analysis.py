@@ -363,6 +363,25 @@ def test_a_factorial_with_a_cell_missing_says_over_how_many_settings_it_averages
     assert {row.levels for row in tables.interactions} == {("on", 2)}
 
 
+def test_one_flaky_cell_does_not_empty_a_factors_effect() -> None:
+    study = a_study({"config.a": ["off", "on"], "config.b": [1, 2, 3]}, design=Design.FACTORIAL)
+    flaky = {"config.a=on, config.b=3": only_in({0, 1, 2, 3, 4}, ended(Outcome.FAILED, "did not start"))}
+    tables = analysed(study, records_of(study, {"config.a=on": 1.5}, flaky)).factorial
+    assert tables is not None
+    (row,) = [row for row in tables.main if row.factor == "config.a"]
+    assert (row.settings, row.settings_planned, row.effect.pairs) == (2, 3, 6)
+    assert row.effect.low is not None
+
+
+def test_one_block_that_a_cell_lacks_costs_that_block_alone() -> None:
+    study = a_study({"config.a": ["off", "on"], "config.b": [1, 2, 3]}, design=Design.FACTORIAL)
+    flaky = {"config.a=on, config.b=3": only_in({2}, ended(Outcome.FAILED, "did not start"))}
+    tables = analysed(study, records_of(study, changes=flaky)).factorial
+    assert tables is not None
+    (row,) = [row for row in tables.main if row.factor == "config.a"]
+    assert (row.settings, row.effect.pairs) == (3, 5)
+
+
 def test_other_designs_have_no_factorial_tables() -> None:
     study, records = every_verdict()
     assert analysed(study, records).factorial is None

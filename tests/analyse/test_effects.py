@@ -11,14 +11,12 @@ import pytest
 from scipy import stats
 
 from dbdyno.analyse import analyse, effects
-from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.intervals import blocks_least, confidence_each
-from dbdyno.analyse.model import Kept, Method, Reason, VariantResult, Verdict
+from dbdyno.analyse.model import Kept, Reason, VariantResult, Verdict
 from dbdyno.plan.sequential import decided
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.study import Goal, Guard, Interval, Study
 from tests.analyse.factory import a_run, a_study, broken, ended, records_of, warned
-from tests.analyse.noises import NOISES, Noise, equal_variants, trials_of
+from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
 
 FAST = "config.page_cache=64k"
 FAILED = ended(Outcome.FAILED, "the server died of SIGSEGV")
@@ -107,44 +105,13 @@ def test_costs_of_a_sequential_run_have_its_intervals() -> None:
     assert looked.low < once.low
 
 
-RUNS = 300
+RUNS = 200
 
 
 @pytest.fixture
 def without_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many more blocks are needed takes most of the time, and decides nothing."""
     monkeypatch.setattr(effects, "blocks_more", lambda *_: None)
-
-
-GUARD = Guard(text="p99_ms <= 1.0x", metric="p99_ms", bound=1.0, relative=True)
-
-
-def a_method(goal: Goal, candidates: int, interval: Interval) -> Method:
-    comparisons = goal.comparisons(candidates)
-    each = confidence_each(goal.confidence, comparisons)
-    return Method(
-        response=goal.response, higher_is_better=True, margin=goal.margin, confidence=goal.confidence,
-        comparisons=comparisons, confidence_each=each, assurance=0.8, interval=interval,
-        blocks_least=blocks_least(each, interval),
-    )  # fmt: skip
-
-
-def alarm(results: list[VariantResult]) -> bool:
-    wrong = (Verdict.FASTER, Verdict.SLOWER, Verdict.BROKEN)
-    return any(result.verdict in wrong for result in results)
-
-
-def judged(noise: Noise, random: np.random.Generator, blocks: int, interval: Interval) -> bool:
-    """Whether any of three equal candidates is called different, or breaks a guard that all keep."""
-    goal = Goal(margin=0.02, guards=(GUARD,), interval=interval)
-    method = a_method(goal, 3, interval)
-    logs, latencies = (equal_variants(noise, random, blocks, 4) for _ in range(2))
-    looks = range(6, blocks + 1) if interval is Interval.ANYTIME else [blocks]
-    for look in looks:
-        baseline, *candidates = trials_of(logs[:look], -latencies[:look])
-        if alarm([variant_result(each, baseline, goal, method, ()) for each in candidates]):
-            return True
-    return False
 
 
 def few_enough(alarms: int, runs: int) -> bool:
@@ -154,12 +121,15 @@ def few_enough(alarms: int, runs: int) -> bool:
 
 @pytest.mark.usefixtures("without_estimates")
 @pytest.mark.parametrize("name", NOISES)
-@pytest.mark.parametrize(("interval", "blocks"), [(Interval.STUDENT, 6), (Interval.SIGNED_RANK, 10)])
+@pytest.mark.parametrize(
+    ("interval", "blocks", "guards"),
+    [(Interval.STUDENT, 6, ()), (Interval.STUDENT, 6, (GUARD,)), (Interval.SIGNED_RANK, 10, ())],
+)
 def test_chance_alone_gives_a_verdict_in_one_of_twenty_runs_at_most(
-    name: str, interval: Interval, blocks: int
+    name: str, interval: Interval, blocks: int, guards: Guards
 ) -> None:
     random = np.random.default_rng(41)
-    alarms = sum(judged(NOISES[name], random, blocks, interval) for _ in range(RUNS))
+    alarms = sum(false_alarm(NOISES[name], random, blocks, interval, guards) for _ in range(RUNS))
     assert few_enough(alarms, RUNS), f"{alarms} of {RUNS}"
 
 
@@ -167,5 +137,5 @@ def test_chance_alone_gives_a_verdict_in_one_of_twenty_runs_at_most(
 @pytest.mark.parametrize("name", NOISES)
 def test_chance_alone_ends_one_of_twenty_sequential_runs_at_most(name: str) -> None:
     random = np.random.default_rng(42)
-    alarms = sum(judged(NOISES[name], random, 12, Interval.ANYTIME) for _ in range(RUNS // 5))
+    alarms = sum(false_alarm(NOISES[name], random, 12, Interval.ANYTIME) for _ in range(RUNS // 5))
     assert few_enough(alarms, RUNS // 5), f"{alarms} of {RUNS // 5}"

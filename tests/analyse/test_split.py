@@ -17,16 +17,18 @@ from dbdyno.report.parts import split as split_report
 from tests.analyse.factory import a_run, a_study, broken, changed, records_of
 
 STUDY = a_study()
+RECORD = records_of(STUDY)[0]
 
 
 def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = None, **tally: Any) -> Record:
     """One trial of 1000 operations in 10 s by 4 clients: 40 ms per client and operation."""
-    record = records_of(STUDY)[0]
+    record = RECORD
     assert record.observation is not None and record.tally is not None
     observation = record.observation.model_copy(
         update={"totals": totals, "series": series or {}, "duration_s": 10.0}
     )
     counted = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
+               "latency_us": {"mean": 39_000.0},
                "driver_cpu_s": {"user": 1.0, "system": 2.0},
                "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
     return changed(record, observation=observation, tally={**record.tally, **counted, **tally})
@@ -59,6 +61,14 @@ def test_in_open_loop_the_whole_is_the_mean_latency() -> None:
     loop = {"offered_per_s": 100.0, "achieved_per_s": 100.0, "kept": True}
     whole = microseconds(a_trial(SERVER, open_loop=loop, latency_us={"mean": 25_000.0}))
     assert whole is not None and whole["whole"] == 25_000.0
+
+
+def test_think_time_is_no_time_of_the_server_or_the_disk() -> None:
+    busy = means(the_split(a_trial(SERVER)))
+    thinking = the_split(a_trial(SERVER, latency_us={"mean": 25_000.0}))
+    parts = means(thinking)
+    assert "pause" not in busy and parts["pause"] > 0.1 * thinking.whole.mean
+    assert parts["remainder"] + parts["pause"] == pytest.approx(busy["remainder"])
 
 
 def test_an_embedded_engines_wait_is_not_counted_twice() -> None:

@@ -13,33 +13,40 @@ from dbdyno.analyse.twin import aa_check, pooled
 def test_the_share_of_pairs_called_different_is_the_one_promised() -> None:
     random = np.random.default_rng(11)
     check = aa_check("throughput", random.normal(0, 0.03, 6000).tolist(), 0.95)
-    assert check.comparisons == 2000
-    assert abs(check.called / 2000 - 0.05) <= 3 * math.sqrt(0.05 * 0.95 / 2000)
-    assert check.as_promised
+    assert check.comparisons == 1000
+    assert abs(check.called / 1000 - 0.05) <= 3 * math.sqrt(0.05 * 0.95 / 1000)
+    assert check.share_low <= 0.05 <= check.share_high
 
 
 def test_an_instrument_that_drifts_is_caught() -> None:
     # Blocks disturb twin and baseline differently, and neighbours alike: a host that changes slowly.
     random = np.random.default_rng(12)
-    drift = np.repeat(random.normal(0, 0.03, 40), 3) + random.normal(0, 0.005, 120)
+    drift = np.repeat(random.normal(0, 0.03, 40), 6) + random.normal(0, 0.005, 240)
     check = aa_check("throughput", drift.tolist(), 0.95)
     assert check.comparisons == 40
-    assert not check.as_promised
+    assert check.share_low > check.promised
 
 
 @pytest.mark.parametrize(
-    ("blocks", "comparisons"), [(0, 0), (1, 0), (2, 1), (3, 1), (5, 1), (6, 2), (61, 20)]
+    ("blocks", "comparisons"), [(0, 0), (1, 0), (5, 0), (6, 1), (11, 1), (12, 2), (61, 10)]
 )
-def test_every_block_is_in_one_comparison_of_three_blocks_or_more(blocks: int, comparisons: int) -> None:
+def test_every_block_is_in_one_comparison_of_six_blocks_or_more(blocks: int, comparisons: int) -> None:
     check = aa_check("throughput", [0.01 * (-1) ** index for index in range(blocks)], 0.95)
     assert (check.pairs, check.comparisons) == (blocks, comparisons)
+
+
+def test_two_comparisons_tell_next_to_nothing_of_the_share() -> None:
+    check = aa_check("throughput", [0.01 * (-1) ** index for index in range(12)], 0.95)
+    assert (check.called, check.comparisons) == (0, 2)
+    # 1 - 0.025^(1/2): with that share, two of two would go well in one of forty instruments.
+    assert check.share_low == 0.0 and check.share_high == pytest.approx(1 - 0.025**0.5)
 
 
 def test_runs_are_pooled_by_counting() -> None:
     random = np.random.default_rng(13)
     checks = [aa_check("throughput", random.normal(0, 0.03, 12).tolist(), 0.95) for _ in range(5)]
     whole = pooled(checks)
-    assert whole.comparisons == 20 and whole.pairs == 60
+    assert whole.comparisons == 10 and whole.pairs == 60
     assert whole.called == sum(check.called for check in checks)
 
 

@@ -30,11 +30,21 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}
-"""Powers of cores and of frequency with which a response goes, by its unit. In closed loop a latency is the
-number of clients over the throughput. Counts and bytes per operation go with neither."""
+"""Powers of cores and of frequency with which a response goes in closed loop, by its unit. There a latency is
+the number of clients over the throughput. Counts and bytes per operation go with neither."""
+
+BY_THE_LOAD = ("per s", "per min", "ms")
+"""Units of what the hardware does not set in open loop: the load sets the throughput, and a latency without a
+queue goes with neither cores nor clients."""
 
 Related = Mapping[str, Sequence[str]]
 """Which factors of a study tell whether a difference of hosts matters, by the fingerprint's key."""
+
+ONE_RUN = (
+    "the runs differ, and one run a side cannot tell the hosts from their days; alternate at least three runs"
+    " a side"
+)
+"""Blocks of one run share its day and its data, so the run is the unit of what differs between runs."""
 
 IGNORED = ("name", "data.free_bytes", "disks.size_bytes", "privileges")
 
@@ -73,7 +83,6 @@ class Conclusion(StrEnum):
     """What the residual's interval allows to be said."""
 
     NO_GAP = "no gap"
-    GAP = "gap"
     OPEN = "open"
 
 
@@ -82,7 +91,8 @@ class VariantGap(Frozen):
     total.
 
     `per_unit` is each side's response with its own hardware taken out, as `SCALES` says: a throughput per
-    core and GHz, a latency times both. `why_open` says why nothing can be concluded.
+    core and GHz, a latency times both; `powers` are those of cores and of frequency. `why_open` says why
+    nothing can be concluded.
     """
 
     left: str
@@ -91,6 +101,7 @@ class VariantGap(Frozen):
     right_mean: float
     trials: tuple[int, int]
     hardware_sides: tuple[Hardware, Hardware]
+    powers: tuple[int, int]
     per_unit: tuple[float | None, float | None]
     total: Ratio
     factors: Ratio | None
@@ -169,6 +180,7 @@ def _gap(left: Analysis, right: Analysis, ends: tuple[str, str], confidence: flo
         right_mean=math.exp(float(np.mean(logs[1]))),
         trials=(len(logs[0]), len(logs[1])),
         hardware_sides=sides,
+        powers=powers(response, [*ours, *theirs]),
         per_unit=(_mean_per_unit(ours, sides[0], left), _mean_per_unit(theirs, sides[1], right)),
         total=total,
         factors=factors,
@@ -223,7 +235,7 @@ def _conclusion(
     if residual.low >= 1.0 / (1.0 + margin) and residual.high <= 1.0 + margin:
         return Conclusion.NO_GAP, ""
     if residual.low > 1.0 or residual.high < 1.0:
-        return Conclusion.GAP, ""
+        return Conclusion.OPEN, ONE_RUN
     return (
         Conclusion.OPEN,
         "the residual's interval holds 1 and reaches beyond the margin: more blocks are needed",
@@ -290,9 +302,16 @@ def _cores(side: Hardware, record: Record) -> int:
 
 def _hardware_log(record: Record, side: Hardware, response: str) -> float:
     """The log of what cores and frequency alone would make of the response, up to a constant."""
-    cores_power, frequency_power = SCALES.get(metrics.find(response).unit, (0, 0))
+    cores_power, frequency_power = powers(response, [record])
     frequency = (_gigahertz(record) if side.measured else None) or side.gigahertz or 1.0
     return cores_power * math.log(_cores(side, record)) + frequency_power * math.log(frequency)
+
+
+def powers(response: str, records: Sequence[Record]) -> tuple[int, int]:
+    """With which powers of cores and of frequency the response of these trials goes."""
+    unit = metrics.find(response).unit
+    open_loop = any((record.tally or {}).get("open_loop") for record in records)
+    return (0, 0) if open_loop and unit in BY_THE_LOAD else SCALES.get(unit, (0, 0))
 
 
 def _per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis) -> list[float]:
@@ -310,9 +329,9 @@ def _mean_per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis
     """The geometric mean of a side's responses without its hardware; None where that is not known, or where
     the response goes with none of it.
     """
-    unit = metrics.find(analysis.method.response).unit
+    response = analysis.method.response
     logs = _per_unit(records, side, analysis)
-    if unit not in SCALES or side.cores is None or side.gigahertz is None or not logs:
+    if powers(response, records) == (0, 0) or side.cores is None or side.gigahertz is None or not logs:
         return None
     return math.exp(math.fsum(logs) / len(logs))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from dbdyno.analyse.intervals import confidence_each, ratio_of
 from dbdyno.analyse.model import FactorEffect, Factorial, Interaction, Ratio
@@ -120,23 +120,37 @@ def _estimate(
 ) -> tuple[Ratio | None, int, int]:
     """The contrast averaged over the other factors' settings; which of them could be used, of how many.
 
-    A setting is used when all its cells were measured together in some block; a block is used when it holds
-    all used settings, so that every block averages the same thing.
+    A block is used when it holds all used settings, so that every block averages the same thing. A setting
+    that few blocks hold would take the others from the rest: the settings are those with which most is used,
+    settings times blocks.
     """
     others = [index for index in range(len(factors)) if index not in fixed]
     rests = [
         dict(zip(others, levels, strict=True))
         for levels in itertools.product(*(factors[index].levels for index in others))
     ]
-    contrasts = [contrast(rest) for rest in rests]
-    usable = [(each, blocks) for each in contrasts if (blocks := _blocks(each, cells))]
-    shared: set[Block] = set.intersection(*(blocks for _, blocks in usable)) if usable else set()
+    measured = [(each, blocks) for each in map(contrast, rests) if (blocks := _blocks(each, cells))]
+    used, shared = _most(measured)
     values = [
-        sum(sign * math.log(cells[setting][block]) for each, _ in usable for setting, sign in each)
-        / len(usable)
+        sum(sign * math.log(cells[setting][block]) for each in used for setting, sign in each) / len(used)
         for block in sorted(shared)
     ]
-    return ratio_of(metric, values, confidence), len(usable), len(rests)
+    return ratio_of(metric, values, confidence), len(used), len(rests)
+
+
+def _most(measured: Sequence[tuple[Contrast, set[Block]]]) -> tuple[list[Contrast], set[Block]]:
+    """The contrasts to use and the blocks that hold them all. Contrasts are taken up from the one with most
+    blocks on, and the last step with the most contrasts times blocks stands.
+    """
+    used: list[Contrast] = []
+    best: tuple[list[Contrast], set[Block]] = ([], set())
+    shared: set[Block] = set()
+    for contrast, blocks in sorted(measured, key=lambda one: -len(one[1])):
+        shared = shared & blocks if used else blocks
+        used.append(contrast)
+        if len(used) * len(shared) >= len(best[0]) * len(best[1]):
+            best = (list(used), shared)
+    return best
 
 
 def _blocks(contrast: Contrast, cells: Cells) -> set[Block]:

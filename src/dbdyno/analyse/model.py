@@ -220,8 +220,8 @@ class AaCheck(Frozen):
     promised.
 
     `comparisons` are disjoint groups of consecutive blocks, each judged as a study of its own; `called` of
-    them were called different; `promised` is the share that chance alone gives. `as_promised` is false when
-    so many would come up in fewer than 5 of 100 honest instruments (one-sided binomial test).
+    them were called different; `promised` is the share that chance alone gives. `share_low` and
+    `share_high` are the 95 % Clopper-Pearson interval of the true share.
     """
 
     effect: Ratio | None
@@ -230,7 +230,8 @@ class AaCheck(Frozen):
     comparisons: int
     called: int
     promised: float
-    as_promised: bool
+    share_low: float = 0.0
+    share_high: float = 1.0
 
 
 class Exhibit(Frozen):

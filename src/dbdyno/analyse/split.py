@@ -20,8 +20,8 @@ from dbdyno.analyse.model import Estimate, TimeSplit
 from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record
 
-WHOLE, REMAINDER = "whole", "remainder"
-PARTS = ("server_user", "server_system", "server_wait", "driver", "driver_wait", REMAINDER)
+WHOLE, PAUSE, REMAINDER = "whole", "pause", "remainder"
+PARTS = ("server_user", "server_system", "server_wait", "driver", "driver_wait", PAUSE, REMAINDER)
 """The parts in their order. `server_wait` and `driver_wait`: ready to run, and waiting for a CPU."""
 
 NEEDED = ("server_user", "server_system", "driver")
@@ -58,7 +58,7 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
         variant=variant,
         trials=len(rows),
         whole=means[WHOLE],
-        parts=tuple(means[name] for name in PARTS if name in means and (name != REMAINDER or beyond <= 0.0)),
+        parts=tuple(means[name] for name in PARTS if name in means and _told(means[name], beyond)),
         beyond_us=max(0.0, beyond),
         missing=tuple(name for name in PARTS if name not in common),
         hardware=_estimates(records, HARDWARE, confidence),
@@ -73,6 +73,11 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
     )
 
 
+def _told(part: Estimate, beyond_us: float) -> bool:
+    """Parts beyond the whole leave no remainder, and most loads have no pauses."""
+    return beyond_us <= 0.0 if part.name == REMAINDER else part.name != PAUSE or part.mean > 0.0
+
+
 def microseconds(record: Record) -> dict[str, float] | None:
     """One trial's whole and parts, in microseconds per operation; None where what is needed was not read."""
     observation, tally = record.observation, record.tally or {}
@@ -84,7 +89,23 @@ def microseconds(record: Record) -> dict[str, float] | None:
     if any(name not in seconds for name in NEEDED):
         return None
     parts = {name: 1e6 * value / operations for name, value in seconds.items()}
+    parts[PAUSE] = _pause_us(tally, whole, parts)
     return {WHOLE: whole, **parts, REMAINDER: whole - sum(parts.values())}
+
+
+PAUSE_SHARE_LEAST = 0.1
+"""Between two transactions the driver takes far less, so more than this is a pause of the load."""
+
+
+def _pause_us(tally: Mapping[str, object], whole: float, parts: Mapping[str, float]) -> float:
+    """What a client of a closed loop waited between two transactions (think and keying times): its cycle
+    without the mean latency and the driver's own time; 0 where that is too little to be a pause.
+    """
+    latency = _mean_latency_us(tally)
+    if tally.get("open_loop") is not None or latency is None:
+        return 0.0
+    between = whole - latency - parts["driver"] - parts.get("driver_wait", 0.0)
+    return between if between > PAUSE_SHARE_LEAST * whole else 0.0
 
 
 def embedded(observation: Observation) -> bool:
@@ -107,6 +128,10 @@ def _whole_us(tally: Mapping[str, object], operations: float) -> float | None:
     clients, duration_s = tally.get("clients"), tally.get("duration_s")
     if tally.get("open_loop") is None and isinstance(clients, int) and isinstance(duration_s, int | float):
         return 1e6 * clients * duration_s / operations if operations else None
+    return _mean_latency_us(tally)
+
+
+def _mean_latency_us(tally: Mapping[str, object]) -> float | None:
     latency = tally.get("latency_us")
     mean = latency.get("mean") if isinstance(latency, Mapping) else None
     return float(mean) if isinstance(mean, int | float) else None

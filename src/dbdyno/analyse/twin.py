@@ -9,21 +9,22 @@ from itertools import pairwise
 
 from scipy import stats
 
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import BLOCKS_LEAST, ratio_of
 from dbdyno.analyse.model import AaCheck
 
-BLOCKS_PER_COMPARISON = 3
-DOUBT = 0.05
+BLOCKS_PER_COMPARISON = BLOCKS_LEAST
+CONFIDENCE = 0.95
 
 
 def aa_check(metric: str, log_ratios: Sequence[float], confidence: float) -> AaCheck:
     """The share of A/A comparisons called different, from the log ratios twin / baseline in the order of
     blocks.
 
-    Consecutive blocks form disjoint groups of three, the last one larger where they do not divide, and each
+    Consecutive blocks form disjoint groups of six, the last one larger where they do not divide, and each
     group is judged as a study of its own: its unadjusted t interval excludes 1, or not. Consecutive, since
     that is what a short study would have measured; drift between blocks shows as too many alarms. One
-    promises 1 - confidence.
+    promises 1 - confidence; what so few comparisons tell of the true share is its Clopper-Pearson interval
+    (Biometrika 26, 1934).
     """
     groups = _groups(log_ratios)
     judged = [ratio_of(metric, group, confidence) for group in groups]
@@ -43,7 +44,6 @@ def aa_check(metric: str, log_ratios: Sequence[float], confidence: float) -> AaC
             comparisons=len(groups),
             called=called,
             promised=1.0 - confidence,
-            as_promised=True,
         )
     )
 
@@ -62,7 +62,6 @@ def pooled(checks: Sequence[AaCheck]) -> AaCheck:
             comparisons=sum(check.comparisons for check in checks),
             called=sum(check.called for check in checks),
             promised=checks[0].promised,
-            as_promised=True,
         )
     )
 
@@ -70,17 +69,15 @@ def pooled(checks: Sequence[AaCheck]) -> AaCheck:
 def _check(counted: AaCheck) -> AaCheck:
     if counted.comparisons == 0:
         return counted
-    chance = float(stats.binom.sf(counted.called - 1, counted.comparisons, counted.promised))
-    return counted.model_copy(update={"as_promised": chance >= DOUBT})
+    share = stats.binomtest(counted.called, counted.comparisons).proportion_ci(CONFIDENCE)
+    return counted.model_copy(update={"share_low": float(share.low), "share_high": float(share.high)})
 
 
 def _groups(log_ratios: Sequence[float]) -> list[Sequence[float]]:
-    """Disjoint groups of consecutive blocks; fewer than three blocks but two are one group, fewer are
-    none.
-    """
+    """Disjoint groups of consecutive blocks; fewer than a study needs for a verdict are none."""
     count = len(log_ratios)
-    if count < 2:
+    if count < BLOCKS_PER_COMPARISON:
         return []
-    groups = max(count // BLOCKS_PER_COMPARISON, 1)
+    groups = count // BLOCKS_PER_COMPARISON
     bounds = [index * BLOCKS_PER_COMPARISON for index in range(groups)] + [count]
     return [log_ratios[start:stop] for start, stop in pairwise(bounds)]

@@ -11,6 +11,8 @@ from dbdyno.analyse.model import Frontier
 from dbdyno.report import markdown
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import frontier
+from dbdyno.report.words import answer
+from dbdyno.study import Goal
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.test_frontier import found
 
@@ -42,6 +44,14 @@ def test_markdown_holds_it_as_a_table(measured: Frontier) -> None:
     assert "## Recall against speed" in page
     assert "| queries per second | recall 0.8 |" in page
     assert page.count("not reached (most 0.97") == 2
+
+
+def test_a_curve_that_differs_is_not_called_nothing(measured: Frontier) -> None:
+    study = a_study(goal=Goal(margin=0.5))
+    analysis = analyse(study, a_run(study), records_of(study))
+    assert answer.headline(analysis).startswith("Nothing helped")
+    differing = analysis.model_copy(update={"frontier": measured})
+    assert "curves differ at the same recall" in answer.headline(differing)
 
 
 def test_the_rows_are_as_wide_as_the_heads(measured: Frontier) -> None:

@@ -8,10 +8,13 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
+from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Gap, LeftOut
 from dbdyno.report import html, markdown
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import gap
+from dbdyno.study import Design
+from tests.analyse.factory import a_run, a_study, records_of
 from tests.report.cases import fraction_of_seven, two_factors
 
 
@@ -57,3 +60,22 @@ def test_json_names_the_interactions_of_three_that_a_share_holds() -> None:
     named = {share["factor"]: share["holds_besides"] for share in shares}
     assert named["config.setting_c"] == [["config.setting_e", "config.setting_f", "workload.clients"]]
     assert named["config.setting_a"] == []
+
+
+@pytest.mark.parametrize(
+    ("gains", "said", "unsaid"),
+    [
+        ((1.0, 1.0), "There may be no gap", "largest part"),
+        ((1.5, 1.5), "is not told from the next part", "largest part"),
+        ((3.0, 1.1), "the largest part of it is config.a", "not told"),
+    ],
+)
+def test_a_largest_part_is_named_only_where_it_is_told(
+    gains: tuple[float, float], said: str, unsaid: str
+) -> None:
+    study = a_study({"config.a": ["off", "on"], "config.b": ["off", "on"]}, design=Design.FACTORIAL, blocks=8)
+    names = ("config.a=on", "config.b=on")
+    ratios = dict(zip(names, gains, strict=True)) | {", ".join(names): gains[0] * gains[1]}
+    found = analyse(study, a_run(study), records_of(study, ratios)).gap
+    assert found is not None
+    assert said in gap.title(found) and unsaid not in gap.title(found)

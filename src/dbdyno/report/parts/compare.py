@@ -107,24 +107,21 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     if gap.conclusion is Conclusion.NO_GAP:
         assert gap.residual is not None
         rest = f"leaves {told(gap.residual)}, within the margin of {margin}."
-        return f"There is no gap. {head} That is {_made_of(gap, found)}. {_explained(gap)}{rest}"
-    if gap.conclusion is Conclusion.GAP:
-        assert gap.residual is not None
-        return f"{head} {_explained(gap)}leaves {told(gap.residual)}, which nothing measured here explains."
-    return f"{head} The data cannot say whether there is a gap: {gap.why_open}."
+        return f"There is no gap. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
+    left = f" {_explained(gap)}leaves {told(gap.residual)}." if gap.residual is not None else ""
+    return f"{head}{left} The data cannot say whether there is a gap: {gap.why_open}."
 
 
 WORTH_A_WORD = 0.005
 """Clocks that were counted never agree to the last digit."""
 
 
-def _made_of(gap: VariantGap, found: Comparison) -> str:
+def _made_of(gap: VariantGap) -> str:
     """The gap in everyday words: `12.5 % fewer cores`."""
     parts = []
     if gap.factors is not None:
         parts.append(f"{told(gap.factors)} of the variants")
-    powers = SCALES.get(metrics.find(found.metric).unit, (0, 0))
-    left, right = gap.hardware_sides
+    powers, (left, right) = gap.powers, gap.hardware_sides
     for power, over, under, words in (
         (powers[0], right.cores_used, left.cores_used, ("more cores", "fewer cores")),
         (powers[1], right.gigahertz, left.gigahertz, ("more GHz", "less GHz")),
@@ -140,7 +137,7 @@ def _explained(gap: VariantGap) -> str:
     parts = []
     if gap.factors is not None:
         parts.append(f"the variants ({told(gap.factors)})")
-    if gap.hardware is not None:
+    if gap.hardware is not None and gap.powers != (0, 0):
         cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
         parts.append(
             f"cores x GHz ({numbers.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "

@@ -23,11 +23,31 @@ def title(gap: Gap) -> str:
     """The whole in a sentence: how far apart, and which factor has the largest part."""
     if gap.total is None:
         return "The gap cannot be shared out, because variants between the two were not measured together."
-    largest = max(gap.shares, key=lambda share: abs(_log(share.share)))
-    return (
-        f"The gap is {_with_interval(gap.total)} (fast / slow, {gap.metric}); the largest part of it is "
-        f"{naming.factor_text(largest.factor)}, ×{_ratio(largest.share)}."
-    )
+    whole = f"{_with_interval(gap.total)} (fast / slow, {gap.metric})"
+    if not numbers.differs(gap.total):
+        return f"There may be no gap: {whole} is not told from 1."
+    shares = sorted(gap.shares, key=lambda share: abs(_log(share.share)), reverse=True)
+    largest = f"{naming.factor_text(shares[0].factor)}, ×{_ratio(shares[0].share)}"
+    if len(shares) > 1 and not _told_apart(shares[0], shares[1]):
+        return f"The gap is {whole}; {largest}, is not told from the next part."
+    return f"The gap is {whole}; the largest part of it is {largest}."
+
+
+def _told_apart(one: Share, other: Share) -> bool:
+    """Whether one share is larger than another, on the log scale, by intervals that do not overlap: they hold
+    together, so this errs on the safe side.
+    """
+    least, most = _ends(one), _ends(other)
+    return least is not None and most is not None and least[0] > most[1]
+
+
+def _ends(share: Share) -> tuple[float, float] | None:
+    """The least and the largest distance from 1 that a share's interval allows."""
+    found = share.share
+    if found is None or found.low is None or found.high is None:
+        return None
+    ends = abs(math.log(found.low)), abs(math.log(found.high))
+    return (min(ends) if numbers.differs(found) else 0.0), max(ends)
 
 
 def product(gap: Gap) -> str:

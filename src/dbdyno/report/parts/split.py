@@ -19,6 +19,7 @@ PARTS = {
     "server_wait": "server waits for a CPU",
     "driver": "driver",
     "driver_wait": "driver waits for a CPU",
+    "pause": "the client pauses (think and keying times)",
     "remainder": "the rest",
 }
 SHORT = {
@@ -27,6 +28,7 @@ SHORT = {
     "server_wait": "CPU wait",
     "driver": "driver",
     "driver_wait": "its wait",
+    "pause": "pause",
     "remainder": "rest",
 }
 HARDWARE = {

@@ -14,6 +14,7 @@ from dbdyno.analyse.model import (
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
+    differs,
     interval_text,
     plural,
     ratio_text,
@@ -47,8 +48,17 @@ def headline(analysis: Analysis) -> str:
         return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
     if not judged:
         return "No variant has a speed that counts: see the museum."
+    if _frontier_differs(analysis):
+        return "No variant is faster by itself, but curves differ at the same recall: see the frontier."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
+
+
+def _frontier_differs(analysis: Analysis) -> bool:
+    """Whether a curve of the frontier is told from the first at some recall."""
+    curves = analysis.frontier.curves if analysis.frontier is not None else ()
+    effects = [reading.effect for curve in curves for reading in curve.readings]
+    return any(effect is not None and differs(effect) for effect in effects)
 
 
 def _level(analysis: Analysis) -> str:

@@ -7,6 +7,7 @@ from dbdyno.analyse.model import (
     Method,
 )
 from dbdyno.records import metrics
+from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
     interval_text,
     plural,
@@ -39,11 +40,26 @@ def method_text(analysis: Analysis) -> list[str]:
         " count as no effect, when the whole interval lies there.",
         "More blocks: so many settle the variant in"
         f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread.",
-        "Steady state: changepoints of the per-second series, warm-up included, in the manner of Barrett"
-        " et al., OOPSLA 2017; lone seconds do not count.",
+        _steady_text(analysis),
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
     ]
+
+
+def _steady_text(analysis: Analysis) -> str:
+    """How many trials could be checked for a steady state, and how."""
+    measured = [trial for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    checked = sum(trial.steady is not None for trial in measured)
+    if not checked:
+        return (
+            f"Steady state: not checked; none of {plural(len(measured), 'measured trial')} has six whole"
+            " seconds, warm-up included, three of them measured."
+        )
+    return (
+        f"Steady state: checked in {checked} of {plural(len(measured), 'measured trial')}, by changepoints of"
+        " the per-second series, warm-up included, in the manner of Barrett et al., OOPSLA 2017; lone seconds"
+        " do not count."
+    )
 
 
 def _correction(method: Method) -> str:
@@ -83,16 +99,14 @@ def aa_text(analysis: Analysis) -> str:
     if check is None:
         return ""
     if check.comparisons == 0:
-        return "A/A: no comparison yet; it takes two blocks."
-    share = share_text(check.called / check.comparisons)
-    judged = (
-        "as promised" if check.as_promised else "more than chance explains: do not trust small effects here"
-    )
+        return "A/A: no comparison yet; it takes six blocks."
+    low, high = (round(100.0 * share) for share in (check.share_low, check.share_high))
     whole = ""
     if check.effect is not None and check.effect.low is not None:
         seen = f"{ratio_text(check.effect.ratio)} ({interval_text(check.effect)})"
         whole = f" Over all {check.pairs} pairs: {seen}."
     return (
         f"A/A: {check.called} of {plural(check.comparisons, 'comparison')} of the baseline with itself called"
-        f" different ({share}; promised {share_text(check.promised)}): {judged}.{whole}"
+        f" different: a share of {low} to {high} % (95 % interval); promised {share_text(check.promised)}."
+        f"{whole}"
     )

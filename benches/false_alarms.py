@@ -1,0 +1,48 @@
+"""How often chance alone gives a verdict: runs of equal variants on hosts that are noisy in several ways.
+
+`python -m benches.false_alarms [RUNS]` prints, for each noise and interval, how many runs of three equal
+candidates, without and with a guard, called any of them faster, slower or broken, with the 95 %
+Clopper-Pearson interval of the share. At most 5 % are promised. Nothing is measured: the runs are drawn
+(`tests/analyse/noises.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from scipy import stats
+
+from dbdyno.analyse import effects
+from dbdyno.study import Interval
+from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
+
+SEED = 7
+CASES: tuple[tuple[Interval, int, Guards], ...] = (
+    (Interval.STUDENT, 6, ()),
+    (Interval.STUDENT, 6, (GUARD,)),
+    (Interval.STUDENT, 12, ()),
+    (Interval.SIGNED_RANK, 10, ()),
+    (Interval.SIGNED_RANK, 16, ()),
+    (Interval.ANYTIME, 20, ()),
+    (Interval.ANYTIME, 20, (GUARD,)),
+)
+
+
+def main(runs: int) -> None:
+    # How many more blocks are needed takes most of the time, and decides nothing.
+    effects.blocks_more = lambda *_: None
+    for interval, blocks, guards in CASES:
+        for name, noise in NOISES.items():
+            random = np.random.default_rng(SEED)
+            called = sum(false_alarm(noise, random, blocks, interval, guards) for _ in range(runs))
+            share = stats.binomtest(called, runs).proportion_ci(0.95)
+            print(
+                f"{interval.value:11}  {blocks:2} blocks {len(guards)} guards  {name:10}  {called} of {runs}"
+                f"  {called / runs:5.1%}  ({share.low:.1%} to {share.high:.1%})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
