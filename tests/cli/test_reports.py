@@ -85,8 +85,31 @@ def test_the_json_report_is_json(run: Run) -> None:
     assert json.loads(dyno("report", "--format", "json").stdout)
 
 
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("x.html", "<!doctype html>"), ("x.md", "# "), ("x.json", "{"), ("x.TXT", "Which")],
+)
+def test_the_ending_of_the_output_says_its_format(
+    run: Run, tmp_path: Path, name: str, beginning: str
+) -> None:
+    path = tmp_path / name
+    assert dyno("report", "--output", str(path)).returncode == 0
+    assert path.read_text().startswith(beginning)
+
+
+def test_an_ending_that_says_no_format_is_refused(run: Run, tmp_path: Path) -> None:
+    said = complaint("report", "--output", str(tmp_path / "x.pdf"))
+    assert "x.pdf names no format" in said and "--format terminal, html, markdown or json" in said
+    assert not (tmp_path / "x.pdf").exists()
+
+
+def test_json_is_spelled_alike(run: Run) -> None:
+    assert dyno("report", "--json").stdout == dyno("report", "--format", "json").stdout
+    assert "contradict each other" in complaint("report", "--json", "--format", "html")
+
+
 def test_an_output_that_cannot_be_written(run: Run) -> None:
-    assert "cannot write /proc/report" in complaint("report", "--output", "/proc/report")
+    assert "cannot write /proc/report.txt" in complaint("report", "--output", "/proc/report.txt")
 
 
 def test_an_export_has_a_row_per_trial_and_per_second(run: Run, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import Comparison, compare
-from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.report import FORMATS, printed, write
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.options import store_option
+from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
@@ -31,9 +32,7 @@ from dbdyno.report.parts import compare as compare_report
 )
 @click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run.")
 @click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
-@json_option
+@format_options
 @store_option
 def command(
     left: str,
@@ -41,22 +40,22 @@ def command(
     left_variant: str | None,
     right_variant: str | None,
     right_store: str | None,
-    form: str,
-    output: Path | None,
+    form: str | None,
     as_json: bool,
+    output: Path | None,
     store: str | None,
 ) -> None:
     """Compare two runs of one study: what differs between the hosts, and what the gap is made of.
 
     Ratios are RIGHT / LEFT.
     """
+    form = format_of(form, as_json, output)
     sides = _analysis(left, store_url(store)), _analysis(right, right_store or store_url(store))
     _require_one_study(sides[0].run, sides[1].run)
     ends = _ends(sides, left_variant, right_variant)
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
-    form = "json" if as_json else form
     if output is not None:
         write(output, _text(found, form))
         click.echo(str(output))

@@ -32,7 +32,8 @@ _SCRIPTS = (".toml", ".sql", ".pgbench")
 _URL = click.Option(
     ["--url"],
     required=True,
-    help="mysql:// or postgresql://user:password@host:port/database?socket=PATH, firebird:///PATH, sqlite:///PATH.",
+    help="mysql://USER:PASSWORD@HOST:PORT/DATABASE, the same with postgresql: or firebird:, "
+    "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket.",
 )
 _CLIENTS = click.Option(
     ["--clients"], type=click.IntRange(1), default=1, show_default=True, help="Connections."

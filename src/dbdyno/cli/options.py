@@ -50,7 +50,7 @@ class WaitingCommand(click.Command):
 store_option = click.option(
     "--store",
     metavar="URL",
-    help="Where runs are kept: sqlite:////path or postgresql://user:password@host/database. "
+    help="Where runs are kept: sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE. "
     "Default: DYNO_STORE, else a SQLite file under the XDG data folder.",
 )
 budget_option = click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.gate import exit_code, fail_on_option
 from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
@@ -18,24 +21,38 @@ from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import as_json, html, markdown, terminal
 
-FORMATS = ("terminal", "html", "markdown", "json")
-
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@format_options
 @click.option(
     "--details",
     is_flag=True,
     help="On the terminal, where the time of operations and of trials goes as well.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@fail_on_option
 @store_option
-def command(run: str, form: str, details: bool, output: Path | None, store: str | None) -> None:
+def command(
+    run: str,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    details: bool,
+    fail_on: tuple[str, ...],
+    store: str | None,
+) -> None:
     """Show RUN again: its name, the start of its name, or `last` (the default)."""
+    form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         analysis = _analysis(opened, found)
+    deliver(analysis, form, output, details)
+    if fail_on:
+        sys.exit(exit_code(analysis, fail_on))
+
+
+def deliver(analysis: Analysis, form: str, output: Path | None, details: bool = False) -> None:
+    """Prints a run's report, or writes it and prints where."""
     if output is None:
         show(analysis, form, details)
     else:

@@ -14,16 +14,17 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.gate import exit_code, fail_on_option
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
     devices_option,
-    json_option,
     store_option,
     wait_option,
 )
 from dbdyno.cli.progress import Lines, Live, Quiet
-from dbdyno.cli.report import html_beside, show
+from dbdyno.cli.report import deliver, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
@@ -86,7 +87,8 @@ SEQUENTIAL_BLOCKS = 50
 @wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
 @store_option
-@json_option
+@format_options
+@fail_on_option
 def command(
     study: Path | None,
     resume: str | None,
@@ -99,13 +101,17 @@ def command(
     wait_s: float,
     quiet: bool,
     store: str | None,
+    form: str | None,
     as_json: bool,
+    output: Path | None,
+    fail_on: tuple[str, ...],
 ) -> None:
     """Carry out a study: every trial is prepared, proved, driven, checked and recorded, and the host put
     back.
 
     Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
     """
+    form = format_of(form, as_json, output)
     if resume and study is None and resume.endswith(".toml"):
         # `dyno run --resume STUDY`: the option took the argument for its own.
         study, resume = Path(resume), UNNAMED
@@ -138,8 +144,9 @@ def command(
         # A budget may have changed its blocks.
         run = opened.run(run.run)
     analysis = analyse(read.model_copy(update={"blocks": run.blocks}), run, records)
-    show(analysis, "json" if as_json else "terminal")
-    click.echo(f"report: {html_beside(analysis)}", err=as_json)
+    deliver(analysis, form, output)
+    click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
+    sys.exit(exit_code(analysis, fail_on))
 
 
 def _begin(

@@ -232,7 +232,7 @@ class Store:
         )
 
 
-_URL_HINT = "sqlite:////path/to/file, or postgresql://user:password@host/database"
+_URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
 def _unwritable(url: sql.URL) -> sql.URL | None:
