@@ -71,14 +71,6 @@ ENGINE_ASKED = re.compile(
     r"(engine|dialect|protocol)(\.name)?\s*(==|!=|in\s*[(\[{])\s*\(?[\"'](mariadb|firebird|postgres|sqlite|mysql)"
 )
 KNOWS_ENGINES = ("src/dbdyno/engines/", "src/dbdyno/obtain/", "/session/", "records/store.py", "tests/")
-LONG_FUNCTIONS = frozenset(
-    {
-        "crates/driver/src/border.rs:tally",
-        "crates/driver/src/run/mod.rs:run",
-        "crates/driver/src/workload/script/evaluate.rs:call_two",
-    }
-)
-"""Longer than allowed, to be split."""
 RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
 
 
@@ -188,7 +180,7 @@ def files_are_short(source: Source) -> Iterator[str]:
 @rule
 def functions_are_short(source: Source) -> Iterator[str]:
     for name, first, last in _functions(source):
-        if last - first >= FUNCTION_LINES_MAX and f"{source.path}:{name}" not in LONG_FUNCTIONS:
+        if last - first >= FUNCTION_LINES_MAX:
             yield f"{name} has {last - first + 1} lines, at most {FUNCTION_LINES_MAX}"
 
 

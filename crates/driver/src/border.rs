@@ -117,10 +117,7 @@ fn tally(some: Option<f64>) -> Tally {
         clients_lost: 14,
         unfinished: 15,
         latency_us: latency(some),
-        by_transaction: vec![(
-            "tpcb".to_owned(),
-            Kind { operations: 4, acknowledged: 12, latency_us: latency(some) },
-        )],
+        by_transaction: vec![("tpcb".to_owned(), kind(some))],
         driver_cpu_us_per_op: CpuPerOperation { user: some, system: some },
         driver_cpu_s: Cpu { user: 1.5, system: 2.5 },
         driver_busy_share: vec![0.5],
@@ -135,17 +132,7 @@ fn tally(some: Option<f64>) -> Tally {
             backlog_end: 1,
             kept: true,
         }),
-        series: [(-1, Part::Warmup), (0, Part::Measured)]
-            .map(|(second, phase)| Second {
-                second,
-                phase,
-                operations: 4,
-                errors: 9,
-                p50_us: 1.5,
-                p99_us: 2.5,
-                max_us: 3.5,
-            })
-            .to_vec(),
+        series: vec![second(-1, Part::Warmup), second(0, Part::Measured)],
         recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
         phases: [None, some]
             .map(|operations_per_s| Phase {
@@ -159,6 +146,14 @@ fn tally(some: Option<f64>) -> Tally {
         histogram_unit: "ns".to_owned(),
         interrupted: some.is_some(),
     }
+}
+
+fn kind(some: Option<f64>) -> Kind {
+    Kind { operations: 4, acknowledged: 12, latency_us: latency(some) }
+}
+
+fn second(second: i64, phase: Part) -> Second {
+    Second { second, phase, operations: 4, errors: 9, p50_us: 1.5, p99_us: 2.5, max_us: 3.5 }
 }
 
 fn invariant(value: Option<String>) -> Invariant {

@@ -73,13 +73,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
             .collect();
         let (started, interrupted) =
             oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
-        let outcomes: Vec<Result<ThreadTally>> = handles
-            .into_iter()
-            .map(|handle| {
-                handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver died")))
-            })
-            .collect();
-        (outcomes, started, interrupted)
+        (handles.into_iter().map(joined).collect::<Vec<_>>(), started, interrupted)
     });
     receiver
         .try_iter()
@@ -99,6 +93,10 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     tally.started_unix_s = started_unix_s;
     tally.interrupted = interrupted;
     Ok(tally)
+}
+
+fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTally> {
+    handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver died")))
 }
 
 /// Fewer threads cost less per operation, and one drives well over 100,000 operations a second: a second one comes

@@ -346,10 +346,7 @@ impl Evaluation<'_> {
                 let seed = self.variable(DEFAULT_SEED)?;
                 return self.call_three(function, memory, left, right, seed);
             }
-            Random => {
-                let (low, high) = self.range(left, right)?;
-                Scalar::Int(self.random.between(low, high))
-            }
+            Random => Scalar::Int(self.range(left, right).map(|(low, high)| self.random.between(low, high))?),
             Zipfian => {
                 return self.call_three(function, memory, left, right, Scalar::Double(ZIPFIAN_EXPONENT))
             }
@@ -376,19 +373,24 @@ impl Evaluation<'_> {
                     }
                 })
             }
-            Timestamp | Date => {
-                let (from, to) = (self.moment(left)?, self.moment(right)?);
-                if from > to {
-                    return Err(wrong("a range of dates ends before it starts"));
-                }
-                let drawn = self.random.between(from, to);
-                self.build(|buffer, _| match function {
-                    Date => moment::write_date(buffer, drawn),
-                    _ => moment::write_timestamp(buffer, drawn),
-                })
-            }
+            Timestamp => self.moment_between(left, right, moment::write_timestamp)?,
+            Date => self.moment_between(left, right, moment::write_date)?,
             _ => return Err(Error::internal(format!("{function:?} was called with two arguments"))),
         })
+    }
+
+    fn moment_between(
+        &mut self,
+        left: Scalar<'_>,
+        right: Scalar<'_>,
+        write: fn(&mut Vec<u8>, i64),
+    ) -> Result<Scalar<'static>> {
+        let (from, to) = (self.moment(left)?, self.moment(right)?);
+        if from > to {
+            return Err(wrong("a range of dates ends before it starts"));
+        }
+        let drawn = self.random.between(from, to);
+        Ok(self.build(|buffer, _| write(buffer, drawn)))
     }
 
     fn call_three(
