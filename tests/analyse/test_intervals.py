@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST, confidence_each, judge, ratio_of, t_quantile
+from dbdyno.analyse.intervals import (
+    BLOCKS_LEAST,
+    blocks_least,
+    confidence_each,
+    judge,
+    ratio_of,
+    signed_rank,
+    t_quantile,
+)
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
+from dbdyno.study import Interval
 
 STUDIES = 2000
 some_log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
@@ -131,3 +140,46 @@ def test_without_a_margin_nothing_is_ever_no_effect() -> None:
 
 def test_the_t_quantile_is_the_tabled_one() -> None:
     assert t_quantile(0.95, 6) == pytest.approx(2.571, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "confidence", "rank"),
+    [
+        (5, 0.95, None),
+        (6, 0.95, 0),
+        (8, 0.95, 3),
+        (10, 0.95, 8),
+        (20, 0.95, 52),
+        (6, 0.99, None),
+        (8, 0.99, 0),
+    ],
+)
+def test_the_signed_rank_is_the_tabled_one(pairs: int, confidence: float, rank: int | None) -> None:
+    """Wilcoxon's critical values: T = 0, 3, 8 and 52 for 6, 8, 10 and 20 pairs at 5 %."""
+    assert signed_rank(confidence, pairs) == rank
+
+
+def test_a_signed_rank_interval_covers_as_often_as_promised_whatever_the_tails() -> None:
+    random = np.random.default_rng(8)
+    covered = 0
+    for _ in range(STUDIES):
+        values = 0.1 + 0.05 * random.standard_t(1.5, 10)
+        ratio = ratio_of("m", values.tolist(), 0.95, Interval.SIGNED_RANK)
+        assert ratio is not None and ratio.low is not None and ratio.high is not None
+        covered += ratio.low <= math.exp(0.1) <= ratio.high
+    assert within_binomial_error(covered, STUDIES, 1.0 - 2 * 25 / 1024)
+
+
+def test_the_signed_rank_estimate_is_the_median_of_the_averages() -> None:
+    ratio = ratio_of("m", [0.0, 0.1, 0.2, 0.3, 0.4, 9.0], 0.95, Interval.SIGNED_RANK)
+    assert ratio is not None and ratio.low == 1.0 and ratio.high == pytest.approx(math.exp(9.0))
+    assert ratio.ratio == pytest.approx(math.exp(0.25))
+
+
+@pytest.mark.parametrize(("comparisons", "blocks"), [(1, 6), (3, 7), (10, 9)])
+def test_signed_ranks_need_more_blocks_for_more_comparisons(comparisons: int, blocks: int) -> None:
+    each = confidence_each(0.95, comparisons)
+    assert blocks_least(each, Interval.SIGNED_RANK) == blocks
+    assert signed_rank(each, blocks) is not None
+    assert signed_rank(each, blocks - 1) is None
+    assert blocks_least(each, Interval.STUDENT) == BLOCKS_LEAST

@@ -270,6 +270,7 @@ ONE_MISTAKE = [
     ("[factors]", '[goal]\nmargin = 2\n[factors]', 5, "a percentage needs its sign", '"2%"'),
     ("[factors]", '[goal]\nmargin = "two"\n[factors]', 5, "is no percentage", '"2%"'),
     ("[factors]", '[goal]\nconfidence = "30%"\n[factors]', 5, 'cannot be "30%"', "50% to 99.99%"),
+    ("[factors]", '[goal]\ninterval = "anytime"\n[factors]', 5, "anytime", "signed-rank"),
     ("[factors]", '[goal]\nresponse = "p9_ms"\n[factors]', 5, 'unknown metric "p9_ms"',
      "did you mean `p99_ms`?"),
     ("[factors]", '[goal]\nguards = "invariants"\n[factors]', 5, "must be a list", "p99_ms <= 1.2x"),
