@@ -58,6 +58,15 @@ def test_everything_that_is_kept_is_listed_with_its_size(kept: dict[str, Path]) 
     assert all(thing["used_unix_s"] > 0 for thing in document["things"])
 
 
+def test_the_list_breaks_no_word_at_80_columns(
+    kept: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = dyno("cache", "list").stdout
+    assert "engines of a test; the test" in [line.strip() for line in listed.splitlines()]
+    assert all(len(line) <= 80 for line in listed.splitlines())
+
+
 @pytest.mark.parametrize(
     ("choice", "gone"),
     [

@@ -54,12 +54,15 @@ def list_(as_json: bool) -> None:
         click.echo("nothing is kept", err=True)
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("kind", "name", "last use", "size"):
-        table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
-    table.add_column("what", overflow="fold")
+    table.add_column("kind", no_wrap=True)
+    table.add_column("name, and what it is", overflow="fold")
+    table.add_column("last use", no_wrap=True)
+    table.add_column("size", no_wrap=True, justify="right")
     for kept in found:
-        what = f"{kept.what}; {kept.origin}" if kept.origin else kept.what
-        table.add_row(kept.kind, kept.name, _day(kept.used_unix_s), size(kept.size_bytes), Text(what))
+        # Below the name, because four columns already fill 80 characters.
+        what = "; ".join(filter(None, (kept.what, kept.origin)))
+        named = Text("\n".join(filter(None, (kept.name, what))))
+        table.add_row(kept.kind, named, _day(kept.used_unix_s), size(kept.size_bytes))
     console = Console(highlight=False)
     console.print(table)
     for kind in KINDS:
