@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,9 @@ import pytest
 from dbdyno.errors import Blocked
 from dbdyno.host.volumes.volume import require_maker
 
+needs_valgrind = pytest.mark.skipif(
+    not (shutil.which("valgrind") and shutil.which("vgdb")), reason="needs valgrind: apt install valgrind"
+)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 

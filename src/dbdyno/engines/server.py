@@ -138,7 +138,8 @@ def start_server(
         leftovers=leftovers,
     )
     try:
-        server.version = _wait_until_ready(server, started, lambda: _answer(url, socket, version_sql), hint)
+        timeout_s = READY_TIMEOUT_S * how.patience
+        server.version = _wait_until_ready(server, timeout_s, lambda: _answer(url, socket, version_sql), hint)
         server.ready_s = time.monotonic() - started
     except BaseException:
         server.kill()
@@ -147,8 +148,9 @@ def start_server(
 
 
 def _wait_until_ready(
-    server: ServerProcess, started: float, answers: Callable[[], str | None], hint: Callable[[str], str]
+    server: ServerProcess, timeout_s: float, answers: Callable[[], str | None], hint: Callable[[str], str]
 ) -> str:
+    deadline = time.monotonic() + timeout_s
     while True:
         version = answers()
         if version is not None:
@@ -157,9 +159,9 @@ def _wait_until_ready(
             log = server.log()
             message = f"{server.title} {process.how_it_ended(server.child.returncode)} while it was starting"
             raise ServerFailed(f"{message}{_last_words(log, server.problems)}", hint(log), log)
-        if time.monotonic() - started > READY_TIMEOUT_S:
+        if time.monotonic() > deadline:
             raise ServerFailed(
-                f"{server.title} did not answer within {READY_TIMEOUT_S:g} s",
+                f"{server.title} did not answer within {timeout_s:g} s",
                 hint(server.log()),
                 server.log(),
             )

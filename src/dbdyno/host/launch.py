@@ -13,7 +13,8 @@ class Launch:
 
     `wrapper` stands before the command (`setpriv`, `numactl`, `unshare`) and must become it by exec, so that
     signals and readings reach the server; `cgroups` are directories the process is put into before it runs;
-    `affinity` the CPUs it may use (empty: all).
+    `affinity` the CPUs it may use (empty: all); `patience` is how many times longer than usual it may take
+    until it answers.
     """
 
     environment: dict[str, str] = field(default_factory=dict)
@@ -21,3 +22,4 @@ class Launch:
     affinity: tuple[int, ...] = ()
     cgroups: tuple[Path, ...] = ()
     before_exec: tuple[Callable[[], None], ...] = ()
+    patience: float = 1.0
