@@ -17,6 +17,7 @@ from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
+from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import drive
 from dbdyno.trial.observe import Observer
@@ -95,7 +96,7 @@ def run_trial(
                     beside(running),
                     Observer(running.process_ids, bench.engine.embedded) as observer,
                 ):
-                    running = drive(running, phase)
+                    running = count(running, bench.callgrind) if bench.callgrind else drive(running, phase)
                 with draft.stage("check"):
                     observation = draft.driven(running, observer.observation(running))
                     draft.evidence = exercised(draft.evidence, running, bench.layers)

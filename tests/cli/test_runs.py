@@ -60,6 +60,11 @@ def test_a_variant_that_is_not_there_cannot_be_profiled(runs: Path) -> None:
     assert "no variant 'x'" in complaint("profile", "first", "--variant", "x")
 
 
+def test_what_goes_with_counting_alone_is_refused_without_it_and_the_reverse(runs: Path) -> None:
+    assert "add --counted" in complaint("profile", "first", "--cache-sim")
+    assert "no flame graph" in complaint("profile", "first", "--counted", "--output", "page.html")
+
+
 def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> None:
     with skipping_blocked():
         perf.Sampler(tmp_path)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
@@ -28,14 +32,16 @@ from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.host.alone import alone
+from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
-from dbdyno.records.record import Run
+from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.figures import flame
+from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.words import safe
 from dbdyno.run import run_trial
@@ -45,12 +51,18 @@ from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.profile import sampled, with_time_to_probe
 
+COUNTED_S = 120.0
+"""About what one counted trial takes."""
+
 
 @click.command(cls=WaitingCommand)
 @click.argument("run", default="last")
 @click.option("--variant", metavar="NAME", help="The variant to profile; the baseline if left out.")
 @click.option("--against", metavar="NAME", help="A second variant: what the first spends beyond this one.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
+@click.option("--counted", is_flag=True, help="Count instructions under Valgrind, in place of sampling time.")
+@click.option("--cache-sim", is_flag=True, help="With --counted: simulate the CPU's caches as well.")
+@click.option("--branch-sim", is_flag=True, help="With --counted: simulate branch prediction as well.")
 @devices_option
 @wait_option
 @json_option
@@ -60,6 +72,9 @@ def command(
     variant: str | None,
     against: str | None,
     output: Path | None,
+    counted: bool,
+    cache_sim: bool,
+    branch_sim: bool,
     devices: tuple[Path, ...],
     wait_s: float,
     as_json: bool,
@@ -68,14 +83,27 @@ def command(
     """Run one variant of RUN (the last one if left out) again under perf, and draw its flame graph.
 
     The trial is prepared, proved, driven and checked as it was measured, but not recorded as measured:
-    sampling slows it down.
+    sampling slows it down. With --counted it runs under Valgrind: what the server's own code executes is
+    counted, which no other load on this machine can disturb.
     """
+    if not counted and (cache_sim or branch_sim):
+        raise UserError("--cache-sim and --branch-sim simulate what is counted", "add --counted")
+    if counted and output:
+        raise UserError("--counted draws no flame graph", "leave --output out, or --counted")
     with Store(store_url(store)) as opened:
         found = opened.run(run)
     study = with_time_to_probe(study_of(found))
     trials = [_trial(study, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
-    expected_s = expected_duration_s(len(trials), study, overhead_s(study))
+    expected_s = (
+        COUNTED_S * len(trials) if counted else expected_duration_s(len(trials), study, overhead_s(study))
+    )
     with alone(f"profile of {study.title}", expected_s, wait_s, partial(click.echo, err=True)):
+        if counted:
+            simulated = {"cache_sim": cache_sim, "branch_sim": branch_sim}
+            _print_counted(
+                [_counted(trial, study, found, frozenset(devices), simulated) for trial in trials], as_json
+            )
+            return
         profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)
@@ -99,18 +127,7 @@ def _trial(study: Study, name: str) -> Trial:
 
 def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
     click.echo(f"profiling {trial.variant.name}", err=True)
-    with open_journal() as journal:
-        bench = Bench(
-            study=study,
-            run=run.model_copy(update={"run": f"{run.run}-profile"}),
-            engine=registry.engine(study.engine.engine),
-            installation=measured_installation(study, run),
-            layers=LAYERS,
-            journal=journal,
-            open_load=LoadProcess,
-            cores=core_count(),
-            allowed_devices=devices,
-        )
+    with _bench(study, run, devices) as bench:
         # The record is kept nowhere: sampling slowed the trial down.
         found = sampled(
             lambda beside: run_trial(trial, bench, lambda record: None, Quiet(), beside),
@@ -122,6 +139,42 @@ def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) ->
             f"perf saw no sample of {found.variant} in the measured part", "let the study measure longer"
         )
     return made
+
+
+@contextmanager
+def _bench(study: Study, run: Run, devices: frozenset[Path]) -> Iterator[Bench]:
+    """A bench for trials that are not recorded."""
+    with open_journal() as journal:
+        yield Bench(
+            study=study,
+            run=run.model_copy(update={"run": f"{run.run}-profile"}),
+            engine=registry.engine(study.engine.engine),
+            installation=measured_installation(study, run),
+            layers=LAYERS,
+            journal=journal,
+            open_load=LoadProcess,
+            cores=core_count(),
+            allowed_devices=devices,
+        )
+
+
+def _counted(
+    trial: Trial, study: Study, run: Run, devices: frozenset[Path], simulated: Mapping[str, bool]
+) -> counted_report.Named:
+    click.echo(f"counting {trial.variant.name}", err=True)
+    with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, devices) as bench:
+        counting = replace(bench, callgrind=Callgrind(Path(folder), **simulated))
+        record = run_trial(trial, counting, lambda record: None, Quiet())
+    if record.outcome is not Outcome.MEASURED or record.counted is None:
+        raise DynoError(f"{record.variant} could not be counted: {record.cause}", record.remedy)
+    return record.variant, record.counted
+
+
+def _print_counted(each: list[counted_report.Named], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(counted_report.document(each), indent=2))
+    else:
+        counted_report.render(each, Console(highlight=False))
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -160,6 +160,18 @@ class Counters(Protocol):
 
 
 @dataclass(frozen=True)
+class UnderValgrind:
+    """What counting an engine's instructions must know of it.
+
+    `settings` are those without which the engine does not run under Valgrind. `owns` says, of a function's
+    source file and object file, whether the function is the engine's: it is asked of embedded engines alone.
+    """
+
+    settings: Mapping[str, Level] = field(default_factory=dict)
+    owns: Callable[[str, str], bool] = lambda _file, _object: True
+
+
+@dataclass(frozen=True)
 class Engine:
     """One engine: its names, and its four parts. Each part is a module of the engine's folder and holds no
     state.
@@ -176,3 +188,4 @@ class Engine:
     settings: Settings
     counters: Counters
     raw_file: str = ""
+    under_valgrind: UnderValgrind = UnderValgrind()

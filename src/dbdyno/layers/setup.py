@@ -18,6 +18,7 @@ from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Counted
 
 PUT_BACK = "put back after each trial"
 REMOVED = "removed after each trial"
@@ -96,7 +97,7 @@ class Running:
     """A server that answers, and the means to look at it: what a layer reads its proof from.
 
     There is no tally, and the engine's counters around the load are empty, until the load is over; `earlier`
-    are the tallies of the trial's phases before.
+    are the tallies of the loads before. `counted` is what was counted in place of a speed.
     """
 
     setup: Setup
@@ -104,6 +105,7 @@ class Running:
     load: Load
     tally: Tally | None = None
     earlier: tuple[Tally, ...] = ()
+    counted: Counted | None = None
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
 

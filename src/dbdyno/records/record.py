@@ -94,13 +94,42 @@ class Observation(Frozen):
     engine_view: dict[str, float] = Field(default_factory=dict)
 
 
+INSTRUCTIONS = "Ir"
+"""Callgrind's name for instructions executed."""
+
+
+class CountedFunction(Frozen):
+    """One function's own events per transaction, by callgrind's names, and its instructions with all that it
+    calls. `module` is the file of the program or library that holds it."""
+
+    name: str
+    module: str
+    own: dict[str, float]
+    whole: float
+
+
+class Counted(Frozen):
+    """What the server's own code executed, per transaction, as Valgrind's callgrind counted it.
+
+    `operations` were counted at a time; `repeats` are the instructions per transaction of each time, and all
+    else is of the time with the median. `per_op` are all events, by callgrind's names. Functions with next to
+    nothing are left out of `functions`.
+    """
+
+    operations: int
+    per_op: dict[str, float]
+    repeats: tuple[float, ...] = ()
+    functions: tuple[CountedFunction, ...] = ()
+
+
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. `tally` is the driver's own JSON; a phase that its load did not live
-    through has none."""
+    through has none, nor has one that was `counted` in place of timed."""
 
     name: str
     tally: dict[str, Any] | None = None
     observation: Observation | None = None
+    counted: Counted | None = None
     checks: tuple[Check, ...] = ()
     doubts: dict[Doubt, str] = Field(default_factory=dict)
 
@@ -157,6 +186,11 @@ class Record(Frozen):
     @property
     def observation(self) -> Observation | None:
         return self.measured_phase.observation if self.measured_phase else None
+
+    @property
+    def counted(self) -> Counted | None:
+        """What the last phase that was counted executed."""
+        return next((phase.counted for phase in reversed(self.phases) if phase.counted), None)
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from dbdyno.driver.load import Load
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import Level
+from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.layer import Layer, by_layer
@@ -23,7 +24,7 @@ from dbdyno.study.trials import Trial
 class Bench:
     """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
-    with them.
+    with them. With `callgrind` what servers execute is counted, and no speed is measured.
     """
 
     study: Study
@@ -37,6 +38,7 @@ class Bench:
     clock: Callable[[], float] = time.time
     allowed_devices: frozenset[Path] = frozenset()
     verified: set[Path] = field(default_factory=set)
+    callgrind: Callgrind | None = None
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""

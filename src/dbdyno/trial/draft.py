@@ -77,7 +77,12 @@ class Draft:
         """The phase's load is over. Raises ServerFailed when the server did not live through it."""
         assert running.tally is not None, "the load is over"
         self._running = running
-        self._note(tally=running.tally.model_dump(mode="json"), observation=observation)
+        if running.counted:
+            # Under Valgrind nothing goes at its own speed.
+            observation = Observation(duration_s=0.0)
+            self._note(counted=running.counted)
+        else:
+            self._note(tally=running.tally.model_dump(mode="json"), observation=observation)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         return observation
@@ -101,6 +106,7 @@ class Draft:
     def record(self, whole: bool = True) -> Record:
         """All that is known of the trial by now; not `whole` while phases are to come."""
         running, run, trial = self._running, self.bench.run, self.trial
+        timed = self.bench.callgrind is None
         return Record(
             run=run.run,
             trial=trial.index,
@@ -115,7 +121,7 @@ class Draft:
             cause=self._cause,
             remedy=self._remedy,
             engine_version=running.server.version if running else self.bench.installation.version,
-            ready_s=running.server.ready_s if running else None,
+            ready_s=running.server.ready_s if running and timed else None,
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
             evidence=self.evidence,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import Job
+from dbdyno.engines.engine import Server
+from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import paths
+from dbdyno.host.callgrind import FACTOR as VALGRIND
+from dbdyno.host.callgrind import PATIENCE, Callgrind
 from dbdyno.host.journal import start_ticks
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Running, Setup, apply
@@ -35,8 +40,11 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
-    server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
-    undo.push(_stop_or_kill(server.stop, server.kill))
+    if bench.callgrind:
+        _put_under(bench.callgrind, setup)
+    server = _start(setup, runtime)
+    # Under Valgrind a clean end takes minutes, and says nothing.
+    undo.push(_stop_or_kill(server.kill if bench.callgrind else server.stop, server.kill))
     for process_id in server.process_ids:
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
     setup.job = setup.job.but(url=server.url, baseline=baseline)
@@ -48,6 +56,26 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
     return Running(setup, server, load), reset
+
+
+def _put_under(callgrind: Callgrind, setup: Setup) -> None:
+    """Has the server's process, or an embedded engine's load process, start under Valgrind."""
+    setup.settings |= setup.engine.under_valgrind.settings
+    setup.launch.wrapper += callgrind.wrapper
+    setup.launch.patience = PATIENCE
+
+
+def _start(setup: Setup, runtime: Path) -> Server:
+    try:
+        return setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
+    except ServerFailed as failure:
+        if setup.launch.wrapper and signal.SIGILL.name in failure.message:
+            raise Blocked(
+                VALGRIND,
+                f"{failure.message}: Valgrind does not know an instruction of this build",
+                "count a build without AVX-512: -mno-avx512f, or a smaller -march",
+            ) from None
+        raise
 
 
 def _release_volume(setup: Setup) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.firebird import counters, life, obtaining, settings
 
 FIREBIRD = Engine(
@@ -14,4 +14,5 @@ FIREBIRD = Engine(
     settings=settings,
     counters=counters,
     raw_file=life.DATABASE,
+    under_valgrind=UnderValgrind(owns=counters.owns),
 )

@@ -18,3 +18,21 @@ def status(_ask: Ask) -> dict[str, float]:
 
 def view(_gained: Mapping[str, float]) -> dict[str, float]:
     return {}
+
+
+LIBRARIES = (
+    "libfbclient",
+    "libEngine",
+    "libChaCha",
+    "libSrp",
+    "libfbtrace",
+    "libib_util",
+    "libtom",
+    "libudr",
+)
+"""How the files of Firebird's client, engine, plug-ins and arithmetic begin."""
+
+
+def owns(_file: str, object_file: str) -> bool:
+    """Whether a function of the load process is Firebird's, by the library that holds it."""
+    return object_file.rsplit("/", 1)[-1].startswith(LIBRARIES)

@@ -36,7 +36,7 @@ def functions_table(profile: Profile) -> Shown:
             safe.clean(time.name),
             number_text(time.own_us),
             f"±{number_text(time.half_us)}",
-            _percent(time.own_us, profile.cpu_us_per_op),
+            percent(time.own_us, profile.cpu_us_per_op),
             number_text(time.whole_us),
         )
         for time in functions(profile)[:SHOWN]
@@ -72,7 +72,7 @@ def sentences(profiles: Sequence[Profile]) -> list[str]:
     first = next(iter(functions(profile)))
     return [
         f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
-        f"operation; {_percent(first.own_us, profile.cpu_us_per_op)} of it in "
+        f"operation; {percent(first.own_us, profile.cpu_us_per_op)} of it in "
         f"{safe.clean(first.name)} itself."
     ]
 
@@ -126,7 +126,7 @@ def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> Non
     for each in shown:
         console.print()
         console.print(Text(each.title))
-        console.print(_table(each))
+        console.print(as_table(each))
     for line in notes(profiles, embedded):
         console.print(Text(line, style="dim"))
 
@@ -146,7 +146,8 @@ def document(profiles: Sequence[Profile]) -> dict[str, object]:
     return {"profiles": each, "changes": changed}
 
 
-def _table(shown: Shown) -> Table:
+def as_table(shown: Shown) -> Table:
+    """The table for the terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, head in enumerate(shown.heads):
         table.add_column(Text(head), justify="right" if index else "left", overflow="fold", max_width=60)
@@ -155,5 +156,6 @@ def _table(shown: Shown) -> Table:
     return table
 
 
-def _percent(part: float, whole: float) -> str:
+def percent(part: float, whole: float) -> str:
+    """A share of the whole; a dash where there is no whole."""
     return f"{100.0 * part / whole:.3g} %" if whole else numbers.DASH

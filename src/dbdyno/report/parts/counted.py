@@ -1,0 +1,134 @@
+"""Counted instructions in tables and words: which functions executed them, what two variants differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.analyse.counted import changes, spread
+from dbdyno.records.metrics import number_text
+from dbdyno.records.record import INSTRUCTIONS, Counted
+from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table, percent
+from dbdyno.report.words import numbers, safe
+
+Named = tuple[str, Counted]
+"""A variant's name, and what it executed."""
+
+EVENTS = {
+    "Ir": "instructions",
+    "Dr": "data reads",
+    "Dw": "data writes",
+    "I1mr": "first-level misses of instructions",
+    "D1mr": "first-level misses of reads",
+    "D1mw": "first-level misses of writes",
+    "ILmr": "last-level misses of instructions",
+    "DLmr": "last-level misses of reads",
+    "DLmw": "last-level misses of writes",
+    "Bc": "conditional branches",
+    "Bcm": "conditional branches mispredicted",
+    "Bi": "indirect branches",
+    "Bim": "indirect branches mispredicted",
+}
+"""Callgrind's events in words."""
+
+NOTES = (
+    "Counted by Valgrind's callgrind, with one client: the instructions of the server's own code. Not "
+    "counted: the kernel, waiting, and how long an instruction takes. Valgrind offers no AVX-512, so code "
+    "that looks for it takes another path here.",
+    "With all it calls: a recursion counts each time it is entered.",
+)
+
+
+def functions_table(name: str, counted: Counted) -> Shown:
+    """The functions with most instructions of their own."""
+    total = counted.per_op[INSTRUCTIONS]
+    rows = [
+        (
+            _function(one.name, one.module),
+            number_text(one.own[INSTRUCTIONS]),
+            percent(one.own[INSTRUCTIONS], total),
+            number_text(one.whole),
+        )
+        for one in counted.functions[:SHOWN]
+    ]
+    heads = ("function", "own, per op", "share", "with all it calls")
+    return Shown(f"{safe.clean(name)}: functions by their own instructions", heads, rows)
+
+
+def changes_table(one: Named, other: Named) -> Shown:
+    """The functions that gained or lost most instructions per transaction."""
+    rows = [
+        (
+            _function(change.name, change.module),
+            number_text(change.own),
+            number_text(change.against),
+            _signed(change.change),
+            numbers.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
+        )
+        for change in changes(one[1], other[1])[:SHOWN]
+    ]
+    heads = ("function", "per op", "against", "change", "of all change")
+    names = f"{safe.clean(one[0])} against {safe.clean(other[0])}"
+    return Shown(f"{names}: own instructions per transaction", heads, rows)
+
+
+def events_table(each: Sequence[Named]) -> Shown:
+    """All that was counted and simulated, per transaction, a column for each variant."""
+    rows = [
+        (EVENTS.get(event, event), *(number_text(counted.per_op[event]) for _, counted in each))
+        for event in each[0][1].per_op
+    ]
+    return Shown("Per transaction", ("", *(safe.clean(name) for name, _ in each)), rows)
+
+
+def sentences(each: Sequence[Named]) -> list[str]:
+    """What was counted for each variant, and the difference of two."""
+    lines = [
+        f"{safe.clean(name)}: {number_text(counted.per_op[INSTRUCTIONS])} instructions per transaction. "
+        f"{len(counted.repeats)} counts of {counted.operations:,} transactions differ by up to "
+        f"{100.0 * spread(counted):.2g} %."
+        for name, counted in each
+    ]
+    if len(each) == 2:
+        ours, theirs = (counted.per_op[INSTRUCTIONS] for _, counted in each)
+        lines.append(
+            f"{safe.clean(each[0][0])} executes {_signed(ours - theirs)} instructions per transaction "
+            f"against {safe.clean(each[1][0])}: {100.0 * (ours / theirs - 1.0):+.3g} %."
+        )
+    return lines
+
+
+def render(each: Sequence[Named], console: Console) -> None:
+    """Prints the sentences, the tables and the notes."""
+    for line in sentences(each):
+        console.print(Text(line, style="bold"))
+    tables = [changes_table(*each)] if len(each) == 2 else [functions_table(*each[0])]
+    if len(each[0][1].per_op) > 1:
+        tables.append(events_table(each))
+    for table in tables:
+        console.print()
+        console.print(Text(table.title))
+        console.print(as_table(table))
+    for note in NOTES:
+        console.print(Text(note, style="dim"))
+
+
+def document(each: Sequence[Named]) -> dict[str, object]:
+    """What was counted, and what two variants differ in, for machines."""
+    counted = [{"variant": name, **found.model_dump(mode="json")} for name, found in each]
+    if len(each) < 2:
+        return {"counted": counted}
+    (_, ours), (_, theirs) = each
+    changed = [one.model_dump() for one in changes(ours, theirs)[:FUNCTIONS_IN_DOCUMENT]]
+    return {"counted": counted, "changes": changed}
+
+
+def _function(name: str, module: str) -> str:
+    # Where there is no symbol the name is an address, which says nothing without its file.
+    return safe.clean(f"{int(name, 16):#x} in {module}" if name.startswith("0x") else name)
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value >= 0.0 else '-'}{number_text(abs(value))}"

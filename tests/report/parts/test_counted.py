@@ -1,0 +1,63 @@
+"""Counted instructions in words: what was counted, how well it repeats, and what it is not."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+from rich.console import Console
+
+from dbdyno.records.record import Counted, CountedFunction
+from dbdyno.report.parts import counted as part
+
+BASELINE = Counted(
+    operations=1000,
+    per_op={"Ir": 1000.0, "D1mr": 7.0},
+    repeats=(1000.0, 1001.0, 999.0),
+    functions=(
+        CountedFunction(
+            name="0x00000000000ec7ce0", module="mariadbd", own={"Ir": 700.0, "D1mr": 7.0}, whole=900.0
+        ),
+        CountedFunction(name="evil\x1b[31m", module="mariadbd", own={"Ir": 300.0}, whole=300.0),
+    ),
+)
+OTHER = BASELINE.model_copy(
+    update={"per_op": {"Ir": 700.0, "D1mr": 7.0}, "functions": BASELINE.functions[:1], "repeats": (700.0,)}
+)
+
+
+def rendered(*each: part.Named) -> str:
+    output = StringIO()
+    part.render(each, Console(file=output, width=200))
+    return output.getvalue()
+
+
+def test_one_variant_shows_its_functions() -> None:
+    text = rendered(("baseline", BASELINE))
+    assert "baseline: 1,000 instructions per transaction." in text
+    assert "3 counts of 1,000 transactions differ by up to 0.2 %." in text
+    assert "0xec7ce0 in mariadbd" in text and "70 %" in text
+    assert "Not counted: the kernel, waiting" in text and "AVX-512" in text
+    assert "\x1b" not in text
+
+
+def test_two_variants_show_their_difference() -> None:
+    text = rendered(("fast", OTHER), ("baseline", BASELINE))
+    assert "fast executes -300.0 instructions per transaction against baseline: -30 %." in text
+    assert (
+        "100 %" in text
+        and "0xec7ce0" not in text.split("own instructions per transaction")[1].split("Per")[0]
+    )
+
+
+def test_what_was_simulated_is_shown_in_words() -> None:
+    assert "first-level misses of reads" in rendered(("baseline", BASELINE))
+    alone = BASELINE.model_copy(update={"per_op": {"Ir": 1000.0}})
+    assert "Per transaction" not in rendered(("baseline", alone))
+
+
+def test_the_document_is_json() -> None:
+    found = json.loads(json.dumps(part.document([("fast", OTHER), ("baseline", BASELINE)])))
+    assert [one["variant"] for one in found["counted"]] == ["fast", "baseline"]
+    assert [one["change"] for one in found["changes"]] == [-300.0]
+    assert "changes" not in part.document([("baseline", BASELINE)])
