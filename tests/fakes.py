@@ -243,6 +243,7 @@ def make_tally(**changes: Any) -> Tally:
         "unknown": 0,
         "clients_lost": 0,
         "unfinished": 0,
+        "start": {},
         "latency_us": {**latency, "p99_9": 3000, "p99_99": 3500, "max": 4000, "sum": 900000},
         "by_transaction": {},
         "driver_cpu_us_per_op": {"user": 3.0, "system": 1.0},

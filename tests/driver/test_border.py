@@ -64,14 +64,16 @@ def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> N
 
 def test_acknowledged_counts_are_added_over_runs() -> None:
     tally = Tally.model_validate(EXAMPLES["tallies"][0])
-    assert Acknowledged.by([tally, tally]) == Acknowledged(
-        acknowledged=24, unknown=26, by_transaction={"tpcb": 24}
+    later = tally.model_copy(update={"started_unix_s": tally.started_unix_s + 1, "start": {"history": 99}})
+    assert Acknowledged.by([later, tally]) == Acknowledged(
+        acknowledged=24, unknown=26, by_transaction={"tpcb": 24}, start={"history": 15}
     )
+    assert Acknowledged.by([later]).start == {"history": 99}
 
 
 def test_a_stored_tally_of_another_version_is_read() -> None:
     example = EXAMPLES["tallies"][0]
-    once = {name: value for name, value in example.items() if name not in {"recall", "unfinished", "phases"}}
+    once = {name: example[name] for name in example.keys() - {"recall", "unfinished", "phases", "start"}}
     tally = Tally.stored({**once, "no_longer_counted": 3})
-    assert (tally.recall, tally.unfinished, tally.phases) == (None, 0, ())
+    assert (tally.recall, tally.unfinished, tally.phases, tally.start) == (None, 0, (), {})
     assert tally.operations == example["operations"]

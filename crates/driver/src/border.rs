@@ -116,6 +116,7 @@ fn tally(some: Option<f64>) -> Tally {
         unknown: 13,
         clients_lost: 14,
         unfinished: 15,
+        start: [("history".to_owned(), 15)].into_iter().collect(),
         latency_us: latency(some),
         by_transaction: vec![("tpcb".to_owned(), kind(some))],
         driver_cpu_us_per_op: CpuPerOperation { user: some, system: some },
@@ -162,10 +163,14 @@ fn invariant(value: Option<String>) -> Invariant {
 
 fn examples() -> Value {
     let by_transaction = [("tpcb".to_owned(), 12)].into_iter().collect();
+    let start = [("history".to_owned(), 15)].into_iter().collect();
     json!({
         "jobs": jobs(),
         "tallies": [tally(Some(0.75)), tally(None)],
-        "acknowledged": [Acknowledged { acknowledged: 12, unknown: 13, by_transaction }, Acknowledged::default()],
+        "acknowledged": [
+            Acknowledged { acknowledged: 12, unknown: 13, by_transaction, start },
+            Acknowledged::default(),
+        ],
         "invariants": [invariant(Some("c0ffee".to_owned())), invariant(None)],
     })
 }

@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::random::Random;
 use crate::session::{open, Collect, Owned, Session, Target};
 use crate::watch::Watch;
-use crate::workload::{Acknowledged, CheckAgainst, Workload};
+use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -150,6 +150,16 @@ fn first_failure_or_sum(outcomes: Vec<Result<u64>>) -> Result<u64> {
         return Err((*error).clone());
     }
     outcomes.into_iter().sum()
+}
+
+/// Asks the data for their shape before a run.
+pub(crate) fn inspect<S: Session, W: Workload>(
+    job: &Job,
+    workload: &W,
+    watch: &mut Watch<'_>,
+) -> Result<Start> {
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut S| workload.inspect(session).await)
+        .map_err(|error| advised(error, &job.workload))
 }
 
 pub(crate) fn check<S: Session, W: Workload>(

@@ -21,6 +21,7 @@ pub mod workload;
 pub use error::{Error, Kind, Result};
 pub use watch::Watch;
 
+use count::tally::Tally;
 use job::Job;
 use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
@@ -50,7 +51,9 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
             let warmup_s = if W::WARMS_UP { self.0.warmup_s } else { 0.0 };
             let job = Job { warmup_s, ..self.0.clone() };
-            let tally = run::run::<S, W>(&job, &workload, self.1)?.tally(workload.phases())?;
+            let start = data::inspect::<S, W>(&job, &workload, self.1)?;
+            let total = run::run::<S, W>(&job, &workload, self.1)?;
+            let tally = Tally { start, ..total.tally(workload.phases())? };
             Ok(json!(tally))
         }
     }
@@ -59,7 +62,8 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
 }
 
 /// Compares the data with the workload's invariants: a list of {"name", "holds", "detail"}. `acknowledged` is what
-/// clients were told in all runs since the data was loaded: {"acknowledged", "unknown", "by_transaction"}.
+/// clients were told in the runs since the data was loaded, or since the first of them began: {"acknowledged", "unknown",
+/// "by_transaction", "start"}.
 pub fn check(job: &str, acknowledged: Option<&str>, watch: &mut Watch<'_>) -> Result<Value> {
     struct Check<'a, 'b>(&'a Job, Option<Acknowledged>, &'a mut Watch<'b>);
     impl Activity for Check<'_, '_> {

@@ -105,6 +105,65 @@ fn all_run_and_all_checks_can_fail() {
         inserts_and_deletes_move_the_number_of_rows(&place);
         tpcb_balances(&place);
         what_was_never_prepared_is_named(&place);
+        data_of_another_shape_are_refused(&place);
+        a_row_that_is_gone_is_an_error_and_not_speed(&place);
+        a_later_run_is_judged_by_what_it_found(&place);
+    }
+}
+
+fn data_of_another_shape_are_refused(place: &Place) {
+    for (workload, prepared, run_with, said) in [
+        ("tpcb", json!({"scale": 1}), json!({"scale": 7}), "prepared with scale 1, the run has scale 7"),
+        ("point_select", json!({"table_size": 100}), json!({"table_size": 101}), "sbtest1 end at id 100"),
+        (
+            "read_write",
+            json!({"tables": 1, "table_size": 100}),
+            json!({"tables": 2, "table_size": 100}),
+            "sbtest2",
+        ),
+        ("delete", json!({"table_size": 100}), json!({"table_size": 1000}), "end at id 100"),
+    ] {
+        let job = |options| place.job(workload, options, &json!({"operations": 5}));
+        prepare(&job(&prepared), &mut watch(&mut || false)).unwrap();
+        let error = run(&job(&run_with), &mut watch(&mut || false)).unwrap_err();
+        assert!(error.message().contains(said), "{workload}: {error}");
+        assert!(error.hint_text().contains("prepare"), "{workload}: {error}");
+        run(&job(&prepared), &mut watch(&mut || false)).unwrap();
+        clean(&job(&prepared));
+    }
+}
+
+fn a_row_that_is_gone_is_an_error_and_not_speed(place: &Place) {
+    let options = json!({"table_size": 2});
+    for workload in ["point_select", "update_index", "update_non_index"] {
+        let job = place.job(workload, &options, &json!({"operations": 100}));
+        prepare(&job, &mut watch(&mut || false)).unwrap();
+        place.query("DELETE FROM sbtest1 WHERE id = 1");
+        let tally = run(&job, &mut watch(&mut || false)).unwrap();
+        let (found, missed) = (&tally["operations"], &tally["errors"]["row missing"]);
+        assert_eq!(found.as_u64().unwrap() + missed.as_u64().unwrap(), 100, "{workload}: {tally}");
+        assert!(missed.as_u64().unwrap() > 10 && found.as_u64().unwrap() > 10, "{workload}: {tally}");
+        clean(&job);
+    }
+    let job = place.job("tpcb", &json!({}), &json!({"operations": 50}));
+    prepare(&job, &mut watch(&mut || false)).unwrap();
+    place.query("DELETE FROM pgbench_tellers WHERE tid <= 5");
+    let tally = run(&job, &mut watch(&mut || false)).unwrap();
+    assert!(tally["errors"]["row missing"].as_u64().unwrap() > 5, "{tally}");
+    assert!(tally["operations"].as_u64().unwrap() > 5, "{tally}");
+    clean(&job);
+}
+
+fn a_later_run_is_judged_by_what_it_found(place: &Place) {
+    for (workload, options) in [
+        ("tpcb", json!({})),
+        ("insert", json!({"tables": 2, "table_size": 1000})),
+        ("bulk_insert", json!({"tables": 2, "bulk_rows": 3})),
+        ("delete", json!({"tables": 2, "table_size": 1000})),
+    ] {
+        let (job, tallies) = from_prepare_to_check(place, workload, &options);
+        assert!(all_hold(&job, &tallies[1..]), "{workload}: the second run alone was found hurt");
+        clean(&job);
     }
 }
 
@@ -168,7 +227,7 @@ fn what_was_never_prepared_is_named(place: &Place) {
     clean(&job);
     let error = run(&job, &mut watch(&mut || false)).unwrap_err();
     assert_ne!(error.kind(), Kind::Internal);
-    assert!(error.message().contains("pgbench_accounts"), "{error}");
+    assert!(error.message().contains("pgbench_branches"), "{error}");
     assert!(error.hint_text().contains("prepare"), "{error}");
 }
 

@@ -56,6 +56,13 @@ fn measure(job: &Value, more: Value) -> Value {
     run(&job.to_string(), &mut watch(&mut || false)).unwrap()
 }
 
+/// The job with other options.
+fn job_of(job: &Value, options: Value) -> Value {
+    let mut job = job.clone();
+    job["options"] = options;
+    job
+}
+
 /// The names of the invariants that do not hold.
 fn broken(job: &Value, tally: Option<&Value>) -> Vec<String> {
     let told = tally.map(|tally| acknowledged(std::slice::from_ref(tally)));
@@ -77,17 +84,24 @@ fn tpcc_keeps_its_conditions_and_notices_what_breaks_them() {
     assert!(broken(&job, Some(&tally)).is_empty());
     let operations = |name: &str| tally["by_transaction"][name]["operations"].as_i64().unwrap();
     let placed = database.number("SELECT SUM(d_next_o_id) - 30010 FROM district");
-    assert_eq!(placed, operations("new_order") - tally["rollbacks"].as_i64().unwrap());
+    assert_eq!(placed, operations("new_order"));
+    assert_eq!(tally["rollbacks"], tally["by_transaction"]["new_order_rolled_back"]["operations"]);
+    let later = measure(&job, json!({"clients": 2, "operations": 100, "warmup_s": 0, "duration_s": 300}));
+    assert!(broken(&job, Some(&later)).is_empty());
+    assert_eq!(broken(&job, Some(&tally)), ["payments_complete", "orders_complete"]);
+    let more = job_of(&job, json!({"warehouses": 2}));
+    let error = run(&more.to_string(), &mut watch(&mut || false)).unwrap_err();
+    assert!(error.message().contains("prepared with warehouses 1, the run has warehouses 2"), "{error}");
     for name in ["payment", "order_status", "delivery", "stock_level"] {
         assert!(operations(name) > 0, "{name}");
     }
 
     database.change("UPDATE warehouse SET w_ytd = w_ytd + 0.01");
-    assert_eq!(broken(&job, Some(&tally)), ["consistency_1", "consistency_8"]);
+    assert_eq!(broken(&job, Some(&later)), ["consistency_1", "consistency_8"]);
     database.change("DELETE FROM order_line WHERE ol_d_id = 3 AND ol_o_id = 7 AND ol_number = 1");
     assert_eq!(broken(&job, None), ["consistency_1", "consistency_4", "consistency_6", "consistency_8"]);
     database.change("DELETE FROM history WHERE h_amount <> 10");
-    assert!(broken(&job, Some(&tally)).contains(&"payments_complete".to_owned()));
+    assert!(broken(&job, Some(&later)).contains(&"payments_complete".to_owned()));
 }
 
 #[test]
@@ -119,7 +133,11 @@ fn flexasync_notices_rows_that_are_not_as_they_were_written() {
     // A key of the first round is taken: its insert is refused, and what is read is not what was written.
     let values = vec!["7"; 25].join(", ");
     database.change(&format!("INSERT INTO flexasync VALUES (2, {values})"));
+    let wider = job_of(&job, json!({"parallel": 4, "rounds": 5, "attributes": 26}));
+    let error = run(&wider.to_string(), &mut watch(&mut || false)).unwrap_err();
+    assert!(error.message().contains("prepared with attributes 25, the run has attributes 26"), "{error}");
     let tally = measure(&job, json!({"clients": 1, "warmup_s": 0, "duration_s": 300}));
+    assert_eq!(tally["start"], json!({"rows": 1}));
     assert_eq!(tally["by_transaction"]["insert"]["operations"], json!(4));
     assert!(tally["errors"]["row missing"].as_u64().unwrap() >= 1, "{}", tally["errors"]);
 }

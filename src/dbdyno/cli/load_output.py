@@ -117,13 +117,13 @@ def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, kind in kinds.items():
         if not kind["operations"]:
-            yield f"{name:<15} {0:>10}"
+            yield f"{name:<21} {0:>10}"
             continue
         times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
-        yield f"{name:<15} {kind['operations']:>10,}  ms: {times}"
+        yield f"{name:<21} {kind['operations']:>10,}  ms: {times}"
     if "new_order" in kinds and tally["duration_s"]:
         per_minute = kinds["new_order"]["operations"] * 60 / tally["duration_s"]
-        yield f"new orders  {number_text(per_minute)} per minute, {tally['rollbacks']:,} of them rolled back"
+        yield f"new orders  {number_text(per_minute)} per minute; {tally['rollbacks']:,} more rolled back"
 
 
 def _phases(tally: Mapping[str, Any]) -> Iterator[str]:

@@ -92,22 +92,26 @@ class Phase(Frozen):
 
 
 class Acknowledged(Frozen):
-    """What clients were told since the data were loaded: the invariants compare it with the data."""
+    """What clients were told in one run or in several that followed one another: the invariants compare it
+    with the data. `start` is what the first of them found; empty where it did not look."""
 
     acknowledged: int = 0
     unknown: int = 0
     by_transaction: dict[str, int] = Field(default_factory=dict)
+    start: dict[str, int] = Field(default_factory=dict)
 
     @classmethod
     def by(cls, tallies: Iterable[Tally]) -> Self:
-        """The sum over all runs since the data were loaded."""
+        """The sum over runs that followed one another, in whatever order they are given."""
+        in_time = sorted(tallies, key=lambda tally: tally.started_unix_s)
         acknowledged, unknown, by_transaction = 0, 0, dict[str, int]()
-        for tally in tallies:
+        for tally in in_time:
             acknowledged += tally.acknowledged
             unknown += tally.unknown
             for name, kind in tally.by_transaction.items():
                 by_transaction[name] = by_transaction.get(name, 0) + kind.acknowledged
-        return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction)
+        start = in_time[0].start if in_time else {}
+        return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction, start=start)
 
 
 class Tally(Frozen):
@@ -118,8 +122,8 @@ class Tally(Frozen):
     transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
     done at its end, and their latencies are at least the time that they had waited. `histogram` holds the
     latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
-    threads. `gather_us_max` is the longest that an answer was left lying. `saturated` says why the driver was
-    the limit, where it was.
+    threads. `gather_us_max` is the longest that an answer was left lying. `start` holds counts and sums
+    of the data from before the run. `saturated` says why the driver was the limit, where it was.
     """
 
     workload: str
@@ -145,6 +149,7 @@ class Tally(Frozen):
     unknown: int
     clients_lost: int
     unfinished: int
+    start: dict[str, int]
     latency_us: Latency
     by_transaction: dict[str, Kind]
     driver_cpu_us_per_op: CpuPerOperation
@@ -174,7 +179,8 @@ _NOT_COUNTED_ONCE: Mapping[str, Any] = {
     "gather_us_max": 0,
     "clients_lost": 0,
     "unfinished": 0,
+    "start": {},
     "recall": None,
     "phases": (),
 }
-"""What tallies of format 1 need not have."""
+"""What older tallies need not have."""

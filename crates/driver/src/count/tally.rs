@@ -1,6 +1,6 @@
 //! What a run counted, as it leaves the driver: the same shape as `src/dbdyno/driver/tally.py`, which says what it means.
 
-use crate::workload::Phase;
+use crate::workload::{Phase, Start};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ pub struct Tally {
     pub unknown: u64,
     pub clients_lost: u32,
     pub unfinished: u64,
+    pub start: Start,
     pub latency_us: Latency,
     /// In the order of the workload's transactions.
     #[serde(serialize_with = "in_order")]

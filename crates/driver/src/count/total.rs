@@ -3,7 +3,7 @@
 use super::recall::Recalls;
 use super::tally::{self, CpuPerOperation, Latency, Second, Tally};
 use crate::error::{Error, Result};
-use crate::workload::Phase;
+use crate::workload::{Phase, Start};
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hdrhistogram::Histogram;
@@ -160,6 +160,7 @@ impl Total {
             unknown: self.unknown,
             clients_lost: self.clients_lost,
             unfinished: self.unfinished,
+            start: Start::new(),
             latency_us: latency_us(&all),
             by_transaction: self.by_transaction.iter().map(ByTransaction::figures).collect(),
             driver_cpu_us_per_op: CpuPerOperation {

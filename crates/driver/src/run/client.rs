@@ -4,12 +4,12 @@ use super::course::Course;
 use super::lane::Lane;
 use super::pace::Think;
 use crate::clock;
-use crate::error::{Error, Fate, Kind, Result};
+use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::job::Job;
 use crate::random::Random;
 use crate::session::{open, Session, Target, Traffic};
-use crate::workload::{Outcome, Place, Workload};
+use crate::workload::{advised, Outcome, Place, Workload};
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
 const FAILURES_MAX: u32 = 100;
@@ -75,17 +75,8 @@ impl<W: Workload> Client<'_, W> {
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
         let ready = ready
             .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")));
-        let state = ready.map_err(|error| self.advised(error))?;
+        let state = ready.map_err(|error| advised(error, &self.job.workload))?;
         Ok(Connection { session, state, traffic_before: None })
-    }
-
-    /// What a server refuses to prepare is nearly always a table that was never made, or made with other options.
-    fn advised(&self, error: Error) -> Error {
-        if error.kind() == Kind::Server && error.fate() == Fate::Failed && error.hint_text().is_empty() {
-            let name = &self.job.workload;
-            return error.hint(format!("prepare {name} first, with the options that it is run with"));
-        }
-        error
     }
 
     async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {

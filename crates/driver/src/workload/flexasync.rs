@@ -6,12 +6,14 @@
 //! its concurrency is the number of clients; what `parallel` saves is the round trips. An embedded engine has no round
 //! trips: there it changes nothing.
 
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Phase, Place, Workload};
+use super::{
+    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Phase, Place, Start, Workload,
+};
 use crate::clock;
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{whole_number, Each, Row, Session, Statement, Value};
+use crate::session::{whole_number, Collect, Each, Row, Session, Statement, Value};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const TABLE: &str = "flexasync";
@@ -116,6 +118,16 @@ impl Workload for FlexAsync {
         Ok(0)
     }
 
+    async fn inspect<S: Session>(&self, session: &mut S) -> Result<Start> {
+        let mut answer = Collect::default();
+        session.text(&format!("SELECT * FROM {TABLE} WHERE id IS NULL"), &mut answer).await?;
+        let attributes = answer.names.len().saturating_sub(1);
+        if attributes != self.attributes {
+            return Err(other_shape("attributes", attributes as i64, self.attributes as i64));
+        }
+        Ok([("rows".to_owned(), self.rows(session).await?)].into())
+    }
+
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
         if self.progress.clients_ready.fetch_add(1, Ordering::Relaxed) >= place.clients {
             return Err(Error::user(
@@ -180,7 +192,7 @@ impl Workload for FlexAsync {
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
-        let rows = whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE}")).await?;
+        let rows = self.rows(session).await?;
         let last = self.attributes - 1;
         let torn =
             whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE attr0 <> attr{last}")).await?;
@@ -192,7 +204,8 @@ impl Workload for FlexAsync {
         if let Some(told) = against.acknowledged {
             let rounds = |name: &str| told.by_transaction.get(name).copied().unwrap_or_default();
             let (inserted, deleted) = (rounds("insert") * self.parallel, rounds("delete") * self.parallel);
-            invariants.push(rows_balanced(rows, inserted, deleted, told.unknown * self.parallel));
+            let grown = rows - told.at_start("rows", 0);
+            invariants.push(rows_balanced(grown, inserted, deleted, told.unknown * self.parallel));
         }
         Ok(invariants)
     }
@@ -203,6 +216,10 @@ impl Workload for FlexAsync {
 }
 
 impl FlexAsync {
+    async fn rows<S: Session>(&self, session: &mut S) -> Result<i64> {
+        whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE}")).await
+    }
+
     fn listed(&self, between: &str, of: impl Fn(usize) -> String) -> String {
         (0..self.attributes).map(of).collect::<Vec<_>>().join(between)
     }
@@ -309,7 +326,7 @@ fn rows_balanced(rows: i64, inserted: u64, deleted: u64, unknown: u64) -> Invari
     Invariant::new(
         "rows_balanced",
         (rows - expected).unsigned_abs() <= unknown,
-        format!("{rows} rows, {inserted} inserted, {deleted} deleted, {unknown} operations unknown"),
+        format!("{rows} rows more than before, {inserted} inserted, {deleted} deleted, {unknown} operations unknown"),
     )
 }
 

@@ -6,7 +6,7 @@ mod options;
 pub use options::{About, OptionSpec, OptionType, Options};
 pub use script::resolve_script;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Fate, Kind, Result};
 use crate::random::Random;
 use crate::session::Session;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,10 @@ pub struct Place {
     pub clients: u32,
 }
 
-/// What clients were told since the data was loaded; an invariant compares it with what the server holds.
+/// Counts and sums that a run found before it began, by name: earlier runs have left them.
+pub type Start = BTreeMap<String, i64>;
+
+/// What clients were told in one run or in several that followed one another; an invariant compares it with what the server holds.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Acknowledged {
@@ -51,14 +54,22 @@ pub struct Acknowledged {
     pub unknown: u64,
     /// `acknowledged` by the transaction's name.
     pub by_transaction: BTreeMap<String, u64>,
+    /// What the first of these runs found; empty where it did not look.
+    #[serde(default)]
+    pub start: Start,
 }
 
 impl Acknowledged {
     pub fn parse(json: &str) -> Result<Self> {
         serde_json::from_str(json).map_err(|error| {
             Error::user(format!("what was acknowledged: {error}"))
-                .hint("give acknowledged, unknown and by_transaction, summed over all runs since the load")
+                .hint("give acknowledged, unknown and by_transaction, summed over the runs, and the first one's start")
         })
+    }
+
+    /// What was there under this name when the first run began; `loaded` where no run has looked.
+    pub fn at_start(&self, name: &str, loaded: i64) -> i64 {
+        self.start.get(name).copied().unwrap_or(loaded)
     }
 }
 
@@ -134,6 +145,12 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Asks the data for their shape, once before a run: refuses those that were made with other options, and notes
+    /// what `check` takes off again. It reads as little as it can, because what it reads is in the server's caches.
+    async fn inspect<S: Session>(&self, _session: &mut S) -> Result<Start> {
+        Ok(Start::new())
+    }
+
     /// Readies one client on its session. Called again after a reconnect.
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Self::Client>;
 
@@ -175,6 +192,27 @@ pub trait Workload: Sized + Send + Sync + 'static {
 
     /// Drops what `create` made.
     async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()>;
+}
+
+/// What a server refuses to prepare is nearly always a table that was never made, or made with other options.
+pub(crate) fn advised(error: Error, workload: &str) -> Error {
+    if error.kind() == Kind::Server && error.fate() == Fate::Failed && error.hint_text().is_empty() {
+        return error.hint(format!("prepare {workload} first, with the options that it is run with"));
+    }
+    error
+}
+
+/// Data that were prepared with another value of an option than the run has.
+fn other_shape(option: &str, prepared: i64, run: i64) -> Error {
+    Error::user(format!("the data were prepared with {option} {prepared}, the run has {option} {run}"))
+        .hint(format!("run with {option} {prepared}, or prepare the data with {option} {run}"))
+}
+
+/// A statement that found no row where one must be: its speed is that of missing.
+#[cold]
+fn row_missing(statement: &str) -> Error {
+    Error::server("row missing", Fate::Failed, format!("{statement} found no row"))
+        .hint("are rows of the data gone? prepare them again")
 }
 
 /// Something to be done with a workload whose type is known at run time only.

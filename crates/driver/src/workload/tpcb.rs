@@ -1,7 +1,10 @@
 //! TPC-B as pgbench runs it: its tables, its columns, its built-in scripts (`-N` and `-S` as options), so that a
 //! database loaded by pgbench runs under this driver and the reverse.
 
-use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use super::{
+    other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome,
+    Place, Start, Workload,
+};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Session, Statement, Value};
@@ -132,6 +135,19 @@ impl Workload for TpcB {
         Ok(())
     }
 
+    async fn inspect<S: Session>(&self, session: &mut S) -> Result<Start> {
+        let scale = whole_number(session, "SELECT COUNT(*) FROM pgbench_branches").await?;
+        if scale != self.scale {
+            return Err(other_shape("scale", scale, self.scale));
+        }
+        let mut start = Start::new();
+        if self.script != Script::SelectOnly {
+            let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
+            start.insert("history".to_owned(), rows);
+        }
+        Ok(start)
+    }
+
     async fn client<S: Session>(&self, session: &mut S, _place: Place) -> Result<Client> {
         let (writes, full) = (self.script != Script::SelectOnly, self.script == Script::Full);
         Ok(Client {
@@ -175,12 +191,12 @@ impl Workload for TpcB {
         let tid = Value::Int(random.between(1, TELLERS_PER_BRANCH * self.scale));
         let delta = Value::Int(random.between(-5000, 5000));
         if self.script == Script::SelectOnly {
-            session.execute(client.select_account, &[aid], &mut ()).await?;
+            select_account(session, client, aid).await?;
             return Ok(Outcome::Committed);
         }
         session.begin().await?;
         execute_if(session, client.update_account, &[delta, aid]).await?;
-        session.execute(client.select_account, &[aid], &mut ()).await?;
+        select_account(session, client, aid).await?;
         execute_if(session, client.update_teller, &[delta, tid]).await?;
         execute_if(session, client.update_branch, &[delta, bid]).await?;
         execute_if(session, client.insert_history, &[tid, bid, aid, delta]).await?;
@@ -230,11 +246,13 @@ impl Workload for TpcB {
 
 /// Every acknowledged transaction left one row; each whose acknowledgement was lost may have left one.
 fn history_complete(rows: i64, told: &Acknowledged) -> Invariant {
+    let before = told.at_start("history", 0);
     let (least, most) = (told.acknowledged as i64, (told.acknowledged + told.unknown) as i64);
+    let then = if before == 0 { String::new() } else { format!(" and {before} of earlier runs") };
     Invariant::new(
         "history_complete",
-        (least..=most).contains(&rows),
-        format!("{rows} rows of history, {least} transactions acknowledged, {} unknown", told.unknown),
+        (least..=most).contains(&(rows - before)),
+        format!("{rows} rows of history, {least} transactions acknowledged{then}, {} unknown", told.unknown),
     )
 }
 
@@ -268,9 +286,19 @@ async fn execute_if<S: Session>(
     parameters: &[Value<'_>],
 ) -> Result<()> {
     if let Some(statement) = statement {
-        session.execute(statement, parameters, &mut ()).await?;
+        let answer = session.execute(statement, parameters, &mut ()).await?;
+        if answer.affected == 0 {
+            return Err(row_missing("an update of tpcb"));
+        }
     }
     Ok(())
+}
+
+async fn select_account<S: Session>(session: &mut S, client: &Client, aid: Value<'_>) -> Result<()> {
+    match session.execute(client.select_account, &[aid], &mut ()).await?.rows {
+        0 => Err(row_missing("the SELECT of an account")),
+        _ => Ok(()),
+    }
 }
 
 async fn sum<S: Session>(session: &mut S, column: &str, table: &str) -> Result<i64> {
@@ -291,5 +319,13 @@ mod tests {
         assert!(history_complete(11, &told(10, 1)).holds);
         assert!(!history_complete(9, &told(10, 1)).holds);
         assert!(!history_complete(12, &told(10, 1)).holds);
+    }
+
+    #[test]
+    fn the_history_of_earlier_runs_is_not_taken_for_this_ones() {
+        let start = [("history".to_owned(), 7)].into();
+        let told = Acknowledged { start, ..told(10, 0) };
+        assert!(history_complete(17, &told).holds);
+        assert!(!history_complete(10, &told).holds && !history_complete(16, &told).holds);
     }
 }

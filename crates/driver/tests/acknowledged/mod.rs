@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-/// The sum over all runs since the data was loaded.
+/// The sum over runs that followed one another.
 pub fn acknowledged(tallies: &[Value]) -> String {
     let count = |value: &Value| value.as_u64().unwrap();
     let sum = |name: &str| tallies.iter().map(|tally| count(&tally[name])).sum::<u64>();
@@ -11,6 +11,7 @@ pub fn acknowledged(tallies: &[Value]) -> String {
         let so_far = by_transaction.get(name).map_or(0, count);
         by_transaction.insert(name.clone(), json!(so_far + count(&kind["acknowledged"])));
     }
-    json!({"acknowledged": sum("acknowledged"), "unknown": sum("unknown"), "by_transaction": by_transaction})
-        .to_string()
+    json!({"acknowledged": sum("acknowledged"), "unknown": sum("unknown"), "by_transaction": by_transaction,
+           "start": tallies[0]["start"]})
+    .to_string()
 }

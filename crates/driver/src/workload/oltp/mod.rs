@@ -6,10 +6,12 @@ mod offers;
 mod rows;
 mod statements;
 
-use super::{About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
+use super::{
+    row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Workload,
+};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{First, Session, Statement, Value};
+use crate::session::{whole_number, Answer, First, Session, Statement, Value};
 use distribution::Distribution;
 use rows::{checksum, ROWS_PER_PART};
 use statements::{Kind, Statements};
@@ -165,6 +167,17 @@ impl Workload for Oltp {
         Ok(())
     }
 
+    async fn inspect<S: Session>(&self, session: &mut S) -> Result<Start> {
+        let mut rows = None;
+        for table in 1..=self.tables {
+            self.require_rows(session, table).await?;
+            if let Some(sql) = self.rows_before(table) {
+                *rows.get_or_insert(0) += whole_number(session, &sql).await?;
+            }
+        }
+        Ok(rows.map(|rows| ("rows".to_owned(), rows)).into_iter().collect())
+    }
+
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
         let kinds = self.kinds();
         let (first, last) = match self.member {
@@ -205,9 +218,7 @@ impl Workload for Oltp {
         }
         let (mut rows, mut tables_of_other_size) = (0, Vec::new());
         for table in 1..=self.tables {
-            let mut count = First::<i64>::default();
-            session.text(&format!("SELECT COUNT(*) FROM sbtest{table}"), &mut count).await?;
-            let count = count.0.ok_or_else(|| Error::protocol("COUNT(*) gave no number"))?;
+            let count = whole_number(session, &self.count(table)).await?;
             rows += count;
             if count != self.table_size {
                 tables_of_other_size.push(format!("sbtest{table} has {count}"));
@@ -236,6 +247,63 @@ impl Workload for Oltp {
 }
 
 impl Oltp {
+    /// The last id tells whether there are as many rows as the run draws from: at little cost, and without reading what
+    /// the run will read. More are fine, for inserts leave them; deletes may have taken the last ones.
+    async fn require_rows<S: Session>(&self, session: &mut S, table: i64) -> Result<()> {
+        let least = match self.member {
+            Member::BulkInsert => return Ok(()),
+            Member::Delete => self.table_size * 9 / 10,
+            _ => self.table_size,
+        };
+        let last = whole_number(session, &format!("SELECT COALESCE(MAX(id), 0) FROM sbtest{table}")).await?;
+        if last >= least {
+            return Ok(());
+        }
+        let size = self.table_size;
+        Err(Error::user(format!("the rows of sbtest{table} end at id {last}, the run has table_size {size}"))
+            .hint("give the table_size that the data were prepared with, or prepare them again"))
+    }
+
+    /// Which rows of a table the run adds to or takes from: their number at its start must be known to judge that at
+    /// its end.
+    fn rows_before(&self, table: i64) -> Option<String> {
+        match self.member {
+            // No row that was loaded has such an id, so none that the run will use is read.
+            Member::Insert => {
+                Some(format!("SELECT COUNT(*) FROM sbtest{table} WHERE id > {}", self.table_size))
+            }
+            Member::BulkInsert | Member::Delete => Some(self.count(table)),
+            _ => None,
+        }
+    }
+
+    /// The rows that are to stay, where some are; else all.
+    fn count(&self, table: i64) -> String {
+        match self.member {
+            Member::Insert | Member::BulkInsert | Member::Delete => {
+                format!("SELECT COUNT(*) FROM sbtest{table}")
+            }
+            _ => format!("SELECT COUNT(*) FROM sbtest{table} WHERE id <= {}", self.table_size),
+        }
+    }
+
+    /// True where no client takes a row away, not even for a moment: each must then find what it asks for.
+    fn rows_stay(&self) -> bool {
+        self.counts.iter().all(|(kind, count)| *kind != Kind::Delete || *count == 0)
+    }
+
+    fn require_hit(&self, kind: Kind, answer: Answer) -> Result<()> {
+        let hits = match kind {
+            Kind::Point | Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => answer.rows,
+            Kind::UpdateIndex | Kind::UpdateNonIndex => answer.affected,
+            _ => return Ok(()),
+        };
+        if hits == 0 && self.rows_stay() {
+            return Err(row_missing(self.about.name));
+        }
+        Ok(())
+    }
+
     fn parts_per_table(&self) -> i64 {
         (self.table_size + ROWS_PER_PART - 1) / ROWS_PER_PART
     }
@@ -321,22 +389,20 @@ impl Oltp {
     ) -> Result<()> {
         let id = self.rows.draw(random);
         let key = Value::Int(id);
-        match kind {
+        let answer = match kind {
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
-                session.execute(statement, &[key, Value::Int(id + self.range_size - 1)], &mut ()).await?;
+                session.execute(statement, &[key, Value::Int(id + self.range_size - 1)], &mut ()).await?
             }
             Kind::UpdateNonIndex => {
-                session.execute(statement, &[rows::C::draw(random).value(), key], &mut ()).await?;
+                session.execute(statement, &[rows::C::draw(random).value(), key], &mut ()).await?
             }
             Kind::InsertNumbered => {
                 let (c, pad) = (rows::C::draw(random), rows::Pad::draw(random));
-                session.execute(statement, &[key, c.value(), pad.value()], &mut ()).await?;
+                session.execute(statement, &[key, c.value(), pad.value()], &mut ()).await?
             }
-            _ => {
-                session.execute(statement, &[key], &mut ()).await?;
-            }
-        }
-        Ok(())
+            _ => session.execute(statement, &[key], &mut ()).await?,
+        };
+        self.require_hit(kind, answer)
     }
 
     /// A row goes and comes back under the same id.
@@ -434,12 +500,16 @@ impl Oltp {
     fn rows_moved(&self, rows: i64, told: &Acknowledged) -> Invariant {
         let done = told.by_transaction.get(self.about.name).copied().unwrap_or(0) as i64;
         let (done, unknown) = (done * self.bulk_rows.max(1), told.unknown as i64 * self.bulk_rows.max(1));
+        let loaded = self.tables * self.table_size;
         let (least, most) = match self.member {
-            Member::BulkInsert => (done, done + unknown),
-            Member::Insert => {
-                (self.tables * self.table_size + done, self.tables * self.table_size + done + unknown)
+            Member::BulkInsert => {
+                (told.at_start("rows", 0) + done, told.at_start("rows", 0) + done + unknown)
             }
-            _ => (self.tables * self.table_size - done - unknown, self.tables * self.table_size),
+            Member::Insert => {
+                let before = loaded + told.at_start("rows", 0);
+                (before + done, before + done + unknown)
+            }
+            _ => (told.at_start("rows", loaded) - done - unknown, told.at_start("rows", loaded)),
         };
         Invariant::new(
             "rows_moved",

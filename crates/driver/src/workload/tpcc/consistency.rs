@@ -4,9 +4,13 @@
 
 use super::draw::{self, Cents, CUSTOMERS, DISTRICTS};
 use crate::error::Result;
-use crate::session::{Each, First, Row, Session};
-use crate::workload::{CheckAgainst, Invariant};
+use crate::session::{whole_number, Each, First, Row, Session};
+use crate::workload::{Acknowledged, CheckAgainst, Invariant, Start};
 use std::collections::HashMap;
+
+/// What grows by one with each payment, and with each new order.
+const PAID: &str = "rows of history";
+const ORDERED: &str = "order numbers taken";
 
 /// How many of the tables are read in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,11 +142,23 @@ pub async fn check<S: Session>(
         .collect();
     invariants.push(complete(session, warehouses).await?);
     if let Some(told) = against.acknowledged {
-        let rows = number(session, "SELECT COUNT(*) FROM history").await?;
-        let acknowledged = told.by_transaction.get("payment").copied().unwrap_or_default();
-        invariants.push(payments_complete(rows, warehouses, acknowledged, told.unknown));
+        let now = at_start(session).await?;
+        invariants.push(grown("payments_complete", "payment", PAID, warehouses, &now, told));
+        invariants.push(grown("orders_complete", "new_order", ORDERED, warehouses, &now, told));
     }
     Ok(invariants)
+}
+
+/// What payments and new orders add to. The history has no index that a transaction reads, and districts are few.
+pub async fn at_start<S: Session>(session: &mut S) -> Result<Start> {
+    let mut start = Start::new();
+    for (name, sql) in [
+        (PAID, "SELECT COUNT(*) FROM history"),
+        (ORDERED, "SELECT COALESCE(SUM(d_next_o_id - 1), 0) FROM district"),
+    ] {
+        start.insert(name.to_owned(), whole_number(session, sql).await?);
+    }
+    Ok(start)
 }
 
 /// No warehouse, district, customer, item or stock row is missing.
@@ -162,13 +178,23 @@ async fn complete<S: Session>(session: &mut S, warehouses: i64) -> Result<Invari
     Ok(Invariant::new("rows_complete", holds, details.join(", ")))
 }
 
-/// Every acknowledged payment left one row of history; each whose acknowledgement was lost may have left one.
-fn payments_complete(rows: i64, warehouses: i64, acknowledged: u64, unknown: u64) -> Invariant {
-    let least = warehouses * DISTRICTS * CUSTOMERS + acknowledged as i64;
+/// Every acknowledged transaction added one to what there was; each whose acknowledgement was lost may have done so.
+/// Each customer was loaded with one payment and one order.
+fn grown(
+    name: &str,
+    transaction: &str,
+    what: &str,
+    warehouses: i64,
+    now: &Start,
+    told: &Acknowledged,
+) -> Invariant {
+    let (found, unknown) = (now.get(what).copied().unwrap_or_default(), told.unknown);
+    let acknowledged = told.by_transaction.get(transaction).copied().unwrap_or_default();
+    let least = told.at_start(what, warehouses * DISTRICTS * CUSTOMERS) + acknowledged as i64;
     Invariant::new(
-        "payments_complete",
-        (least..=least + unknown as i64).contains(&rows),
-        format!("{rows} rows of history, {least} loaded or acknowledged, {unknown} transactions unknown"),
+        name,
+        (least..=least + unknown as i64).contains(&found),
+        format!("{found} {what}, {least} there before or acknowledged, {unknown} transactions unknown"),
     )
 }
 
@@ -526,9 +552,14 @@ mod tests {
 
     #[test]
     fn payments_may_be_unknown_but_not_lost() {
-        assert!(payments_complete(30_010, 1, 10, 0).holds);
-        assert!(payments_complete(30_011, 1, 10, 1).holds);
-        assert!(!payments_complete(30_009, 1, 10, 1).holds);
-        assert!(!payments_complete(30_012, 1, 10, 1).holds);
+        let holds = |rows: i64, unknown, start: &[i64]| {
+            let start = start.iter().map(|rows| (PAID.to_owned(), *rows)).collect();
+            let by_transaction = [("payment".to_owned(), 10)].into();
+            let told = Acknowledged { acknowledged: 10, unknown, by_transaction, start };
+            grown("payments_complete", "payment", PAID, 1, &[(PAID.to_owned(), rows)].into(), &told).holds
+        };
+        assert!(holds(30_010, 0, &[]) && holds(30_011, 1, &[]));
+        assert!(!holds(30_009, 1, &[]) && !holds(30_012, 1, &[]));
+        assert!(holds(30_110, 0, &[30_100]) && !holds(30_010, 0, &[30_100]));
     }
 }

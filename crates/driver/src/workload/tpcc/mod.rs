@@ -17,10 +17,12 @@ mod payment;
 mod schema;
 mod stock_level;
 
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
+use super::{
+    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Start, Workload,
+};
 use crate::error::Result;
 use crate::random::Random;
-use crate::session::{Dialect, Session};
+use crate::session::{whole_number, Dialect, Session};
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
@@ -37,12 +39,18 @@ const PAYMENT: usize = 1;
 const ORDER_STATUS: usize = 2;
 const DELIVERY: usize = 3;
 
-const KINDS: [Kind; 5] = [
+/// A new order with an item that does not exist. It is chosen apart from the others, because it leaves no order: what
+/// counts new orders must not count it.
+const ROLLED_BACK: usize = 5;
+const ROLLED_BACK_PERCENT: u64 = 1;
+
+const KINDS: [Kind; 6] = [
     Kind { name: "new_order", percent: 45, keying_s: 18, mean_think_s: 12 },
     Kind { name: "payment", percent: 43, keying_s: 3, mean_think_s: 12 },
     Kind { name: "order_status", percent: 4, keying_s: 2, mean_think_s: 10 },
     Kind { name: "delivery", percent: 4, keying_s: 2, mean_think_s: 5 },
     Kind { name: "stock_level", percent: 4, keying_s: 2, mean_think_s: 5 },
+    Kind { name: "new_order_rolled_back", percent: 0, keying_s: 18, mean_think_s: 12 },
 ];
 
 pub struct TpcC {
@@ -85,7 +93,14 @@ impl Workload for TpcC {
                 "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
             ),
         ],
-        transactions: &["new_order", "payment", "order_status", "delivery", "stock_level"],
+        transactions: &[
+            "new_order",
+            "payment",
+            "order_status",
+            "delivery",
+            "stock_level",
+            "new_order_rolled_back",
+        ],
         read_only: false,
     }];
 
@@ -125,6 +140,14 @@ impl Workload for TpcC {
         schema::finish(part, session).await
     }
 
+    async fn inspect<S: Session>(&self, session: &mut S) -> Result<Start> {
+        let warehouses = whole_number(session, "SELECT COUNT(*) FROM warehouse").await?;
+        if warehouses != self.warehouses {
+            return Err(other_shape("warehouses", warehouses, self.warehouses));
+        }
+        consistency::at_start(session).await
+    }
+
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
         let (warehouse, district) = home(place.client, self.warehouses);
         Ok(Client {
@@ -141,13 +164,17 @@ impl Workload for TpcC {
 
     fn choose(&self, _client: &mut Client, random: &mut Random) -> usize {
         let mut drawn = random.below(100);
-        for (number, kind) in KINDS.iter().enumerate() {
+        for (number, kind) in KINDS.iter().enumerate().skip(PAYMENT) {
             if drawn < kind.percent {
                 return number;
             }
             drawn -= kind.percent;
         }
-        NEW_ORDER
+        if random.below(100) < ROLLED_BACK_PERCENT {
+            ROLLED_BACK
+        } else {
+            NEW_ORDER
+        }
     }
 
     fn pause(&self, kind: usize, random: &mut Random) -> Pause {
@@ -171,7 +198,8 @@ impl Workload for TpcC {
         let all = self.warehouses;
         let home = if self.any_warehouse { random.between(1, all) } else { client.warehouse };
         match kind {
-            NEW_ORDER => new_order.perform(session, random, home, all).await,
+            NEW_ORDER => new_order.perform(session, random, home, all, false).await,
+            ROLLED_BACK => new_order.perform(session, random, home, all, true).await,
             PAYMENT => payment.perform(session, random, finder, home, all).await,
             ORDER_STATUS => order_status.perform(session, random, finder, home).await,
             DELIVERY => delivery.perform(session, random, home).await,

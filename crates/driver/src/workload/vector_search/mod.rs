@@ -7,7 +7,9 @@
 mod data;
 mod sql;
 
-use super::{About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use super::{
+    About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Workload,
+};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Collect, Each, First, Row, Session, Statement, Value, VectorSql};
@@ -142,16 +144,18 @@ impl Workload for VectorSearch {
         Ok(())
     }
 
+    async fn inspect<S: Session>(&self, session: &mut S) -> Result<Start> {
+        let engine = engine(session)?;
+        self.graph.require(engine)?;
+        self.require_loaded(session, engine).await?;
+        self.require_index(session, engine).await?;
+        Ok([("inserted".to_owned(), self.inserted(session).await?)].into())
+    }
+
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
         let (set, engine) = (self.set()?, engine(session)?);
-        self.graph.require(engine)?;
         if let Some(statement) = self.graph.session(engine) {
             session.text(&statement, &mut ()).await?;
-        }
-        // Each client asks, so that none meets a missing table first and fails with the server's words for it.
-        self.require_loaded(session, engine).await?;
-        if place.client == 0 {
-            self.require_index(session, engine).await?;
         }
         let (mut writes, mut own) = (None, 0..0);
         if self.write_share > 0.0 {
@@ -229,10 +233,7 @@ impl Workload for VectorSearch {
             Invariant::new("index_used", plan.contains(INDEX), format!("the plan of a search: {plan}")),
         ];
         if let Some(told) = against.acknowledged {
-            let inserted =
-                whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {}", set.vectors))
-                    .await?;
-            invariants.push(inserted_complete(inserted, told));
+            invariants.push(inserted_complete(self.inserted(session).await?, told));
         }
         Ok(invariants)
     }
@@ -248,6 +249,12 @@ impl VectorSearch {
             Error::user("vector_search was given no set of vectors")
                 .hint("dataset names a folder that `dyno data make` or `dyno data import` has made")
         })
+    }
+
+    /// Rows beyond the set as loaded.
+    async fn inserted<S: Session>(&self, session: &mut S) -> Result<i64> {
+        let loaded = self.set()?.vectors;
+        whole_number(session, &format!("SELECT COUNT(*) FROM {TABLE} WHERE id >= {loaded}")).await
     }
 
     async fn search<S: Session>(
@@ -366,10 +373,11 @@ fn between(set: &VectorSet, random: &mut Random, out: &mut Vec<u8>) {
 fn inserted_complete(rows: i64, told: &Acknowledged) -> Invariant {
     let count = |kind: usize| told.by_transaction.get(KINDS[kind]).copied().unwrap_or(0) as i64;
     let (inserts, deletes, unknown) = (count(INSERT), count(DELETE), told.unknown as i64);
+    let before = told.at_start("inserted", 0);
     Invariant::new(
         "inserted_complete",
-        (rows - (inserts - deletes)).abs() <= unknown,
-        format!("{rows} inserted vectors there, {inserts} inserts and {deletes} deletes acknowledged, {unknown} unknown"),
+        (rows - before - (inserts - deletes)).abs() <= unknown,
+        format!("{rows} inserted vectors there, {before} before, {inserts} inserts and {deletes} deletes acknowledged, {unknown} unknown"),
     )
 }
 
@@ -391,10 +399,13 @@ mod tests {
             acknowledged: 9,
             unknown,
             by_transaction: [("insert".to_owned(), 5), ("delete".to_owned(), 3)].into(),
+            start: Start::new(),
         };
         assert!(inserted_complete(2, &told(0)).holds);
         assert!(!inserted_complete(3, &told(0)).holds);
         assert!(inserted_complete(3, &told(1)).holds && inserted_complete(1, &told(1)).holds);
+        let later = Acknowledged { start: [("inserted".to_owned(), 4)].into(), ..told(0) };
+        assert!(inserted_complete(6, &later).holds && !inserted_complete(2, &later).holds);
     }
 
     #[test]
