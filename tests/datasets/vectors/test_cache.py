@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,17 @@ def ready(**options: Any) -> VectorSet:
     return vectors.vector_set(OPTIONS | options, Told())
 
 
-def ann_benchmarks(path: Path, distance: str, spoil: bool = False) -> Path:
+def ann_benchmarks(path: Path, distance: str, spoilt: Sequence[int] = (), scale: float = 1) -> Path:
+    """A file as ann-benchmarks has it; `spoilt` queries have random neighbours."""
     name = {"euclidean": "euclidean", "angular": "cosine"}[distance]
-    truth = exact_neighbors(TRAIN, TEST, name, 7)
-    rows = np.roll(truth.rows, 1, axis=0) if spoil else truth.rows
+    train, test = (each * np.float32(scale) for each in (TRAIN, TEST))
+    truth = exact_neighbors(train, test, name, 7)
+    for query in spoilt:
+        truth.rows[query] = np.random.default_rng(query).choice(len(TRAIN), 7, replace=False)
     with h5py.File(path, "w") as file:
         file.attrs["distance"] = distance
-        file["train"], file["test"], file["neighbors"], file["distances"] = TRAIN, TEST, rows, truth.distances
+        file["train"], file["test"] = train, test
+        file["neighbors"], file["distances"] = truth.rows, truth.distances
     return path
 
 
@@ -89,25 +94,38 @@ def test_held_out_queries_are_no_longer_in_the_set(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("homes")
 @pytest.mark.parametrize(("distance", "name"), [("euclidean", "euclidean"), ("angular", "cosine")])
-def test_neighbours_that_a_file_brings_are_taken_when_they_are_right(
-    tmp_path: Path, distance: str, name: str
+@pytest.mark.parametrize("scale", [1, 1e-4])
+def test_neighbours_that_a_file_brings_are_compared_with_all_of_ours(
+    tmp_path: Path, distance: str, name: str, scale: float
 ) -> None:
-    made = vectors.imported(ann_benchmarks(tmp_path / "set.hdf5", distance), None, 1, 1, Told())
-    kept = made.neighbors(name)
+    told, path = Told(), ann_benchmarks(tmp_path / "set.hdf5", distance, scale=scale)
+    kept = vectors.imported(path, None, 1, 1, told).neighbors(name)
     assert kept is not None
-    assert kept.count == 7
+    assert not [line for line in told if "not those of its vectors" in line]
 
 
 @pytest.mark.usefixtures("homes")
-def test_neighbours_that_are_wrong_are_computed_anew(tmp_path: Path) -> None:
-    told, path = Told(), ann_benchmarks(tmp_path / "set.hdf5", "euclidean", spoil=True)
-    made = vectors.imported(path, None, 1, 1, told)
-    assert made.neighbors("euclidean") is None
-    assert "computed anew" in told[-1]
-    vectors.with_neighbors(made, "euclidean", 3, told)
-    kept = made.neighbors("euclidean")
+@pytest.mark.parametrize("spoilt", [[4], list(range(9))])
+@pytest.mark.parametrize("scale", [1, 1e-4])
+def test_wrong_neighbours_of_a_single_query_and_of_small_vectors_are_noticed(
+    tmp_path: Path, spoilt: list[int], scale: float
+) -> None:
+    told, path = Told(), ann_benchmarks(tmp_path / "set.hdf5", "euclidean", spoilt, scale)
+    kept = vectors.imported(path, None, 1, 1, told).neighbors("euclidean")
+    assert "not those of its vectors" in told[-1]
     assert kept is not None
-    assert np.array_equal(kept.rows, exact_neighbors(TRAIN, TEST, "euclidean", 100).rows)
+    train, test = (each * np.float32(scale) for each in (TRAIN, TEST))
+    assert np.array_equal(kept.rows, exact_neighbors(train, test, "euclidean", 100).rows)
+
+
+@pytest.mark.usefixtures("homes")
+def test_an_angular_file_with_a_row_of_zeros_names_that_row(tmp_path: Path) -> None:
+    told, path = Told(), ann_benchmarks(tmp_path / "set.hdf5", "angular")
+    with h5py.File(path, "r+") as file:
+        file["train"][17] = 0
+    made = vectors.imported(path, None, 1, 1, told)
+    assert told[-1].startswith(f"vector 17 of {path} is all zeros")
+    assert made.neighbors("cosine") is None
 
 
 @pytest.mark.usefixtures("homes")

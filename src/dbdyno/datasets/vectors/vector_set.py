@@ -98,12 +98,18 @@ class VectorSet:
 
     def require_directions(self) -> None:
         """Raises UserError where a vector has no direction, so that the cosine distance is not defined."""
+        if (zero := self.without_direction()) is not None:
+            raise UserError(
+                f"{zero} is all zeros: it has no cosine distance",
+                'take the row out, or set distance = "euclidean"',
+            )
+
+    def without_direction(self) -> str | None:
+        """The first vector or query that holds nothing but zeros, in words."""
         for what, row in (("vector", self.zero_vector), ("query", self.zero_query)):
             if row is not None:
-                raise UserError(
-                    f"{what} {row} of {self.origin} is all zeros: it has no cosine distance",
-                    'take the row out, or set distance = "euclidean"',
-                )
+                return f"{what} {row} of {self.origin}"
+        return None
 
     def _neighbor_files(self, distance: str) -> tuple[Path, Path]:
         return self.folder / f"{distance}.neighbors.i32", self.folder / f"{distance}.distances.f32"
