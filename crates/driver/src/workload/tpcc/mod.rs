@@ -56,14 +56,23 @@ const KINDS: [Kind; 6] = [
 pub struct TpcC {
     warehouses: i64,
     waits: bool,
-    any_warehouse: bool,
+    home: Home,
     depth: consistency::Depth,
+}
+
+/// Whether a client keeps to one warehouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// Kept where there is a client for each warehouse; else drawn, so that no warehouse lies idle.
+    Auto,
+    Kept,
+    Drawn,
 }
 
 /// A terminal: its place, and the statements and buffers of its transactions.
 pub struct Client {
-    warehouse: i64,
-    district: i64,
+    /// Warehouse and district; `None` draws them for each transaction.
+    home: Option<(i64, i64)>,
     finder: customers::Finder,
     new_order: new_order::NewOrder,
     payment: payment::Payment,
@@ -81,11 +90,14 @@ impl Workload for TpcC {
         options: &[
             OptionSpec::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows"),
             OptionSpec::flag("think_times", false, "terminals wait as the specification says: keying, then thinking"),
-            OptionSpec::flag(
-                "any_warehouse",
-                false,
-                "each transaction draws its warehouse; else a client keeps its own, as the specification says",
-            ),
+            OptionSpec::choice(
+                "home",
+                "auto",
+                &["auto", "kept", "drawn"],
+                "a client's warehouse: kept, as the specification says, or drawn for each transaction; auto draws it \
+                 where there are fewer clients than warehouses",
+            )
+            .for_the_run(),
             OptionSpec::choice(
                 "check",
                 "full",
@@ -108,7 +120,11 @@ impl Workload for TpcC {
         Ok(TpcC {
             warehouses: options.int("warehouses"),
             waits: options.flag("think_times"),
-            any_warehouse: options.flag("any_warehouse"),
+            home: match options.text("home") {
+                "kept" => Home::Kept,
+                "drawn" => Home::Drawn,
+                _ => Home::Auto,
+            },
             depth: match options.text("check") {
                 "quick" => consistency::Depth::Quick,
                 _ => consistency::Depth::Full,
@@ -149,10 +165,8 @@ impl Workload for TpcC {
     }
 
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
-        let (warehouse, district) = home(place.client, self.warehouses);
         Ok(Client {
-            warehouse,
-            district,
+            home: self.keeps_home(place).then(|| home(place.client, self.warehouses)),
             finder: customers::Finder::prepare(session).await?,
             new_order: new_order::NewOrder::prepare(session).await?,
             payment: payment::Payment::prepare(session).await?,
@@ -196,14 +210,17 @@ impl Workload for TpcC {
     ) -> Result<Outcome> {
         let Client { finder, new_order, payment, order_status, delivery, stock_level, .. } = client;
         let all = self.warehouses;
-        let home = if self.any_warehouse { random.between(1, all) } else { client.warehouse };
+        let (home, district) = match client.home {
+            Some(home) => home,
+            None => (random.between(1, all), random.between(1, draw::DISTRICTS)),
+        };
         match kind {
             NEW_ORDER => new_order.perform(session, random, home, all, false).await,
             ROLLED_BACK => new_order.perform(session, random, home, all, true).await,
             PAYMENT => payment.perform(session, random, finder, home, all).await,
             ORDER_STATUS => order_status.perform(session, random, finder, home).await,
             DELIVERY => delivery.perform(session, random, home).await,
-            _ => stock_level.perform(session, random, home, client.district).await,
+            _ => stock_level.perform(session, random, home, district).await,
         }
     }
 
@@ -216,10 +233,22 @@ impl Workload for TpcC {
     }
 }
 
-/// The warehouse and district of a client: warehouses in turn, then districts in turn.
+impl TpcC {
+    fn keeps_home(&self, place: Place) -> bool {
+        match self.home {
+            Home::Auto => i64::from(place.clients) >= self.warehouses,
+            Home::Kept => true,
+            Home::Drawn => false,
+        }
+    }
+}
+
+/// The warehouse and district of a client: warehouses in turn. The districts of one warehouse's clients follow one
+/// another, and those of neighbouring warehouses begin at another one each, so that few clients spread over all ten too.
 fn home(client: u32, warehouses: i64) -> (i64, i64) {
     let client = i64::from(client);
-    (client % warehouses + 1, client / warehouses % draw::DISTRICTS + 1)
+    let (round, warehouse) = (client / warehouses, client % warehouses);
+    (warehouse + 1, (round + warehouse) % draw::DISTRICTS + 1)
 }
 
 /// The end of a SELECT whose rows will be changed.
@@ -238,8 +267,30 @@ mod tests {
     #[test]
     fn clients_go_round_the_warehouses_and_then_round_the_districts() {
         let homes: Vec<(i64, i64)> = (0..5).map(|client| home(client, 2)).collect();
-        assert_eq!(homes, [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)]);
+        assert_eq!(homes, [(1, 1), (2, 2), (1, 2), (2, 3), (1, 3)]);
         assert_eq!(home(20, 2), (1, 1));
+    }
+
+    #[test]
+    fn one_client_a_warehouse_is_enough_for_all_districts() {
+        let mut districts: Vec<i64> = (0..10).map(|client| home(client, 10).1).collect();
+        districts.sort_unstable();
+        assert!(districts.into_iter().eq(1..=10));
+        let mut terminals: Vec<_> = (0..100).map(|client| home(client, 10)).collect();
+        terminals.sort_unstable();
+        terminals.dedup();
+        assert_eq!(terminals.len(), 100);
+    }
+
+    #[test]
+    fn a_warehouse_is_kept_where_each_has_a_client_unless_asked_otherwise() {
+        let keeps = |home, clients| workload(false, home).keeps_home(Place { client: 0, clients });
+        assert!(keeps(Home::Auto, 4) && !keeps(Home::Auto, 3));
+        assert!(keeps(Home::Kept, 1) && !keeps(Home::Drawn, 100));
+    }
+
+    fn workload(waits: bool, home: Home) -> TpcC {
+        TpcC { warehouses: 4, waits, home, depth: consistency::Depth::Full }
     }
 
     #[test]
@@ -250,8 +301,7 @@ mod tests {
 
     #[test]
     fn think_times_are_exponential_and_cut() {
-        let workload =
-            TpcC { warehouses: 1, waits: true, any_warehouse: false, depth: consistency::Depth::Full };
+        let workload = workload(true, Home::Auto);
         let mut random = Random::new(1, 0);
         let pauses: Vec<Pause> = (0..100_000).map(|_| workload.pause(NEW_ORDER, &mut random)).collect();
         let mean_s = pauses.iter().map(|pause| pause.after_ns as f64 / 1e9).sum::<f64>() / 1e5;
