@@ -90,6 +90,12 @@ impl Error {
         Self::new(Kind::Internal, Fate::Failed, "internal", message)
     }
 
+    /// The same error as one that another transaction has caused.
+    pub fn retried(mut self) -> Self {
+        self.0.fate = Fate::Retry;
+        self
+    }
+
     /// The same error with what the user can do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = hint.into();

@@ -241,7 +241,9 @@ impl<W: Workload> Client<'_, W> {
             let recorder = &mut *self.lane.recorder();
             recorder.retries += 1;
             recorder.failed(error.label(), clock::now_ns());
-            *random = drawn;
+            if W::REPLAYS {
+                *random = drawn;
+            }
         }
     }
 

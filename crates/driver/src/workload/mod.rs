@@ -120,6 +120,10 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// False where every transaction counts from the first one on: a job's warm-up is then left out.
     const WARMS_UP: bool = true;
 
+    /// True where a transaction that another one was in the way of is tried again as it was; false where the next try
+    /// draws anew.
+    const REPLAYS: bool = true;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
 
@@ -165,8 +169,8 @@ pub trait Workload: Sized + Send + Sync + 'static {
     }
 
     /// One transaction, from its first statement to the acknowledgement of its commit. Parameters are drawn from
-    /// `random`: on an error that is to be retried the caller rolls back, puts `random` back as it was and calls again,
-    /// so the same transaction is tried. Allocates nothing.
+    /// `random`: on an error that is to be retried the caller rolls back and calls again, where the workload `REPLAYS`
+    /// with `random` as it was. Allocates nothing.
     async fn perform<S: Session>(
         &self,
         kind: usize,

@@ -17,6 +17,9 @@ use rows::{checksum, ROWS_PER_PART};
 use statements::{Kind, Statements};
 use std::sync::atomic::{AtomicI64, Ordering};
 
+/// PostgreSQL's SQLSTATE.
+const UNIQUE_VIOLATION: &str = "23505";
+
 /// Which of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
@@ -54,6 +57,37 @@ pub struct Client {
     statements: Statements,
     list: Vec<Value<'static>>,
     table: i64,
+    segment: Segment,
+}
+
+/// One of as many equal parts of the keys as there are clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    /// Keys before it.
+    before: i64,
+    length: i64,
+}
+
+impl Segment {
+    fn of(place: Place, table_size: i64) -> Self {
+        let border = |client: u32| i64::from(client) * table_size / i64::from(place.clients);
+        let (before, end) = (border(place.client), border(place.client + 1));
+        Segment { before, length: (end - before).max(1) }
+    }
+
+    /// Where a key drawn from the whole table lies in this part: the distribution keeps its form.
+    fn place(self, key: i64, table_size: i64) -> i64 {
+        self.before + (key - 1) * self.length / table_size + 1
+    }
+}
+
+/// PostgreSQL lets a delete pass over a row that another transaction has just deleted and inserted again; then its own
+/// insert meets that row. Another transaction was in the way, as with a deadlock.
+fn without_race(error: Error, deleted: Answer) -> Error {
+    if deleted.affected == 0 && error.label().starts_with(UNIQUE_VIOLATION) {
+        return error.retried();
+    }
+    error
 }
 
 /// The kinds of statements of a transaction in the order in which sysbench sends them, with the option for how many.
@@ -86,6 +120,9 @@ impl Workload for Oltp {
     type Client = Client;
 
     const OFFERS: &'static [About] = offers::OFFERS;
+
+    /// As sysbench does.
+    const REPLAYS: bool = false;
 
     fn new(about: &'static About, options: &Options) -> Result<Self> {
         let (member, table_size) = (member(about.name), options.int("table_size"));
@@ -189,7 +226,8 @@ impl Workload for Oltp {
             _ => (1, self.tables),
         };
         let statements = Statements::prepare(session, &kinds, (first, last), self.list_length).await?;
-        Ok(Client { statements, list: Vec::with_capacity(self.list_length), table: first })
+        let segment = Segment::of(place, self.table_size.max(1));
+        Ok(Client { statements, list: Vec::with_capacity(self.list_length), table: first, segment })
     }
 
     async fn perform<S: Session>(
@@ -415,13 +453,13 @@ impl Oltp {
     ) -> Result<()> {
         let (id, k) = (Value::Int(self.rows.draw(random)), Value::Int(self.rows.draw(random)));
         let (c, pad) = (rows::C::draw(random), rows::Pad::draw(random));
-        session.execute(client.statements.get(Kind::Delete, table), &[id], &mut ()).await?;
+        let deleted = session.execute(client.statements.get(Kind::Delete, table), &[id], &mut ()).await?;
         let insert = client.statements.get(Kind::Insert, table);
-        session.execute(insert, &[id, k, c.value(), pad.value()], &mut ()).await?;
-        Ok(())
+        let inserted = session.execute(insert, &[id, k, c.value(), pad.value()], &mut ()).await;
+        inserted.map(drop).map_err(|error| without_race(error, deleted))
     }
 
-    /// A select with a list of values or ranges.
+    /// A select with a list of values or ranges. Each client draws from a part of the keys that is its own.
     async fn list<S: Session>(
         &self,
         client: &mut Client,
@@ -435,7 +473,7 @@ impl Oltp {
         };
         client.list.clear();
         while client.list.len() < self.list_length {
-            let value = self.rows.draw(random);
+            let value = client.segment.place(self.rows.draw(random), self.table_size);
             client.list.push(Value::Int(value));
             if kind == Kind::RandomRanges {
                 client.list.push(Value::Int(value + self.delta));
@@ -516,5 +554,31 @@ impl Oltp {
             (least..=most).contains(&rows),
             format!("{rows} rows, {least} to {most} expected after {done} acknowledged"),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Fate;
+
+    #[test]
+    fn each_client_has_a_segment_of_its_own_and_together_they_have_all_keys() {
+        let segments: Vec<Segment> =
+            (0..3).map(|client| Segment::of(Place { client, clients: 3 }, 100)).collect();
+        let ends: Vec<(i64, i64)> =
+            segments.iter().map(|segment| (segment.place(1, 100), segment.place(100, 100))).collect();
+        assert_eq!(ends, [(1, 33), (34, 66), (67, 100)]);
+        let crowded = Segment::of(Place { client: 499, clients: 500 }, 10);
+        assert!((1..=10).contains(&crowded.place(10, 10)), "{crowded:?}");
+    }
+
+    #[test]
+    fn a_row_that_came_back_in_between_is_another_try_and_any_other_duplicate_a_failure() {
+        let refused = |label| Error::server(label, Fate::Failed, "duplicate key");
+        let fate = |label, affected| without_race(refused(label), Answer { rows: 0, affected }).fate();
+        assert_eq!(fate("23505 unique violation", 0), Fate::Retry);
+        assert_eq!(fate("23505 unique violation", 1), Fate::Failed);
+        assert_eq!(fate("23502 not null violation", 0), Fate::Failed);
     }
 }
