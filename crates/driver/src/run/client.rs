@@ -85,6 +85,10 @@ impl<W: Workload> Client<'_, W> {
         let phases = self.lane.phases();
         io::sleep_until_ns(phases.start_ns).await;
         let mut random = Random::new(self.job.seed, u64::from(self.number));
+        if let Some(think) = self.think {
+            let first_ns = think.first_ns(self.number, self.job.clients, &mut random);
+            self.pause_until(phases.start_ns.saturating_add(first_ns)).await;
+        }
         loop {
             match self.transactions(&mut connection, &mut random).await {
                 End::Through => {

@@ -312,6 +312,15 @@ impl Think {
         Ok((mean_s > 0.0).then_some(Think { mean_ns: mean_s * NS_PER_S, exponential }))
     }
 
+    /// How long after the start of the run a client begins: clients that all think equally long would otherwise send at
+    /// the same moments for ever.
+    pub fn first_ns(&self, client: u32, clients: u32, random: &mut Random) -> u64 {
+        if self.exponential {
+            return self.draw_ns(random);
+        }
+        (self.mean_ns * f64::from(client) / f64::from(clients)) as u64
+    }
+
     pub fn draw_ns(&self, random: &mut Random) -> u64 {
         let factor = if self.exponential { random.exponential() } else { 1.0 };
         (self.mean_ns * factor) as u64
@@ -331,6 +340,21 @@ mod tests {
 
     fn count(times: &[f64], from_s: f64, to_s: f64) -> f64 {
         times.iter().filter(|time| (from_s..to_s).contains(*time)).count() as f64
+    }
+
+    #[test]
+    fn clients_that_think_equally_long_begin_evenly_spread_over_that_time() {
+        let think = |distribution| {
+            let think_time = Some(ThinkTime::Drawn { mean_s: 1.0, distribution });
+            Think::new(&Load::Closed { think_time }).unwrap().unwrap()
+        };
+        let mut random = Random::new(1, 1);
+        let mut starts = |distribution| {
+            [0, 1, 2, 3].map(|client| think(distribution).first_ns(client, 4, &mut random) / 1_000_000)
+        };
+        assert_eq!(starts(ThinkDistribution::Constant), [0, 250, 500, 750]);
+        let drawn = starts(ThinkDistribution::Exponential);
+        assert!(drawn.windows(2).all(|pair| pair[0] != pair[1]), "{drawn:?}");
     }
 
     #[test]
