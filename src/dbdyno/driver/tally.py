@@ -120,7 +120,8 @@ class Tally(Frozen):
     Everything is of the measured part, but for `acknowledged` and `unknown`, which include the warm-up, and
     `series`, which begins with it. `operations` ended in it. A latency belongs to the moment at which its
     transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
-    done at its end, and their latencies are at least the time that they had waited. `histogram` holds the
+    done at its end or were lost with their connection, and their latencies are at least the time that they
+    had waited. `histogram` holds the
     latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
     threads. `gather_us_max` is the longest that an answer was left lying. `start` holds counts and sums
     of the data from before the run. `saturated` says why the driver was the limit, where it was.

@@ -54,6 +54,7 @@ pub(crate) struct Recorder {
     pub unfinished: u64,
     /// By transaction type, warm-up included.
     pub acknowledged: Vec<u64>,
+    /// Of the measured part, as `retries` and `rollbacks` are.
     pub errors: BTreeMap<String, u64>,
     pub retries: u64,
     pub rollbacks: u64,
@@ -65,6 +66,8 @@ pub(crate) struct Recorder {
     pub recalls: Recalls,
     /// Transactions that have begun and of which nothing is known yet.
     pub in_flight: u64,
+    /// When the last transaction ended, well or not.
+    pub last_ended_ns: u64,
     second: i64,
     second_ends_ns: u64,
     second_errors: u64,
@@ -92,6 +95,7 @@ impl Recorder {
             rows_read: 0,
             recalls: Recalls::default(),
             in_flight: 0,
+            last_ended_ns: 0,
             second,
             second_ends_ns: end_of(second, phases),
             second_errors: 0,
@@ -116,7 +120,7 @@ impl Recorder {
         self.second_latencies[slot].saturating_record(latency_ns);
     }
 
-    /// Counts a transaction that was given up in mid-flight: it took at least until now.
+    /// Counts a transaction that was given up in mid-flight, or lost with its connection: it took at least until now.
     pub fn given_up(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
         if self.phases.is_measured(from_ns) {
             self.kinds[kind].saturating_record(now_ns.saturating_sub(from_ns).max(1));
@@ -140,10 +144,24 @@ impl Recorder {
         }
     }
 
-    /// Counts an error under its label.
+    /// Counts a transaction that rolled back on purpose and ended at `now_ns`.
+    pub fn rolled_back(&mut self, now_ns: u64) {
+        self.rollbacks += u64::from(self.phases.is_measured(now_ns));
+    }
+
+    /// Counts an error after which the same transaction is tried again.
+    pub fn retried(&mut self, label: &str, now_ns: u64) {
+        self.retries += u64::from(self.phases.is_measured(now_ns));
+        self.failed(label, now_ns);
+    }
+
+    /// Counts an error under its label. The series shows those of the warm-up as well.
     pub fn failed(&mut self, label: &str, now_ns: u64) {
         self.observe(now_ns);
         self.second_errors += 1;
+        if !self.phases.is_measured(now_ns) {
+            return;
+        }
         match self.errors.get_mut(label) {
             Some(count) => *count += 1,
             None => {
@@ -213,10 +231,23 @@ mod tests {
         recorder.failed("1213 deadlock", 14 * NS_PER_S + 600);
         recorder.finish();
         assert_eq!((recorder.kinds[0].len(), recorder.acknowledged[0]), (2, 5));
+        assert!(recorder.errors.is_empty());
         let parts: Vec<SecondPart> = receiver.try_iter().collect();
         assert_eq!(parts.iter().map(|part| part.second).collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
         assert!(parts.iter().all(|part| part.latencies == [[(100, 1)]]));
         assert_eq!(parts[4].errors, 1);
+    }
+
+    #[test]
+    fn errors_retries_and_roll_backs_count_in_the_measured_part_only() {
+        let mut recorder = Recorder::new(1, false, PHASES, channel().0);
+        for now_ns in [PHASES.start_ns, PHASES.measured_ns - 1, PHASES.measured_ns, PHASES.end_ns] {
+            recorder.failed("1062 duplicate", now_ns);
+            recorder.retried("1213 deadlock", now_ns);
+            recorder.rolled_back(now_ns);
+        }
+        assert_eq!((recorder.retries, recorder.rollbacks), (1, 1));
+        assert_eq!(recorder.errors.into_values().collect::<Vec<_>>(), [1, 1]);
     }
 
     #[test]

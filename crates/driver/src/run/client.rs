@@ -92,10 +92,12 @@ impl<W: Workload> Client<'_, W> {
         loop {
             match self.transactions(&mut connection, &mut random).await {
                 End::Through => {
+                    self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
                     return connection.session.close().await;
                 }
                 End::Lost => {
+                    self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
                     drop(connection);
                     match Box::pin(self.reconnect()).await {
@@ -207,17 +209,23 @@ impl<W: Workload> Client<'_, W> {
         let now_ns = clock::now_ns();
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
+        recorder.last_ended_ns = now_ns;
         match &outcome {
             Ok(Outcome::Finished | Outcome::Waited) => {}
             Ok(outcome) => {
-                recorder.rollbacks += u64::from(*outcome == Outcome::RolledBack);
+                if *outcome == Outcome::RolledBack {
+                    recorder.rolled_back(now_ns);
+                }
                 recorder.done(kind, from_ns, now_ns);
                 if let Some(recall) = self.workload.recall(&connection.state) {
                     recorder.scored(recall, now_ns);
                 }
             }
             Err(error) => {
-                recorder.unknown += u64::from(error.fate() == Fate::Lost);
+                if error.fate() == Fate::Lost {
+                    recorder.unknown += 1;
+                    recorder.given_up(kind, from_ns, now_ns);
+                }
                 recorder.failed(error.label(), now_ns);
             }
         }
@@ -242,9 +250,7 @@ impl<W: Workload> Client<'_, W> {
             if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
                 return Err(error);
             }
-            let recorder = &mut *self.lane.recorder();
-            recorder.retries += 1;
-            recorder.failed(error.label(), clock::now_ns());
+            self.lane.recorder().retried(error.label(), clock::now_ns());
             if W::REPLAYS {
                 *random = drawn;
             }

@@ -20,6 +20,8 @@ pub(crate) struct Lane {
     pub traffic: Cell<Traffic>,
     pub first: Cell<Option<Reading>>,
     pub last: Cell<Option<Reading>>,
+    /// When the last client had no more to do. Closing the connections is no part of the run.
+    over_ns: Cell<u64>,
 }
 
 impl Lane {
@@ -33,7 +35,17 @@ impl Lane {
             traffic: Cell::default(),
             first: Cell::new(None),
             last: Cell::new(None),
+            over_ns: Cell::new(0),
         }
+    }
+
+    /// Notes that a client has no more to do, or that all are given up.
+    pub fn over(&self, now_ns: u64) {
+        self.over_ns.set(self.over_ns.get().max(now_ns));
+    }
+
+    pub fn over_ns(&self) -> u64 {
+        self.over_ns.get()
     }
 
     /// The run's phases. Known to everyone that has passed `started`.

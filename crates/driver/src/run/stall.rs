@@ -9,7 +9,7 @@ use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
 use crate::count::total::Total;
-use crate::error::Result;
+use crate::error::{Error, Fate, Result};
 use crate::io::{self, Backend};
 use crate::job::Job;
 use crate::random::Random;
@@ -28,6 +28,10 @@ thread_local! {
     static CONNECTED_NS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     /// How long this thread's server stands still at the beginning of each period.
     static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
+    /// What this thread's server answers, by the time since `START_NS`.
+    static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
+    /// How long this thread's sessions take to close.
+    static CLOSING_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
@@ -56,7 +60,7 @@ impl Session for Stalling {
     async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
         let into_period_ns = clock::now_ns() % PERIOD_NS;
         io::sleep_ns(STILL_NS.get().saturating_sub(into_period_ns) + SERVICE_NS).await;
-        Ok(Answer::default())
+        ANSWER.get()(clock::now_ns() - START_NS)
     }
 
     async fn text<R: Rows>(&mut self, _sql: &str, _rows: &mut R) -> Result<Answer> {
@@ -84,7 +88,9 @@ impl Session for Stalling {
         Ok(0)
     }
 
-    async fn close(self) {}
+    async fn close(self) {
+        io::sleep_ns(CLOSING_NS.get()).await;
+    }
 }
 
 struct OneStatement;
@@ -280,6 +286,39 @@ fn a_limit_of_operations_ends_the_run() {
     let tally = simulated(r#""clients": 3, "duration_s": 100, "operations": 1000"#);
     assert_eq!(tally.operations(), 1000);
     assert!(tally.duration_s < 1.0, "{}", tally.duration_s);
+}
+
+#[test]
+fn closing_is_no_part_of_a_run_of_so_many_operations() {
+    CLOSING_NS.set(60_000_000_000);
+    let tally = simulated(
+        r#""clients": 1, "warmup_s": 0.5, "duration_s": 100, "operations": 1000,
+           "load": {"kind": "closed", "think_time": 0.0009}"#,
+    );
+    CLOSING_NS.set(0);
+    assert_within_2_percent("duration", tally.duration_s * 1e6, 1e6);
+}
+
+#[test]
+fn errors_of_the_warm_up_do_not_count_in_the_measured_part() {
+    ANSWER.set(|after_ns| match after_ns {
+        ..1_000_000_000 => Err(Error::server("1213 deadlock", Fate::Retry, "another one was first")),
+        _ => Ok(Answer::default()),
+    });
+    let tally = simulated(r#""clients": 1, "warmup_s": 1.5, "duration_s": 0.1"#);
+    ANSWER.set(|_| Ok(Answer::default()));
+    assert_eq!((tally.errors.len(), tally.retries), (0, 0));
+    assert!(tally.series[0].errors > 0, "the series shows them");
+}
+
+#[test]
+fn a_transaction_that_is_lost_with_its_connection_counts_with_the_time_that_it_waited() {
+    ANSWER.set(|_| Err(Error::lost("connection closed", "the server went away")));
+    let tally = simulated(r#""clients": 3, "duration_s": 1"#).tally(Vec::new()).unwrap();
+    ANSWER.set(|_| Ok(Answer::default()));
+    assert_eq!((tally.clients_lost, tally.unknown, tally.unfinished, tally.operations), (3, 3, 3, 0));
+    assert_eq!(tally.by_transaction[0].1.latency_us.count, 3);
+    assert_within_2_percent("min", tally.latency_us.min.unwrap(), STOPPED_NS as f64 / 1e3);
 }
 
 /// The server stands still from before the only measured part until after it.

@@ -83,7 +83,13 @@ impl<W: Workload> Thread<'_, W> {
                 executor
                     .spawn(Client { number, job, target, workload, think, course, lane: &lane }.live::<S>());
             }
-            executor.run(|| self.turn(&lane, S::BLOCKING))?;
+            executor.run(|| {
+                let over = self.turn(&lane, S::BLOCKING);
+                if over {
+                    lane.over(clock::now_ns());
+                }
+                over
+            })?;
             if lane.phases.get().is_some() {
                 lane.observe_last(None);
             }
@@ -126,8 +132,16 @@ impl<W: Workload> Thread<'_, W> {
         lane.started.open();
     }
 
+    /// When the run was over for this thread: where the tickets are sold out, with its last transaction.
+    fn ended_ns(&self, lane: &Lane) -> u64 {
+        match lane.recorder.get() {
+            Some(recorder) if self.course.sold_out.load(Ordering::Relaxed) => recorder.borrow().last_ended_ns,
+            _ => lane.over_ns(),
+        }
+    }
+
     fn result(self, lane: Lane, gather_us_max: u32) -> ThreadTally {
-        let ended_ns = clock::now_ns();
+        let ended_ns = self.ended_ns(&lane);
         let used = match (lane.first.get(), lane.last.get()) {
             (Some(first), Some(last)) => last.since(&first),
             _ => ThreadUse::default(),
