@@ -45,7 +45,8 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         f"{plural(tally['threads'], 'driver thread')}",
         _throughput(tally),
         *([_open_loop(tally["open_loop"])] if tally["open_loop"] else ()),
-        *(_cost(tally) if tally["operations"] else ()),
+        *_latency(tally["latency_us"]),
+        *_cost(tally),
         f"errors      {_errors(tally)}",
         *_lost(tally),
         *_unfinished(tally),
@@ -82,19 +83,28 @@ def _lost(tally: Mapping[str, Any]) -> Iterator[str]:
 
 def _unfinished(tally: Mapping[str, Any]) -> Iterator[str]:
     unfinished = tally["unfinished"]
-    # Each client has one transaction under way when the time is over: that is no finding.
-    if unfinished > tally["clients"]:
+    # Each client has one transaction under way when the time is over: that is no finding unless nothing else
+    # came of the run.
+    if unfinished > tally["clients"] or (unfinished and not tally["operations"]):
         yield (
-            f"unfinished  {unfinished:,} transactions were not done at the end; "
-            "their latencies are at least the time that they had waited"
+            f"unfinished  {plural(unfinished, 'transaction')} not done at the end; "
+            "the latencies count at least the time that they had waited"
         )
 
 
+def _latency(latency_us: Mapping[str, Any]) -> Iterator[str]:
+    """How long transactions took, those included that only waited."""
+    if latency_us["count"]:
+        names = ("mean", *_PERCENTILES)
+        times = "  ".join(f"{name.replace('_', '.')} {latency_us[name] / 1000:.3f}" for name in names)
+        yield f"latency ms  {times}"
+
+
 def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
-    """What a transaction took of time and of the driver: there is none where none succeeded."""
-    latency, cpu = tally["latency_us"], tally["driver_cpu_us_per_op"]
-    percentiles = "  ".join(f"{name.replace('_', '.')} {latency[name] / 1000:.3f}" for name in _PERCENTILES)
-    yield f"latency ms  mean {latency['mean'] / 1000:.3f}  {percentiles}"
+    """What a transaction took of the driver: there is none where none succeeded."""
+    if not tally["operations"]:
+        return
+    cpu = tally["driver_cpu_us_per_op"]
     yield (
         f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
         f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})"
@@ -116,8 +126,8 @@ def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
     if len(kinds) < 2:
         return
     for name, kind in kinds.items():
-        if not kind["operations"]:
-            yield f"{name:<21} {0:>10}"
+        if not kind["latency_us"]["count"]:
+            yield f"{name:<21} {kind['operations']:>10,}"
             continue
         times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
         yield f"{name:<21} {kind['operations']:>10,}  ms: {times}"

@@ -1,0 +1,29 @@
+"""What `dyno load` prints of a tally for a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbdyno.cli.load_output import print_tally
+from tests.fakes import make_tally
+
+
+def said(capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, str]:
+    """The lines of the summary by their first word."""
+    print_tally(make_tally(**changes).model_dump())
+    return {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+
+
+def test_what_waited_is_shown_although_nothing_was_done(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, operations=0, unfinished=1)
+    assert lines["latency"].startswith("latency ms  mean 0.900  p50 0.800")
+    assert lines["unfinished"].startswith("unfinished  1 transaction not done at the end")
+    assert "driver" not in lines
+
+
+def test_a_transaction_under_way_at_the_end_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, unfinished=1)
+    assert "unfinished" not in lines
+    assert lines["driver"] == "driver CPU  4.00 us per transaction (user 3.00, system 1.00)"
