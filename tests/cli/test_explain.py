@@ -78,6 +78,22 @@ def test_more_factors_than_can_be_shared_out_exactly_are_refused(stored: Stored)
     assert 'design = "fractional-factorial"' in said
 
 
+def test_variants_are_listed_one_a_line_and_taken_by_their_number(stored: Stored) -> None:
+    stored("factorial", 2)
+    said = complaint("explain", "gap", "--from", "nosuch").splitlines()
+    assert said[0].endswith("the run has no variant 'nosuch'")
+    assert [line.split(maxsplit=1) for line in said[2:]] == [
+        ["0", "baseline"],
+        ["1", "config.f1=1"],
+        ["2", "config.f0=1"],
+        ["3", "config.f0=1, config.f1=1"],
+    ]
+    by_number = dyno("explain", "gap", "--from", "0", "--to", "2", "--json")
+    by_name = dyno("explain", "gap", "--from", "baseline", "--to", "config.f0=1", "--json")
+    assert by_number.returncode == 0 and by_number.stdout == by_name.stdout
+    assert "no variant '4'" in complaint("explain", "gap", "--to", "4")
+
+
 def test_a_plan_says_what_its_fraction_cannot_tell_apart(homes: Path) -> None:
     path = homes / "study.toml"
     path.write_text(text("fractional-factorial", 7))

@@ -13,6 +13,7 @@ from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import study_of
+from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.record import Run
@@ -28,9 +29,9 @@ from dbdyno.report.parts import compare as compare_report
     "--from",
     "left_variant",
     metavar="VARIANT",
-    help="The variant of the LEFT run. Default: every variant, each with itself.",
+    help="The variant of the LEFT run, or its number. Default: every variant, each with itself.",
 )
-@click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run.")
+@click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run, or its number.")
 @click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
 @format_options
 @store_option
@@ -95,9 +96,9 @@ def _require_one_study(left: Run, right: Run) -> None:
 def _ends(sides: tuple[Analysis, Analysis], left: str | None, right: str | None) -> tuple[str, str] | None:
     if left is None and right is None:
         return None
-    ends = left or right or "", right or left or ""
-    for analysis, name in zip(sides, ends, strict=True):
-        names = [variant.name for variant in analysis.variants]
-        if name not in names:
-            raise UserError(f"run {analysis.run.run} has no variant {name!r}", f"it has: {', '.join(names)}")
-    return ends
+    given = left or right or "", right or left or ""
+    slow, fast = (
+        chosen([variant.name for variant in analysis.variants], name, f"run {analysis.run.run}")
+        for analysis, name in zip(sides, given, strict=True)
+    )
+    return slow, fast

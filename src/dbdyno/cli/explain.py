@@ -9,6 +9,7 @@ from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.study_file import study_of
+from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.parts import gap as gap_report
@@ -19,9 +20,14 @@ from dbdyno.study.trials import Variant
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--from", "slow", metavar="VARIANT", help="The slow variant; the baseline if left out.")
 @click.option(
-    "--to", "fast", metavar="VARIANT", help="The fast variant; every factor's last level if left out."
+    "--from", "slow", metavar="VARIANT", help="The slow variant, or its number; the baseline if left out."
+)
+@click.option(
+    "--to",
+    "fast",
+    metavar="VARIANT",
+    help="The fast variant, or its number; every factor's last level if left out.",
 )
 @json_option
 @store_option
@@ -59,9 +65,7 @@ def _fast(study: Study, variants: dict[str, Variant], name: str | None) -> Varia
 
 
 def _named(variants: dict[str, Variant], name: str) -> Variant:
-    if name not in variants:
-        raise UserError(f"the run has no variant {name!r}", f"it has: {', '.join(variants)}")
-    return variants[name]
+    return variants[chosen(list(variants), name)]
 
 
 def _require_all_between(study: Study, slow: Variant, fast: Variant) -> None:

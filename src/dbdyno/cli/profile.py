@@ -27,6 +27,7 @@ from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
 from dbdyno.cli.run import measured_installation
 from dbdyno.cli.study_file import overhead_s, study_of
+from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
@@ -57,8 +58,14 @@ COUNTED_S = 120.0
 
 @click.command(cls=WaitingCommand)
 @click.argument("run", default="last")
-@click.option("--variant", metavar="NAME", help="The variant to profile; the baseline if left out.")
-@click.option("--against", metavar="NAME", help="A second variant: what the first spends beyond this one.")
+@click.option(
+    "--variant", metavar="VARIANT", help="The variant to profile, or its number; the baseline if left out."
+)
+@click.option(
+    "--against",
+    metavar="VARIANT",
+    help="A second variant, or its number: what the first spends beyond this one.",
+)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
 @click.option("--counted", is_flag=True, help="Count instructions under Valgrind, in place of sampling time.")
 @click.option("--cache-sim", is_flag=True, help="With --counted: simulate the CPU's caches as well.")
@@ -118,11 +125,8 @@ def command(
 
 def _trial(study: Study, name: str) -> Trial:
     variants = variants_of(study)
-    found = next((trial for trial in block_of(study, variants, 0) if trial.variant.name == name), None)
-    if found is None:
-        names = ", ".join(variant.name for variant in variants)
-        raise UserError(f"the run has no variant {name!r}", f"it has: {names}")
-    return found
+    name = chosen([variant.name for variant in variants], name)
+    return next(trial for trial in block_of(study, variants, 0) if trial.variant.name == name)
 
 
 def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
