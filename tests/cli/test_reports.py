@@ -70,6 +70,17 @@ def test_a_run_is_listed(run: Run) -> None:
     assert (listed["run"], listed["outcomes"], listed["finished"]) == (NAME, {"measured": 4}, True)
 
 
+@pytest.mark.parametrize("columns", [20, 40, 80, 120])
+def test_the_name_of_a_run_is_never_cut(run: Run, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "a-name-that-" + "is-long-" * (columns // 10) + "and-whole"
+    with Store(store_url()) as store:
+        store.add_run(run.model_copy(update={"run": name, "study_path": "/a/rather/long/path/" * 3}))
+    listed = dyno("runs").stdout
+    assert name in listed and NAME in listed
+    assert "4 measured" in " ".join(listed.split())
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json", "html"])
 def test_a_report_in_every_form(run: Run, form: str, tmp_path: Path) -> None:
     printed = dyno("report", "261121", "--format", form)

@@ -75,3 +75,18 @@ def test_where_nothing_reaches_the_recall_it_is_said(measured: Frontier) -> None
         for curve in measured.curves
     )
     assert "No curve reaches" in frontier.title(measured.model_copy(update={"curves": curves}))
+
+
+def test_curves_that_differ_at_the_end_of_long_names_keep_it(measured: Frontier) -> None:
+    long = "a-long-level-" * 6
+    named = [
+        curve.model_copy(update={"levels": {"config.index": f"{long}{number}"}})
+        for number, curve in enumerate(measured.curves)
+    ]
+    changed = measured.model_copy(update={"curves": tuple(named)})
+    legend = charts.frontier(changed)["layer"][0]["encoding"]["color"]["legend"]
+    assert (legend["labelLimit"], legend["columns"]) == (0, 1)
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    frontier.render(changed, console)
+    assert isinstance(console.file, io.StringIO)
+    assert "…" not in console.file.getvalue()

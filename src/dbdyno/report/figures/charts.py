@@ -522,11 +522,17 @@ def _data(rows: Rows) -> alt.Data:
     return alt.Data(values=rows)  # type: ignore[no-untyped-call]
 
 
+FRONTIER_NAME_BESIDE = 40
+"""Letters of a curve's name that leave room for another one beside it."""
+
+
 def frontier(found: Frontier) -> Spec:
     """Each curve's measured points with their intervals: speed, on a log axis, over recall."""
     names = [frontier_words.name(curve) for curve in found.curves]
     colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
-    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=400) if len(names) > 1 else None
+    # Curves differ at the end of their names, so none is cut; the limit 0 is Vega's word for no limit.
+    columns = 2 if max(map(len, names), default=0) <= FRONTIER_NAME_BESIDE else 1
+    legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=0) if names[1:] else None
     tip = _tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
                    trials="trials")  # fmt: skip
     base = alt.Chart(_data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(

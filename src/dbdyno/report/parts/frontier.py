@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -72,8 +72,9 @@ def render(frontier: Frontier, console: Console) -> None:
     console.print(Text(title(frontier)))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for index, head in enumerate(heads(frontier)):
-        # A name may stand on two lines, a number never.
-        table.add_column(head, justify="right" if index else "left", no_wrap=index > 0)
+        # A name may stand on several lines, whole; a number never.
+        justify: JustifyMethod = "right" if index else "left"
+        table.add_column(head, justify=justify, no_wrap=index > 0, overflow="fold")
     for row in rows(frontier):
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)
