@@ -24,8 +24,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from dbdyno.cli.load_output import print_tally
 from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
+from tests.fakes import make_tally
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +270,25 @@ def test_a_terminal_shows_a_line_a_second_and_then_the_summary(homes: Path, url:
     assert all(len(line) < 72 for line in live)
     assert not cleared.strip()
     assert summary.startswith("tpcb on sqlite ")
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "cleanup"])
+def test_a_mistyped_path_of_sqlite_is_refused_and_not_made(homes: Path, verb: str) -> None:
+    path = homes / "nosuch.db"
+    said = complaint("load", verb, "tpcb", "--url", f"sqlite://{path}")
+    assert f"there is no database {path}" in said and "dyno load prepare" in said
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("achieved", "explained"), [(99.9, False), (100.0, False), (100.4, True)])
+def test_more_than_was_offered_is_explained(
+    achieved: float, explained: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = {"offered_per_s": 100.0, "achieved_per_s": achieved, "kept": True, "backlog_max": 2}
+    print_tally(make_tally(operations=100).model_dump() | {"open_loop": loop})
+    said = capsys.readouterr().out
+    assert f"achieved {achieved}" in said
+    assert ("more than offered: starts are drawn by chance" in said) == explained
 
 
 def test_the_line_is_cleared_before_an_error(homes: Path, url: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import click
 
@@ -90,10 +91,22 @@ def _workload_command(
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
             job["options"] = with_vector_set(name, defaults | set_options, _tell)
+        if carry is not _prepare:
+            _require_file(url)
         _translating(carry, job, given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
     return click.Command(name, callback=callback, params=parameters, help=offer.description)
+
+
+def _require_file(url: str) -> None:
+    """Raises UserError where a URL of SQLite names no file: SQLite would make an empty one without a word."""
+    target = urlsplit(url)
+    path = Path(unquote(target.path))
+    if target.scheme == "sqlite" and not target.netloc and not path.is_file():
+        raise UserError(
+            f"there is no database {path}", f"mend the path, or make it: dyno load prepare … --url {url}"
+        )
 
 
 def _tell(line: str) -> None:

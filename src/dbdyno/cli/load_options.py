@@ -29,7 +29,7 @@ class _Read(click.ParamType[Any]):
         try:
             return self._read(value)
         except Fault as fault:
-            self.fail(". ".join(filter(None, (fault.message, fault.hint))), param, ctx)
+            self.fail("; ".join(filter(None, (fault.message, fault.hint))), param, ctx)
 
 
 def _schedule(text: str) -> dict[str, Any]:

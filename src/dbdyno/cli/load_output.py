@@ -150,7 +150,14 @@ def _errors(tally: Mapping[str, Any]) -> str:
 
 def _open_loop(loop: Mapping[str, Any]) -> str:
     kept = "kept" if loop["kept"] else "NOT kept"
+    offered, achieved = f"{loop['offered_per_s']:.1f}", f"{loop['achieved_per_s']:.1f}"
+    more = float(achieved) > float(offered)
+    why = (
+        "\n            more than offered: starts are drawn by chance, or were due in the warm-up"
+        if more
+        else ""
+    )
     return (
-        f"open loop   offered {loop['offered_per_s']:.1f} per s, achieved {loop['achieved_per_s']:.1f}, "
-        f"{kept}; longest backlog {loop['backlog_max']}"
+        f"open loop   offered {offered} per s, achieved {achieved}, "
+        f"{kept}; longest backlog {loop['backlog_max']}{why}"
     )

@@ -90,7 +90,8 @@ def require_vectors(options: Mapping[str, Any]) -> None:
 def _require_enough(k: int, vectors: int, origin: str) -> None:
     if k > vectors:
         raise UserError(
-            f"k is {k}, but the set has only {vectors} vectors ({origin})", f"give k = 1 to {vectors}"
+            f"k is {k}, but the set has only {vectors} vectors ({origin})",
+            f"ask for 1 to {vectors} neighbours",
         )
 
 

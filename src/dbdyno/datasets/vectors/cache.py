@@ -82,7 +82,7 @@ def with_neighbors(vectors: VectorSet, distance: str, k: int, tell: Tell) -> Vec
     if k > vectors.vectors:
         raise UserError(
             f"k is {k}, but the set has only {vectors.vectors} vectors ({vectors.origin})",
-            f"give k = 1 to {vectors.vectors}",
+            f"ask for 1 to {vectors.vectors} neighbours",
         )
     if distance == "cosine":
         vectors.require_directions()
@@ -155,7 +155,7 @@ def require_held_out(source: VectorFile, held_out: int) -> None:
     if held_out >= source.vectors:
         raise UserError(
             f"{source.path} has {source.vectors} vectors and no queries: {held_out} cannot be taken out",
-            f"give queries = 1 to {source.vectors - 1}, or a file of queries",
+            f"take out 1 to {source.vectors - 1} queries, or name a file that brings its own",
         )
 
 

@@ -148,8 +148,12 @@ def _sentence(error: OSError) -> str:
 def _npy(path: Path) -> VectorFile:
     try:
         return VectorFile(path, np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise UserError(f"{path} is no .npy file of plain numbers, or is cut short: {error}") from None
+    except (ValueError, EOFError, OSError):
+        # What numpy says of it is advice for programmers.
+        raise UserError(
+            f"{path} is no .npy file of plain numbers, or is cut short",
+            "write it with numpy.save from an array of float32, one row a vector",
+        ) from None
 
 
 def _fvecs(path: Path) -> VectorFile:

@@ -43,7 +43,7 @@ class Generator:
         if self.intrinsic_dimension > self.dimensions:
             raise UserError(
                 f"{self.intrinsic_dimension} intrinsic dimensions do not fit into {self.dimensions}",
-                f"give intrinsic_dimension = 1 to {self.dimensions}",
+                f"give 1 to {self.dimensions} intrinsic dimensions",
             )
 
     @property

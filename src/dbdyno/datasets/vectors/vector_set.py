@@ -101,7 +101,7 @@ class VectorSet:
         if (zero := self.without_direction()) is not None:
             raise UserError(
                 f"{zero} is all zeros: it has no cosine distance",
-                'take the row out, or set distance = "euclidean"',
+                "take the row out, or take the euclidean distance",
             )
 
     def without_direction(self) -> str | None:

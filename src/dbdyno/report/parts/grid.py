@@ -174,5 +174,6 @@ def _note(analysis: Analysis) -> str:
     better = "more" if metric.higher_is_better else "less"
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline x 100, {better} is better. "
-        f"{method.intervals_text(analysis)} A word stands where there is no speed: the museum says why."
+        f"{method.intervals_text(analysis)} "
+        "Where a variant has no speed, its verdict is shown instead, and the museum says why."
     )
