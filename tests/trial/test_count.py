@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import spread
+from dbdyno.analyse.model import Verdict
 from dbdyno.driver.job import Job, Open
+from dbdyno.errors import UserError
 from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.callgrind_dump import Dump, read_dump
 from dbdyno.host.journal import open_journal
+from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
+from dbdyno.records.store import Store
+from dbdyno.report import as_json, html, markdown
 from dbdyno.run import run_trial
-from dbdyno.study import Workload
+from dbdyno.study import Goal, Workload
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import count
-from dbdyno.trial.count import counted_job
-from tests.fakes import Stages
+from dbdyno.trial.count import counted_job, require_countable
+from tests.fakes import Stages, carried_out, make_bench, make_run, make_study
 from tests.needs import needs_valgrind
 from tests.trials import bench_of, study_of
 
@@ -65,6 +74,63 @@ def test_the_same_work_is_the_same_count(
     listed = sum(function.own[INSTRUCTIONS] for function in found.functions)
     assert 0.9 * median < listed <= median
     assert all(function.whole >= function.own[INSTRUCTIONS] for function in found.functions)
+
+
+DUMP = """\
+positions: line
+events: Ir
+ob=/opt/server
+fl=server.c
+fn=serve
+1 {count}
+totals: {count}
+"""
+
+
+class FakeCallgrind:
+    """Gives these counts, one after the other."""
+
+    wrapper: tuple[str, ...] = ()
+
+    def __init__(self, *counts: int) -> None:
+        self._counts = iter(counts)
+
+    def counting(self, process_id: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def dumps(self) -> list[Dump]:
+        return [read_dump(DUMP.format(count=next(self._counts)).splitlines())]
+
+
+def test_a_study_of_instructions_has_verdicts_and_no_speed(homes: Path) -> None:
+    goal = Goal(response="instructions_per_op")
+    study = make_study(1, 2, blocks=6, goal=goal)
+    run = make_run(study)
+    # The load that stands in for a server's does 1,000 transactions for each unit of its speed.
+    counts = [1000 * count for _ in range(12) for count in (50_003, 50_001, 50_002)]
+    with Store(f"sqlite:///{homes / 'dyno.sqlite'}") as store, open_journal() as journal:
+        store.add_run(run)
+        bench = replace(make_bench(study, run, journal), callgrind=cast(Callgrind, FakeCallgrind(*counts)))
+        carried_out(bench, store)
+        records = store.records(run.run)
+    instructions = metrics.find("instructions_per_op")
+    assert {one.levels["config.speed"]: instructions.read(one) for one in records} == {
+        1: 50_002.0,
+        2: 25_001.0,
+    }
+    timed = [metrics.find(name) for name in ("throughput", "p99_ms", "ready_s")]
+    assert {metric.read(record) for record in records for metric in timed} == {None}
+    analysis = analyse(study, run, records)
+    (candidate,) = analysis.candidates
+    assert candidate.verdict is Verdict.FASTER
+    for form in (html.render, markdown.render, as_json.render):
+        assert "instructions" in form(analysis)
+
+
+def test_what_one_client_cannot_show_is_refused() -> None:
+    with pytest.raises(UserError, match=r"workload\.clients does not show in counted work"):
+        require_countable(make_study(1, 8, factor="workload.clients"))
+    require_countable(make_study(1, 8, factor="workload.scale"))
 
 
 def test_a_counted_job_is_of_one_client_and_draws_anew_each_time() -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import budget_option, json_option
-from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at
+from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at, why_counted
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
 from dbdyno.layers.foresight import Foresight, foresee
@@ -50,6 +50,8 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
     if budget_s is not None:
         console.print(Text(budget_text(read)))
+    if counted := why_counted(read):
+        console.print(Text(counted))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
 
 

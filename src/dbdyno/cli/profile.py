@@ -26,7 +26,7 @@ from dbdyno.cli.options import (
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
 from dbdyno.cli.run import measured_installation
-from dbdyno.cli.study_file import overhead_s, study_of
+from dbdyno.cli.study_file import COUNTED_S, overhead_s, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -50,10 +50,8 @@ from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.count import require_countable
 from dbdyno.trial.profile import sampled, with_time_to_probe
-
-COUNTED_S = 120.0
-"""About what one counted trial takes."""
 
 
 @click.command(cls=WaitingCommand)
@@ -106,6 +104,7 @@ def command(
     )
     with alone(f"profile of {study.title}", expected_s, wait_s, partial(click.echo, err=True)):
         if counted:
+            require_countable(study)
             simulated = {"cache_sim": cache_sim, "branch_sim": branch_sim}
             _print_counted(
                 [_counted(trial, study, found, frozenset(devices), simulated) for trial in trials], as_json

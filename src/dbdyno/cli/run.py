@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -33,12 +34,14 @@ from dbdyno.cli.study_file import (
     replan_text,
     study_at,
     study_of,
+    why_counted,
 )
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.host.alone import alone
+from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
@@ -53,6 +56,7 @@ from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.count import require_countable
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -239,9 +243,20 @@ def _carry_out(
             open_load=LoadProcess,
             cores=core_count(),
             allowed_devices=devices,
+            callgrind=_callgrind(study, stack),
         )
         ask = _shown(ask_for(run), store, progress)
         return run_study(study, run, ask, on_this_host(bench, store, progress), store)
+
+
+def _callgrind(study: Study, stack: contextlib.ExitStack) -> Callgrind | None:
+    """What counts instructions where they are the response and the CPU's own counters cannot be read."""
+    why = why_counted(study)
+    if not why:
+        return None
+    require_countable(study)
+    click.echo(why, err=True)
+    return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
 
 
 def _shown(ask: Ask, store: Store, progress: Quiet) -> Ask:

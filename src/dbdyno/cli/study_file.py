@@ -12,6 +12,7 @@ from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, UserError
+from dbdyno.host.counters import counts
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
@@ -24,6 +25,10 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
+COUNTED_S = 60.0
+"""About what a trial takes that is counted under Valgrind."""
+INSTRUCTIONS_PER_OP = "instructions_per_op"
+"""The metric that is counted work."""
 
 
 def study_at(
@@ -35,9 +40,17 @@ def study_at(
     return study if budget_s is None else fitted(study, budget_s, overhead_s(study))
 
 
+def why_counted(study: Study) -> str:
+    """Why the study's trials are counted under Valgrind in place of timed; empty for other studies."""
+    why = counts("instructions") if study.goal.response == INSTRUCTIONS_PER_OP else ""
+    return f"trials are counted under Valgrind, with one client, and not timed: {why}" if why else ""
+
+
 def overhead_s(study: Study) -> float:
     """Seconds that a trial is taken to need beside its load: restoring the data, starting, checking,
     stopping. As seen on two cores; what it really takes is in every record."""
+    if why_counted(study):
+        return COUNTED_S
     embedded = registry.engine(study.engine.engine).embedded
     return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
 

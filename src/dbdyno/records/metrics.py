@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from dbdyno.errors import UserError
-from dbdyno.records.record import Record
+from dbdyno.records.record import INSTRUCTIONS, Record
 
 RECALL_LEAST = 0.9
 """What an approximate search must find to count as an answer, by the habit of its field."""
@@ -113,6 +113,12 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
         return None if per_operation is None else per_operation * times
 
     return read
+
+
+def _instructions_per_operation(record: Record) -> float | None:
+    if record.counted is not None:
+        return record.counted.per_op[INSTRUCTIONS]
+    return _per_operation("instructions")(record)
 
 
 def _total(name: str, times: float = 1.0) -> Callable[[Record], float | None]:
@@ -220,11 +226,15 @@ COUNTERS = {
 }
 """What the observer asks the CPU for, and what it is called."""
 
+_UNDER_VALGRIND = {
+    "instructions": " As a study's response, where the CPU's counters cannot be read: counted under "
+    "Valgrind, with one client, without the kernel and without the driver."
+}
 _HARDWARE = tuple(
     Metric(f"{name}_per_op", f"{title} per transaction", "per op", _LOWER,
            f"{title[0].upper()}{title[1:]} {_SERVER_CPU}: a hardware counter; for an embedded engine the "
-           "driver's own are in it.",
-           _per_operation(name))
+           f"driver's own are in it.{_UNDER_VALGRIND.get(name, '')}",
+           _instructions_per_operation if name == "instructions" else _per_operation(name))
     for name, title in COUNTERS.items()
 )  # fmt: skip
 

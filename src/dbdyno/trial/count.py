@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from dbdyno.driver.job import Closed, Job
 from dbdyno.driver.tally import Tally
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.callgrind_dump import Counts, Dump, Function, Share, part_of, plus, wholes
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
+from dbdyno.study import Study
 
 WARMUP_OPERATIONS = 500
 OPERATIONS = 1000
@@ -25,8 +26,23 @@ LEAST_SHARE = 1e-4
 """A function with less than this share of the instructions is left out of the record."""
 
 
+ONE_CLIENT = ("clients", "threads", "rate_per_s", "arrivals", "schedule", "think_time")
+"""What a counted load does not have: one client sends one transaction after the other."""
+
+
+def require_countable(study: Study) -> None:
+    """Raises UserError for a study whose variants would all be the same when they are counted."""
+    for factor in study.factors:
+        if factor.layer == "workload" and factor.knob in ONE_CLIENT:
+            raise UserError(
+                f"{factor.name} does not show in counted work, which is of one client at full speed",
+                "measure times: choose another response, or profile without --counted",
+            )
+
+
 def count(running: Running, callgrind: Callgrind) -> Running:
     """Counts transactions of one client, drawn from the job's seed. Raises DynoError where nothing ran."""
+    before = running.status()
     tallies = [_run(running, WARMUP_OPERATIONS, -1)]
     found: list[Counted] = []
     for repeat in range(REPEATS):
@@ -40,6 +56,8 @@ def count(running: Running, callgrind: Callgrind) -> Running:
         tally=tallies[-1],
         earlier=(*running.earlier, *([running.tally] if running.tally else []), *tallies[:-1]),
         counted=kept.model_copy(update={"repeats": tuple(counts)}),
+        status_before=before,
+        status_after=running.status(),
     )
 
 
