@@ -78,7 +78,7 @@ def test_measured_answers_are_scored_against_the_exact_neighbours(
     hasty = load.run(ef=10)
     assert hasty["recall"]["mean"] < tally["recall"]["mean"]
     assert load.check([tally, hasty]) == {
-        "vectors_complete": True, "index_used": True, "inserted_complete": True
+        "vectors_complete": True, "vectors_unchanged": True, "index_used": True, "inserted_complete": True
     }  # fmt: skip
 
 
@@ -111,6 +111,13 @@ def test_inserts_and_deletes_during_the_search_are_accounted_for(searching: Sear
     assert first["recall"]["mean"] > 0.8
     checks = load.check([first, second])
     assert checks == dict.fromkeys(checks, True)
+    assert load.check([second]) == checks
+    load.sql(
+        "UPDATE embeddings SET embedding = (SELECT embedding FROM (SELECT * FROM embeddings) AS others "
+        "WHERE id = 8) WHERE id = 7"
+    )
+    overwritten = load.check([second])
+    assert [name for name, holds in overwritten.items() if not holds] == ["vectors_unchanged"]
     load.sql("DELETE FROM embeddings WHERE id = 7")
     assert load.check([first, second])["vectors_complete"] is False
     load.sql("DELETE FROM embeddings WHERE id >= 3000")

@@ -15,6 +15,8 @@ use crate::random::Random;
 use crate::session::{whole_number, Collect, Each, First, Row, Session, Statement, Value, VectorSql};
 use data::{floats, Distance, VectorSet};
 use sql::{Graph, INDEX, TABLE};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 /// Small enough that a few connections share the load evenly.
 const ROWS_PER_PART: usize = 2_000;
@@ -33,6 +35,31 @@ pub struct VectorSearch {
     k: usize,
     write_share: f64,
     score_share: f64,
+    passes: Passes,
+}
+
+/// Which query comes next: all clients together go through all queries in a shuffled order, again and again, so that
+/// each is asked as often as any other. The order is the same in every run; where it begins is drawn.
+struct Passes {
+    order: Vec<u32>,
+    begin: OnceLock<u64>,
+    asked: AtomicU64,
+}
+
+impl Passes {
+    fn new(queries: usize) -> Self {
+        let (mut order, mut random): (Vec<u32>, _) = ((0..queries as u32).collect(), Random::new(0, 0));
+        for last in (1..queries).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        Passes { order, begin: OnceLock::new(), asked: AtomicU64::new(0) }
+    }
+
+    fn next(&self, random: &mut Random) -> usize {
+        let queries = self.order.len() as u64;
+        let begin = *self.begin.get_or_init(|| random.below(queries));
+        self.order[((begin + self.asked.fetch_add(1, Ordering::Relaxed)) % queries) as usize] as usize
+    }
 }
 
 pub struct Client {
@@ -83,8 +110,10 @@ impl Workload for VectorSearch {
         };
         let (k, folder) = (options.int("k") as usize, options.text("dataset"));
         let (m, ef, ef_construction) = (options.int("m"), options.int("ef"), options.int("ef_construction"));
+        let set = if folder.is_empty() { None } else { Some(VectorSet::open(folder, distance, k)?) };
         Ok(VectorSearch {
-            set: if folder.is_empty() { None } else { Some(VectorSet::open(folder, distance, k)?) },
+            passes: Passes::new(set.as_ref().map_or(0, |set| set.queries)),
+            set,
             graph: Graph { m, ef, ef_construction, distance },
             k,
             write_share: options.float("write_share"),
@@ -230,6 +259,7 @@ impl Workload for VectorSearch {
                 loaded == set.vectors as i64,
                 format!("{loaded} of the {} vectors loaded are there", set.vectors),
             ),
+            self.unchanged(session).await?,
             Invariant::new("index_used", plan.contains(INDEX), format!("the plan of a search: {plan}")),
         ];
         if let Some(told) = against.acknowledged {
@@ -251,6 +281,23 @@ impl VectorSearch {
         })
     }
 
+    /// Reads all vectors of the set as loaded and compares them with it: one that was overwritten is no lost row.
+    async fn unchanged<S: Session>(&self, session: &mut S) -> Result<Invariant> {
+        let set = self.set()?;
+        let sql = format!("SELECT id, embedding FROM {TABLE} WHERE id >= ? AND id < ?");
+        let (select, mut changed) = (session.prepare(&sql).await?, 0u64);
+        for first in (0..set.vectors).step_by(ROWS_PER_PART) {
+            let end = (first + ROWS_PER_PART).min(set.vectors);
+            let mut rows = Each(|row: &dyn Row| {
+                let id = row.value(0).as_i64().unwrap_or_default() as usize;
+                changed += u64::from(!sql::holds(row.value(1), set.vector(id)));
+            });
+            session.execute(select, &[Value::Int(first as i64), Value::Int(end as i64)], &mut rows).await?;
+        }
+        let detail = format!("{changed} of the {} vectors loaded are not as they were loaded", set.vectors);
+        Ok(Invariant::new("vectors_unchanged", changed == 0, detail))
+    }
+
     /// Rows beyond the set as loaded.
     async fn inserted<S: Session>(&self, session: &mut S) -> Result<i64> {
         let loaded = self.set()?.vectors;
@@ -264,7 +311,7 @@ impl VectorSearch {
         session: &mut S,
         random: &mut Random,
     ) -> Result<()> {
-        let query = random.below(set.queries as u64) as usize;
+        let query = self.passes.next(random);
         sql::encode(client.engine, set.query(query), &mut client.vector);
         client.answer.clear();
         let answer = &mut client.answer;
@@ -384,6 +431,18 @@ fn inserted_complete(rows: i64, told: &Acknowledged) -> Invariant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_query_is_asked_once_before_any_is_asked_again() {
+        let (passes, mut random) = (Passes::new(50), Random::new(3, 0));
+        let mut asked = |count| (0..count).map(|_| passes.next(&mut random)).collect::<Vec<_>>();
+        let (first, second) = (asked(50), asked(50));
+        assert_eq!(first, second);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..50));
+        assert!(!first.is_sorted() && first.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() < 10);
+    }
 
     #[test]
     fn clients_never_share_an_id() {

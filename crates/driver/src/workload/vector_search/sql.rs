@@ -2,7 +2,7 @@
 
 use super::data::{floats, Distance};
 use crate::error::{Error, Result};
-use crate::session::VectorSql;
+use crate::session::{Value, VectorSql};
 use std::fmt::Write;
 
 pub(super) const TABLE: &str = "embeddings";
@@ -125,6 +125,18 @@ pub(super) fn put_text(vector: &[u8], out: &mut String) {
     out.push(']');
 }
 
+/// Whether a column holds this vector: MariaDB answers with its bytes, pgvector with its text.
+pub(super) fn holds(value: Value<'_>, vector: &[u8]) -> bool {
+    match value {
+        Value::Bytes(bytes) => bytes == vector,
+        Value::Text(text) => {
+            let values = text.trim_start_matches('[').trim_end_matches(']').split(',');
+            values.map(|value| value.parse::<f32>().ok()).eq(floats(vector).map(Some))
+        }
+        _ => false,
+    }
+}
+
 /// A vector as a literal in a statement's text.
 pub(super) fn literal(engine: VectorSql, vector: &[u8]) -> String {
     let mut text = String::new();
@@ -184,6 +196,16 @@ mod tests {
     fn a_knob_that_the_engine_lacks_is_refused() {
         let graph = Graph { ef_construction: 64, ..GRAPH };
         assert!(graph.require(VectorSql::MariaDb).is_err() && graph.require(VectorSql::PgVector).is_ok());
+    }
+
+    #[test]
+    fn a_vector_is_known_in_either_form() {
+        let vector: Vec<u8> = [1.5f32, -2e-7].iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert!(holds(Value::Bytes(&vector), &vector) && holds(Value::Text("[1.5,-2e-07]"), &vector));
+        for other in ["[1.5,-3e-07]", "[1.5]", "[1.5,-2e-07,0]", "[]", "[1.5,x]"] {
+            assert!(!holds(Value::Text(other), &vector), "{other}");
+        }
+        assert!(!holds(Value::Bytes(&vector[..4]), &vector) && !holds(Value::Null, &vector));
     }
 
     #[test]
