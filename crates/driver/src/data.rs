@@ -58,6 +58,10 @@ pub(crate) fn prepare<S: Session, W: Workload>(
     loading.in_parallel::<S>(workload.finish_parts(), watch, async |part, session| {
         workload.finish(part, session).await.map(|()| 0)
     })?;
+    with_one(&target, &job.backend, watch, async |session: &mut S| match session.dialect().after_load {
+        Some(sql) => session.text(sql, &mut ()).await.map(drop),
+        None => Ok(()),
+    })?;
     Ok(json!({
         "rows": rows,
         "bytes": loading.bytes.into_inner(),

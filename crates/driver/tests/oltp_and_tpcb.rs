@@ -102,6 +102,7 @@ fn all_run_and_all_checks_can_fail() {
     for place in Place::all("all", true) {
         writers_keep_the_number_of_rows(&place);
         readers_change_nothing(&place);
+        a_load_leaves_nothing_for_later(&place);
         inserts_and_deletes_move_the_number_of_rows(&place);
         tpcb_balances(&place);
         what_was_never_prepared_is_named(&place);
@@ -175,6 +176,18 @@ fn writers_keep_the_number_of_rows(place: &Place) {
         assert!(!all_hold(&job, &tallies), "{workload} did not miss a row");
         clean(&job);
     }
+}
+
+fn a_load_leaves_nothing_for_later(place: &Place) {
+    if !place.url.starts_with("postgresql") {
+        return;
+    }
+    let job = place.job("point_select", &json!({"table_size": 1000}), &json!({}));
+    prepare(&job, &mut watch(&mut || false)).unwrap();
+    let sql = "SELECT relallvisible > 0 AND reltuples = 1000 FROM pg_class WHERE relname = 'sbtest1'";
+    let found = query(&place.url, sql, &mut watch(&mut || false)).unwrap();
+    assert!(["t", "true", "1"].contains(&found["rows"][0][0].to_string().trim_matches('"')), "{found}");
+    clean(&job);
 }
 
 fn readers_change_nothing(place: &Place) {

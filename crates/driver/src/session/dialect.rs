@@ -58,6 +58,8 @@ pub struct Dialect {
     pub truncate: bool,
     /// `INSERT ... VALUES (...), (...)` inserts several rows.
     pub multi_row_insert: bool,
+    /// What brings statistics and visibility up to date after a load; it would else happen at some time in a run.
+    pub after_load: Option<&'static str>,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,
 }

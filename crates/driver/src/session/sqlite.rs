@@ -25,6 +25,7 @@ static DIALECT: Dialect = Dialect {
     clustered: true,
     truncate: false,
     multi_row_insert: true,
+    after_load: None,
     limit: "LIMIT {}",
 };
 

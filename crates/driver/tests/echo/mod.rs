@@ -23,6 +23,7 @@ static DIALECT: Dialect = Dialect {
     clustered: true,
     truncate: true,
     multi_row_insert: true,
+    after_load: None,
     limit: "LIMIT {}",
 };
 

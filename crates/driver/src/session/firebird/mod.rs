@@ -40,6 +40,7 @@ static DIALECT: Dialect = Dialect {
     clustered: false,
     truncate: false,
     multi_row_insert: false,
+    after_load: None,
     limit: "FETCH FIRST {} ROWS ONLY",
 };
 

@@ -32,6 +32,7 @@ static DIALECT: Dialect = Dialect {
     clustered: false,
     truncate: true,
     multi_row_insert: true,
+    after_load: Some("VACUUM (ANALYZE)"),
     limit: "LIMIT {}",
 };
 
