@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
-from scipy import stats
 
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
@@ -208,6 +207,9 @@ def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence
         freedom = 1.0 / sum(
             (part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, (above, below), strict=True)
         )
+        # Here, because it takes longer to import than most commands run.
+        from scipy import stats
+
         half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom)) * math.sqrt(variance)
     return Ratio(
         metric=metric,

@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from dbdyno.analyse.blocks import Block, Trials, summary_of
 from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
@@ -78,6 +77,9 @@ def queries_per_s_at(recall: float, points: Points) -> tuple[float | None, Reach
         return None, Reach.BELOW
     if recall < recalls[0]:
         return None, Reach.ABOVE
+    # Here, because it takes longer to import than most commands run.
+    from scipy.optimize import isotonic_regression
+
     logs = isotonic_regression([math.log(point[1]) for point in ordered], increasing=False).x
     return float(math.exp(np.interp(recall, recalls, logs))), Reach.REACHED
 

@@ -30,7 +30,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.study import Interval
@@ -140,6 +139,9 @@ def blocks_least(confidence_each: float, interval: Interval) -> int:
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, pairs: int) -> float:
     """The two-sided Student t quantile for `pairs` log ratios."""
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
     return float(stats.t.ppf(0.5 + confidence / 2.0, pairs - 1))
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from scipy import stats
-
 from dbdyno.analyse.intervals import BLOCKS_LEAST, ratio_of
 from dbdyno.analyse.model import AaCheck
 
@@ -69,6 +67,9 @@ def pooled(checks: Sequence[AaCheck]) -> AaCheck:
 def _check(counted: AaCheck) -> AaCheck:
     if counted.comparisons == 0:
         return counted
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
     share = stats.binomtest(counted.called, counted.comparisons).proportion_ci(CONFIDENCE)
     return counted.model_copy(update={"share_low": float(share.low), "share_high": float(share.high)})
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import h5py
 import numpy as np
 
 from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, VECTORS_MAX, Floats, Neighbors, Rows
@@ -116,6 +115,9 @@ def _require_shape(path: Path, what: str, table: Table | None) -> None:
 
 
 def _hdf5(path: Path) -> VectorFile:
+    # Here, because it takes longer to import than most commands run.
+    import h5py
+
     if not h5py.is_hdf5(path):
         raise UserError(
             f"{path} is not an HDF5 file, whatever its name says", "see what it is with: file PATH"
