@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.driver.tally import Acknowledged, Latency, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -262,6 +262,11 @@ def make_tally(**changes: Any) -> Tally:
         "interrupted": False,
     }
     return Tally.model_validate({**tally, **changes})
+
+
+def no_latency() -> Latency:
+    """Where no transaction was done."""
+    return Latency.model_validate({**dict.fromkeys(Latency.model_fields), "count": 0, "sum": 0.0})
 
 
 def make_study(*levels: Level, factor: str = "config.speed", blocks: int = 2, **changes: Any) -> Study:

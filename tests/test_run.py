@@ -71,7 +71,7 @@ def test_a_record_holds_all_evidence(homes: Path) -> None:
     assert (evidence.effective.value, evidence.effective.source) == ("2", "SHOW speed")
     assert evidence.exercised is not None
     assert record.tally is not None
-    assert record.tally["operations"] == 2000
+    assert record.tally.operations == 2000
     assert [(check.name, check.holds) for check in record.checks] == [
         ("operations", True),
         ("balances_equal", True),

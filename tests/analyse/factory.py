@@ -12,10 +12,11 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
+from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
 from dbdyno.plan.blocks import make_plan
 from dbdyno.records.record import (
@@ -33,6 +34,7 @@ from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
 
+OPEN_LOOP = OpenLoop(offered_per_s=100.0, achieved_per_s=100.0, backlog_max=1, backlog_end=0, kept=True)
 STARTED_UNIX_S = 1_760_000_000.0
 WARMUP_S, DURATION_S = 5, 20
 HOST = {
@@ -179,7 +181,7 @@ def an_evidence(factor: str, level: Level) -> Evidence:
     )
 
 
-def a_tally(study: Study, operations: int, throughput: float, random: np.random.Generator) -> dict[str, Any]:
+def a_tally(study: Study, operations: int, throughput: float, random: np.random.Generator) -> Tally:
     mean_us = study.workload.clients / throughput * 1e6
     sample = np.maximum(random.lognormal(math.log(mean_us * 0.9), 0.45, 20_000), 1.0).astype(int)
     points = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
@@ -188,20 +190,22 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
         "count": operations, "sum": float(sample.mean() * operations), "mean": float(sample.mean()),
         "min": float(sample.min()), "max": float(sample.max()),
     }  # fmt: skip
-    return {
+    tally = {
         "workload": "tpcb", "protocol": "firebird", "server_version": "5.0.4", "backend": "blocking",
-        "threads": 2, "clients": study.workload.clients, "seed": study.seed, "started_unix_s": STARTED_UNIX_S,
-        "warmup_s": float(WARMUP_S), "duration_s": float(DURATION_S), "operations": operations,
-        "throughput_per_s": operations / DURATION_S, "rows_read": operations,
+        "gather_us_max": 0, "threads": 2, "clients": study.workload.clients, "seed": study.seed,
+        "started_unix_s": STARTED_UNIX_S, "warmup_s": float(WARMUP_S), "duration_s": float(DURATION_S),
+        "operations": operations, "throughput_per_s": operations / DURATION_S, "rows_read": operations,
         "bytes_received": 0, "bytes_sent": 0,
         "errors": {}, "retries": 0, "rollbacks": 0, "acknowledged": operations, "unknown": 0,
-        "latency_us": latency, "by_transaction": {},
+        "clients_lost": 0, "unfinished": 0, "start": {}, "latency_us": latency, "by_transaction": {},
         "driver_cpu_us_per_op": {"user": 6.0 + random.normal(0, 0.1), "system": 2.5},
         "driver_cpu_s": {"user": operations * 6e-6, "system": operations * 2.5e-6},
-        "driver_busy_share": [0.1, 0.1], "engine_cpu_s": None, "saturated": None, "open_loop": None,
-        "series": a_series(throughput, random),
+        "driver_busy_share": [0.1, 0.1], "driver_run_wait_share": [], "engine_cpu_s": None,
+        "system_calls_per_op": None, "saturated": None, "open_loop": None,
+        "series": a_series(throughput, random), "recall": None, "phases": [],
         "histogram_unit": "ns", "histogram": encode_histogram(sample * 1000), "interrupted": False,
     }  # fmt: skip
+    return Tally.model_validate(tally)
 
 
 def a_series(
@@ -212,19 +216,23 @@ def a_series(
     slow_seconds: int = 3,
     share: float = 0.5,
     noise: float = 0.03,
-) -> list[dict[str, Any]]:
+) -> list[Second]:
     """A series that starts at `share` of its level for `slow_seconds`, then stays at it."""
     points = []
     for index in range(warmup_s + duration_s):
         level = throughput * (share if index < slow_seconds else 1.0)
         operations = max(round(level * (1.0 + random.normal(0.0, noise))), 0)
         second = index - warmup_s
-        points.append(
-            {"second": second, "phase": "warmup" if second < 0 else "measured", "operations": operations,
-             "errors": 0, "p50_us": 1800, "p99_us": 5200, "max_us": 11000}
-        )  # fmt: skip
-    points.append({**points[-1], "second": duration_s, "operations": 1})  # the last second, cut short
+        points.append(a_second(second, operations))
+    points.append(a_second(duration_s, 1))  # the last second, cut short
     return points
+
+
+def a_second(second: int, operations: int) -> Second:
+    phase: Literal["warmup", "measured"] = "warmup" if second < 0 else "measured"
+    return Second(
+        second=second, phase=phase, operations=operations, errors=0, p50_us=1800, p99_us=5200, max_us=11000
+    )
 
 
 def encode_histogram(values_us: Sequence[int] | np.ndarray) -> str:
@@ -263,6 +271,12 @@ def changed(record: Record, **changes: object) -> Record:
     [phase] = record.phases
     rest = {name: value for name, value in changes.items() if name not in of_phase}
     return record.model_copy(update={**rest, "phases": (phase.model_copy(update=of_phase),)})
+
+
+def counted(record: Record, **changes: object) -> Record:
+    """The record of a trial in which the driver counted otherwise."""
+    assert record.tally is not None
+    return changed(record, tally=Tally.model_validate({**dict(record.tally), **changes}))
 
 
 def ended(outcome: Outcome, cause: str, remedy: str = "") -> Change:

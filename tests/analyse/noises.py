@@ -18,10 +18,12 @@ from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdi
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.study import Goal, Guard, Interval
 from dbdyno.study.trials import Variant
+from tests.fakes import make_tally
 
 Values = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Values]
 """Log responses of so many trials one after another."""
+ANY = make_tally()
 
 
 def lognormal(random: np.random.Generator, trials: int) -> Values:
@@ -78,17 +80,17 @@ def trials_of(logs: Values, latencies: Values) -> list[Trials]:
 
 
 def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
-    tally = {
-        "operations": 1e6 * np.exp(log),
-        "duration_s": 10.0,
-        "latency_us": {"p99": 1e4 * np.exp(latency)},
-    }
+    tally = make_tally(
+        operations=round(1e6 * np.exp(log)),
+        duration_s=10.0,
+        latency_us=ANY.latency_us.model_copy(update={"p99": 1e4 * np.exp(latency)}),
+    )
     record = Record(
         run="simulated", trial=block, block=block, position=0, variant=name, levels={}, host="here",
         started_unix_s=0.0, finished_unix_s=1.0, outcome=Outcome.MEASURED,
         phases=(PhaseRecord(name="load", tally=tally),),
     )  # fmt: skip
-    return TrialResult(record=record, response=tally["operations"])
+    return TrialResult(record=record, response=tally.operations)
 
 
 Guards = tuple[Guard, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -15,16 +14,21 @@ from dbdyno.analyse.steady import whole_seconds
 from dbdyno.records.record import Doubt, Evidence, Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import (
+    DURATION_S,
+    WARMUP_S,
     a_run,
+    a_second,
     a_study,
     blocked,
     broken,
     changed,
+    counted,
     ended,
     every_verdict,
     records_of,
     warned,
 )
+from tests.fakes import make_tally
 
 FAST = "config.page_cache=64k"
 
@@ -38,7 +42,12 @@ def the(analysis: Analysis, name: str = FAST) -> VariantResult:
 
 
 def with_tally(**changes: Any) -> Callable[[Record], Record]:
-    return lambda record: changed(record, tally={**(record.tally or {}), **changes})
+    return lambda record: counted(record, **changes)
+
+
+def operations_of(record: Record) -> int:
+    assert record.tally is not None
+    return record.tally.operations
 
 
 def only_in(blocks: set[int], change: Callable[[Record], Record]) -> Callable[[Record], Record]:
@@ -86,8 +95,8 @@ def test_an_analysis_is_the_same_from_records_read_back() -> None:
 def test_the_unit_of_the_response_does_not_matter() -> None:
     study = a_study()
     records = records_of(study, {FAST: 1.1})
-    halved = [with_tally(operations=(record.tally or {})["operations"] * 2)(record) for record in records]
-    one, other = the(analysed(study, records)).effect, the(analysed(study, halved)).effect
+    doubled = [counted(record, operations=operations_of(record) * 2) for record in records]
+    one, other = the(analysed(study, records)).effect, the(analysed(study, doubled)).effect
     assert one is not None and other is not None and one.low is not None and other.low is not None
     assert other.ratio == pytest.approx(one.ratio)
     assert other.low == pytest.approx(one.low)
@@ -186,8 +195,6 @@ def test_a_broken_baseline_is_said_first() -> None:
     [
         with_tally(operations=0),
         with_tally(duration_s=0.0),
-        with_tally(operations=math.nan),
-        with_tally(operations=None),
         with_tally(operations=-5),
     ],
 )
@@ -296,11 +303,8 @@ def test_a_trial_that_never_settles_is_marked() -> None:
     study = a_study()
 
     def late(record: Record) -> Record:
-        tally = dict(record.tally or {})
-        seconds = [point["second"] for point in tally["series"]]
-        operations = [1000 if second < 15 else 400 for second in seconds]
-        tally["series"] = [{"second": s, "operations": o} for s, o in zip(seconds, operations, strict=True)]
-        return changed(record, tally=tally)
+        seconds = range(-WARMUP_S, DURATION_S)
+        return counted(record, series=[a_second(second, 1000 if second < 15 else 400) for second in seconds])
 
     analysis = analysed(study, records_of(study, changes={FAST: only_in({1}, late)}))
     marked = [trial.record.block for trial in analysis.trials if Doubt.NOT_SETTLED in trial.warnings]
@@ -309,21 +313,22 @@ def test_a_trial_that_never_settles_is_marked() -> None:
 
 
 def test_seconds_cut_short_are_left_out_and_silent_ones_count_as_nothing_done() -> None:
-    points = [{"second": second, "operations": 10} for second in (-3, -2, 0, 1, 3)]
-    assert whole_seconds({"warmup_s": 2.5, "duration_s": 3.2, "series": points}) == (
+    points = [a_second(second, 10) for second in (-3, -2, 0, 1, 3)]
+    assert whole_seconds(make_tally(warmup_s=2.5, duration_s=3.2, series=points)) == (
         [-2, -1, 0, 1, 2],
         [10.0, 0.0, 10.0, 10.0, 0.0],
     )
-    assert whole_seconds({}) == ([], [])
+    assert whole_seconds(make_tally(series=[])) == ([], [])
 
 
 def test_the_latency_distribution_is_that_of_the_tally_in_its_own_unit() -> None:
     study = a_study(blocks=1)
     found = analysed(study, records_of(study))
-    latency = (found.trials[0].record.tally or {})["latency_us"]
+    tally = found.trials[0].record.tally
+    assert tally is not None and tally.latency_us.p99 is not None
     curve = found.variants[0 if found.trials[0].record.variant == "baseline" else 1].latency
     near = min(curve, key=lambda point: abs(point.above - 0.01))
-    assert near.latency_ms == pytest.approx(latency["p99"] / 1000, rel=0.01)
+    assert near.latency_ms == pytest.approx(tally.latency_us.p99 / 1000, rel=0.01)
 
 
 def test_levels_that_python_holds_equal_are_told_apart() -> None:

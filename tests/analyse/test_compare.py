@@ -16,7 +16,7 @@ from dbdyno.analyse.compare import ONE_RUN, Comparison, Conclusion, VariantGap, 
 from dbdyno.records.record import Record
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report
-from tests.analyse.factory import a_run, a_study, changed, records_of
+from tests.analyse.factory import OPEN_LOOP, a_run, a_study, changed, counted, records_of
 
 STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
 RELATED = {"memory.transparent_huge_pages": ("memory.thp",)}
@@ -39,12 +39,12 @@ def analysed(
     ratios = {variant: GAIN.get(variant, 1.0) * speed for variant in ("baseline", *GAIN)}
     records = records_of(study, ratios, seed=seed, block_sd=0.01, trial_sd=0.005)
     if gigahertz is not None:
-        records = [counted(record, gigahertz) for record in records]
+        records = [with_cycles(record, gigahertz) for record in records]
     run = a_run(study).model_copy(update={"run": f"run-{seed}", "host": host})
     return analyse(study, run, records)
 
 
-def counted(record: Record, gigahertz: float) -> Record:
+def with_cycles(record: Record, gigahertz: float) -> Record:
     assert record.observation is not None
     totals = dict(record.observation.totals)
     cpu_s = totals["server_cpu_user_s"] + totals["server_cpu_system_s"]
@@ -71,10 +71,10 @@ def test_a_gap_that_is_hardware_is_none() -> None:
 
 
 def in_open_loop(side: Analysis) -> Analysis:
-    def offered(record: Record) -> Record:
-        return changed(record, tally={**(record.tally or {}), "open_loop": {"kept": True}})
-
-    trials = [trial.model_copy(update={"record": offered(trial.record)}) for trial in side.trials]
+    trials = [
+        trial.model_copy(update={"record": counted(trial.record, open_loop=OPEN_LOOP)})
+        for trial in side.trials
+    ]
     return side.model_copy(update={"trials": tuple(trials)})
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from dbdyno.analyse import analyse
 from dbdyno.analyse.frontier import RECALLS, queries_per_s_at
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Reach
+from dbdyno.driver.tally import Kind, Recall
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
-from tests.analyse.factory import a_run, a_study, changed, records_of
+from tests.analyse.factory import a_run, a_study, counted, records_of
 
 EFFORTS = [10, 20, 40, 80]
 FACTORS = {"workload.ef": EFFORTS, "config.cache": ["16M", "4G"]}
@@ -22,10 +23,11 @@ RECALL = {10: 0.7, 20: 0.85, 40: 0.92, 80: 0.97}
 
 
 def scored(record: Record, recall: float, queries_per_s: float) -> Record:
-    tally = dict(record.tally or {})
-    search = {"operations": queries_per_s * tally["duration_s"], "latency_us": {"count": 1}}
-    tally |= {"recall": {"count": 100, "mean": recall}, "by_transaction": {"search": search}}
-    return changed(record, tally=tally)
+    assert record.tally is not None
+    operations = round(queries_per_s * record.tally.duration_s)
+    search = Kind(operations=operations, acknowledged=operations, latency_us=record.tally.latency_us)
+    answers = Recall(count=100, mean=recall, min=recall, p1=recall, p5=recall, p10=recall, p50=recall)
+    return counted(record, recall=answers, by_transaction={"search": search})
 
 
 def true_speed(levels: Mapping[str, Any]) -> float:

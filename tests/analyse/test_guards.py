@@ -8,7 +8,8 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.model import GuardResult, Kept, Reason, VariantResult, Verdict
 from dbdyno.records.record import Record
 from dbdyno.study import Goal, Guard, Study
-from tests.analyse.factory import Change, a_run, a_study, changed, records_of
+from tests.analyse.factory import Change, a_run, a_study, counted, records_of
+from tests.fakes import no_latency
 
 FAST = "config.page_cache=64k"
 
@@ -20,13 +21,13 @@ def study_of(text: str, metric: str, bound: float, relative: bool = True, at_mos
 
 def with_errors(count: int) -> Change:
     def change(record: Record) -> Record:
-        return changed(record, tally={**(record.tally or {}), "errors": {"refused": count}})
+        return counted(record, errors={"refused": count})
 
     return change
 
 
 def without_p99(record: Record) -> Record:
-    return changed(record, tally={**(record.tally or {}), "latency_us": {}})
+    return counted(record, latency_us=no_latency())
 
 
 def judged(study: Study, records: list[Record]) -> tuple[VariantResult, GuardResult]:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import TimeSplit
 from dbdyno.analyse.split import microseconds, time_split
+from dbdyno.driver.tally import Latency
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts import split as split_report
-from tests.analyse.factory import a_run, a_study, broken, changed, records_of
+from tests.analyse.factory import OPEN_LOOP, a_run, a_second, a_study, broken, changed, counted, records_of
+from tests.fakes import make_tally
 
 STUDY = a_study()
 RECORD = records_of(STUDY)[0]
@@ -22,16 +24,19 @@ RECORD = records_of(STUDY)[0]
 
 def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = None, **tally: Any) -> Record:
     """One trial of 1000 operations in 10 s by 4 clients: 40 ms per client and operation."""
-    record = RECORD
-    assert record.observation is not None and record.tally is not None
-    observation = record.observation.model_copy(
+    assert RECORD.observation is not None
+    observation = RECORD.observation.model_copy(
         update={"totals": totals, "series": series or {}, "duration_s": 10.0}
     )
-    counted = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
-               "latency_us": {"mean": 39_000.0},
-               "driver_cpu_s": {"user": 1.0, "system": 2.0},
-               "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
-    return changed(record, observation=observation, tally={**record.tally, **counted, **tally})
+    told = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
+            "latency_us": latency_us(39_000.0),
+            "driver_cpu_s": {"user": 1.0, "system": 2.0},
+            "driver_run_wait_share": [0.05, 0.05]}  # fmt: skip
+    return counted(changed(RECORD, observation=observation), **{**told, **tally})
+
+
+def latency_us(mean: float) -> Latency:
+    return make_tally().latency_us.model_copy(update={"mean": mean})
 
 
 SERVER = {"server_cpu_user_s": 10.0, "server_cpu_system_s": 5.0, "run_queue_wait_s": 2.0}
@@ -58,14 +63,13 @@ def test_each_part_is_its_seconds_over_the_operations() -> None:
 
 
 def test_in_open_loop_the_whole_is_the_mean_latency() -> None:
-    loop = {"offered_per_s": 100.0, "achieved_per_s": 100.0, "kept": True}
-    whole = microseconds(a_trial(SERVER, open_loop=loop, latency_us={"mean": 25_000.0}))
+    whole = microseconds(a_trial(SERVER, open_loop=OPEN_LOOP, latency_us=latency_us(25_000.0)))
     assert whole is not None and whole["whole"] == 25_000.0
 
 
 def test_think_time_is_no_time_of_the_server_or_the_disk() -> None:
     busy = means(the_split(a_trial(SERVER)))
-    thinking = the_split(a_trial(SERVER, latency_us={"mean": 25_000.0}))
+    thinking = the_split(a_trial(SERVER, latency_us=latency_us(25_000.0)))
     parts = means(thinking)
     assert "pause" not in busy and parts["pause"] > 0.1 * thinking.whole.mean
     assert parts["remainder"] + parts["pause"] == pytest.approx(busy["remainder"])
@@ -112,12 +116,9 @@ def test_the_engines_view_is_over_the_whole_load() -> None:
     record = a_trial(SERVER)
     assert record.observation is not None
     viewed = record.observation.model_copy(update={"engine_view": {"syncs": 4000.0}})
+    series = [a_second(-1, 500), a_second(0, 1500)]
     loads = [
-        changed(
-            record,
-            observation=observation,
-            tally={**(record.tally or {}), "series": [{"operations": 500}, {"operations": 1500}]},
-        )
+        counted(changed(record, observation=observation), series=series)
         for observation in (viewed, record.observation)
     ]
     (fact,) = the_split(*loads).engine

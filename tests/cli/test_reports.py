@@ -44,7 +44,7 @@ def run(homes: Path) -> Run:
         store.add_run(run)
         for trial in plan.trials:
             operations = (1000 if trial.variant.name == "baseline" else 1100) + trial.block
-            tally = make_tally(operations=operations, series=[second(operations)]).model_dump()
+            tally = make_tally(operations=operations, series=[second(operations)])
             store.add_record(
                 Record(
                     run=NAME,

@@ -87,9 +87,7 @@ def first_block(
     for trial in make_plan(study.model_copy(update={"blocks": 1})).trials:
         name = trial.variant.name
         measured = name not in blocked
-        tally = make_tally(
-            warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s
-        ).model_dump()
+        tally = make_tally(warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s)
         records.append(
             Record(
                 run="first", trial=trial.index, block=0, position=trial.position, variant=name,

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.driver.tally import CpuPerOperation, Kind, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
+from tests.fakes import make_tally, no_latency
 
 TOTALS = {
     "server_cpu_user_s": 3.0,
@@ -37,20 +38,31 @@ TOTALS = {
     "resident_bytes_end": 100.0,
     "resident_bytes_max": 2.0**30,
 }
-TALLY: dict[str, Any] = {
-    "operations": 20_000,
-    "duration_s": 10.0,
-    "errors": {"1213 deadlock": 30, "1205 lock wait timeout": 20},
-    "retries": 100,
-    "latency_us": {
-        "count": 20_000, "mean": 800.0, "p50": 700, "p90": 1_000, "p95": 1_500, "p99": 4_000, "p99_9": 9_000,
-        "max": 12_345,
+LATENCY = Latency(
+    count=20_000, sum=16e6, mean=800.0, min=100, p50=700, p90=1_000, p95=1_500, p99=4_000, p99_9=9_000,
+    p99_99=11_000, max=12_345,
+)  # fmt: skip
+TALLY = make_tally(
+    operations=20_000,
+    duration_s=10.0,
+    errors={"1213 deadlock": 30, "1205 lock wait timeout": 20},
+    retries=100,
+    latency_us=LATENCY,
+    by_transaction={
+        "new_order": Kind(operations=9_000, acknowledged=9_000, latency_us=LATENCY),
+        "search": Kind(operations=8_000, acknowledged=8_000, latency_us=LATENCY),
     },
-    "by_transaction": {"new_order": {"operations": 9_000, "latency_us": {"count": 9_000}},
-                       "search": {"operations": 8_000, "latency_us": {"count": 8_000}}},
-    "recall": {"count": 8_000, "mean": 0.93, "min": 0.2},
-    "driver_cpu_us_per_op": {"user": 3.5, "system": 1.5},
-}  # fmt: skip
+    recall=Recall(count=8_000, mean=0.93, min=0.2, p1=0.3, p5=0.5, p10=0.6, p50=0.95),
+    driver_cpu_us_per_op=CpuPerOperation(user=3.5, system=1.5),
+)
+IDLE = {
+    "operations": 0,
+    "latency_us": no_latency(),
+    "driver_cpu_us_per_op": CpuPerOperation(user=None, system=None),
+    "by_transaction": {},
+    "recall": None,
+}
+"""What is otherwise where no transaction was done."""
 EXPECTED = {
     "throughput": 2_000.0,
     "mean_ms": 0.8,
@@ -90,12 +102,12 @@ EXPECTED = {
 }
 
 
-def record(tally: dict[str, Any] | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
+def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
     observation = None if totals is None else Observation(duration_s=10.0, totals=totals)
     return Record(
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
         finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
-        phases=(PhaseRecord(name="load", tally=tally or {}, observation=observation),),
+        phases=(PhaseRecord(name="load", tally=tally, observation=observation),),
     )  # fmt: skip
 
 
@@ -107,19 +119,16 @@ def test_each_metric_is_read_from_a_full_record(name: str) -> None:
 @pytest.mark.parametrize("name", list(METRICS))
 @pytest.mark.parametrize(
     ("tally", "totals"),
-    [
-        (None, None),
-        ({}, {}),
-        ({"operations": 0, "duration_s": 0.0, "latency_us": {"count": 0, "p99": 0}}, {}),
-        ({"operations": None, "latency_us": None, "by_transaction": None, "driver_cpu_us_per_op": None}, {}),
-    ],
+    [(None, None), (None, {}), (make_tally(duration_s=0.0, **IDLE), {})],
 )
-def test_nothing_is_made_up_where_a_record_lacks_it(name: str, tally: Any, totals: Any) -> None:
+def test_nothing_is_made_up_where_a_record_lacks_it(
+    name: str, tally: Tally | None, totals: dict[str, float] | None
+) -> None:
     assert find(name).read(record(tally, totals, None)) is None
 
 
 def test_a_trial_without_operations_has_no_figure_per_operation() -> None:
-    idle = record({**TALLY, "operations": 0}, TOTALS, 0.75)
+    idle = record(TALLY.model_copy(update=IDLE), TOTALS, 0.75)
     assert [name for name in METRICS if name.endswith("_per_op") and find(name).read(idle) is not None] == []
     assert find("throughput").read(idle) == 0.0
 
@@ -133,7 +142,9 @@ def test_a_total_that_could_not_be_read_hides_only_its_own_metrics() -> None:
 
 
 def test_a_search_that_finds_too_little_has_no_speed_at_recall() -> None:
-    hasty = record({**TALLY, "recall": {"count": 8_000, "mean": 0.89}}, TOTALS, 0.75)
+    assert TALLY.recall is not None
+    recall = TALLY.recall.model_copy(update={"mean": 0.89})
+    hasty = record(TALLY.model_copy(update={"recall": recall}), TOTALS, 0.75)
     assert find("qps_at_recall").read(hasty) is None
     assert find("queries_per_s").read(hasty) == 800.0
 

@@ -39,7 +39,7 @@ def record(outcome: Outcome = Outcome.MEASURED, cause: str = "", remedy: str = "
         outcome=outcome,
         cause=cause,
         remedy=remedy,
-        phases=(PhaseRecord(name="load", tally=tally.model_dump()),),
+        phases=(PhaseRecord(name="load", tally=tally),),
     )
 
 

@@ -107,7 +107,7 @@ def _latest(records: Sequence[Record]) -> list[Record]:
 
 
 def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE) -> TrialResult:
-    seconds, operations = whole_seconds(record.tally or {})
+    seconds, operations = whole_seconds(record.tally) if record.tally else ([], [])
     measured = record.outcome is Outcome.MEASURED
     steady = steady_state(seconds, operations) if measured else None
     value = metrics.find(response).read(record) if measured else None

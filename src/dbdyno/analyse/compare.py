@@ -293,8 +293,7 @@ def _gigahertz(record: Record) -> float | None:
 
 
 def _clients(record: Record) -> int | None:
-    clients = (record.tally or {}).get("clients")
-    return clients if isinstance(clients, int) else None
+    return record.tally.clients if record.tally else None
 
 
 def _cores(side: Hardware, record: Record) -> int:
@@ -312,7 +311,7 @@ def _hardware_log(record: Record, side: Hardware, response: str) -> float:
 def powers(response: str, records: Sequence[Record]) -> tuple[int, int]:
     """With which powers of cores and of frequency the response of these trials goes."""
     unit = metrics.find(response).unit
-    open_loop = any((record.tally or {}).get("open_loop") for record in records)
+    open_loop = any(record.tally.open_loop for record in records if record.tally)
     return (0, 0) if open_loop and unit in BY_THE_LOAD else SCALES.get(unit, (0, 0))
 
 
@@ -377,8 +376,8 @@ def _facts(analysis: Analysis) -> dict[str, str]:
     versions = {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
     facts["engine.version"] = ", ".join(sorted(versions))
     for trial in analysis.trials:
-        tally = trial.record.tally or {}
-        facts |= {f"driver.{name}": str(tally[name]) for name in ("backend", "threads") if name in tally}
+        if (tally := trial.record.tally) is not None:
+            facts |= {"driver.backend": tally.backend, "driver.threads": str(tally.threads)}
         for evidence in trial.record.evidence:
             if evidence.effective is not None:
                 facts[f"{evidence.factor} = {evidence.requested}, read back"] = evidence.effective.value

@@ -195,9 +195,10 @@ def _drop(block: Block, side: Trials) -> Dropped:
 
 def _latency(trials: Trials) -> tuple[Percentile, ...]:
     """The distribution over all measured trials; empty where a tally holds no histogram that can be read."""
-    tallies = [trial.record.tally or {} for trial in trials.with_outcome(Outcome.MEASURED)]
-    units = {tally.get("histogram_unit", "us") for tally in tallies}
-    texts = [tally["histogram"] for tally in tallies if tally.get("histogram")]
+    measured = [trial.record.tally for trial in trials.with_outcome(Outcome.MEASURED)]
+    tallies = [tally for tally in measured if tally is not None]
+    units = {tally.histogram_unit for tally in tallies}
+    texts = [tally.histogram for tally in tallies if tally.histogram]
     try:
         return curve(added(decode(text) for text in texts), *units) if len(units) == 1 else ()
     except (ValueError, KeyError):

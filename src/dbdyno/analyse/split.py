@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dbdyno.analyse.intervals import t_quantile
 from dbdyno.analyse.model import Estimate, TimeSplit
+from dbdyno.driver.tally import Tally
 from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record
 
@@ -80,15 +81,13 @@ def _told(part: Estimate, beyond_us: float) -> bool:
 
 def microseconds(record: Record) -> dict[str, float] | None:
     """One trial's whole and parts, in microseconds per operation; None where what is needed was not read."""
-    observation, tally = record.observation, record.tally or {}
-    operations = tally.get("operations") or 0
-    whole = _whole_us(tally, operations)
-    if observation is None or operations <= 0 or whole is None:
+    observation, tally = record.observation, record.tally
+    if observation is None or tally is None or tally.operations <= 0:
         return None
-    seconds = _seconds(observation, tally)
-    if any(name not in seconds for name in NEEDED):
+    whole, seconds = _whole_us(tally), _seconds(observation, tally)
+    if whole is None or any(name not in seconds for name in NEEDED):
         return None
-    parts = {name: 1e6 * value / operations for name, value in seconds.items()}
+    parts = {name: 1e6 * value / tally.operations for name, value in seconds.items()}
     parts[PAUSE] = _pause_us(tally, whole, parts)
     return {WHOLE: whole, **parts, REMAINDER: whole - sum(parts.values())}
 
@@ -97,12 +96,12 @@ PAUSE_SHARE_LEAST = 0.1
 """Between two transactions the driver takes far less, so more than this is a pause of the load."""
 
 
-def _pause_us(tally: Mapping[str, object], whole: float, parts: Mapping[str, float]) -> float:
+def _pause_us(tally: Tally, whole: float, parts: Mapping[str, float]) -> float:
     """What a client of a closed loop waited between two transactions (think and keying times): its cycle
     without the mean latency and the driver's own time; 0 where that is too little to be a pause.
     """
-    latency = _mean_latency_us(tally)
-    if tally.get("open_loop") is not None or latency is None:
+    latency = tally.latency_us.mean
+    if tally.open_loop is not None or latency is None:
         return 0.0
     between = whole - latency - parts["driver"] - parts.get("driver_wait", 0.0)
     return between if between > PAUSE_SHARE_LEAST * whole else 0.0
@@ -124,20 +123,13 @@ def estimate(name: str, values: Sequence[float], confidence: float) -> Estimate:
     return Estimate(name=name, mean=mean, low=mean - half, high=mean + half, trials=len(numbers))
 
 
-def _whole_us(tally: Mapping[str, object], operations: float) -> float | None:
-    clients, duration_s = tally.get("clients"), tally.get("duration_s")
-    if tally.get("open_loop") is None and isinstance(clients, int) and isinstance(duration_s, int | float):
-        return 1e6 * clients * duration_s / operations if operations else None
-    return _mean_latency_us(tally)
+def _whole_us(tally: Tally) -> float | None:
+    if tally.open_loop is not None:
+        return tally.latency_us.mean
+    return 1e6 * tally.clients * tally.duration_s / tally.operations
 
 
-def _mean_latency_us(tally: Mapping[str, object]) -> float | None:
-    latency = tally.get("latency_us")
-    mean = latency.get("mean") if isinstance(latency, Mapping) else None
-    return float(mean) if isinstance(mean, int | float) else None
-
-
-def _seconds(observation: Observation, tally: Mapping[str, object]) -> dict[str, float]:
+def _seconds(observation: Observation, tally: Tally) -> dict[str, float]:
     """Thread seconds of each part in the measured part of the load, where they were read."""
     totals = observation.totals
     found = {
@@ -151,14 +143,13 @@ def _seconds(observation: Observation, tally: Mapping[str, object]) -> dict[str,
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _driver_s(tally: Mapping[str, object]) -> float | None:
-    spent = tally.get("driver_cpu_s")
-    return float(sum(spent.values())) if isinstance(spent, Mapping) else None
+def _driver_s(tally: Tally) -> float:
+    return tally.driver_cpu_s.user + tally.driver_cpu_s.system
 
 
-def _driver_wait_s(observation: Observation, tally: Mapping[str, object]) -> float | None:
-    shares = tally.get("driver_run_wait_share")
-    return observation.duration_s * sum(shares) if isinstance(shares, list) else None
+def _driver_wait_s(observation: Observation, tally: Tally) -> float | None:
+    shares = tally.driver_run_wait_share
+    return observation.duration_s * sum(shares) if shares else None
 
 
 def _cpu_s(record: Record, observation: Observation) -> float | None:
@@ -166,7 +157,7 @@ def _cpu_s(record: Record, observation: Observation) -> float | None:
     totals = observation.totals
     if "server_cpu_user_s" not in totals or "server_cpu_system_s" not in totals:
         return None
-    own = _driver_s(record.tally or {}) or 0.0 if embedded(observation) else 0.0
+    own = _driver_s(record.tally) if record.tally and embedded(observation) else 0.0
     return totals["server_cpu_user_s"] + totals["server_cpu_system_s"] + own
 
 
@@ -231,4 +222,4 @@ def _engine(records: Sequence[Record], confidence: float) -> tuple[Estimate, ...
 
 
 def _operations_of_the_load(record: Record) -> float:
-    return sum(float(point["operations"]) for point in (record.tally or {}).get("series") or ())
+    return float(sum(point.operations for point in record.tally.series)) if record.tally else 0.0

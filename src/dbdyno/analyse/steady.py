@@ -12,13 +12,13 @@ Single seconds do not make a regime: a Hampel filter (Pearson, IEEE Trans. Contr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.model import Segment, Series, Steady
+from dbdyno.driver.tally import Tally
 
 Values = npt.NDArray[np.float64]
 
@@ -65,17 +65,17 @@ def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady 
     )
 
 
-def whole_seconds(tally: Mapping[str, Any]) -> tuple[list[int], list[float]]:
+def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
     """The seconds of a tally's series and the operations in each, without gaps.
 
     Seconds that were not measured whole, at either end, are left out; a second in which nothing was finished
     has no point in the tally, and is one of no operations.
     """
-    counted = {int(point["second"]): float(point["operations"]) for point in tally.get("series") or ()}
+    counted = {point.second: float(point.operations) for point in tally.series}
     if not counted:
         return [], []
-    first = max(min(counted), -math.floor(tally.get("warmup_s", 0.0)))
-    seconds = list(range(first, min(max(counted) + 1, math.floor(tally.get("duration_s", 0.0)))))
+    first = max(min(counted), -math.floor(tally.warmup_s))
+    seconds = list(range(first, min(max(counted) + 1, math.floor(tally.duration_s))))
     return seconds, [counted.get(second, 0.0) for second in seconds]
 
 

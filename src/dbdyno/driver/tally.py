@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dbdyno.frozen import Frozen
 
@@ -168,20 +168,26 @@ class Tally(Frozen):
     histogram_unit: str
     interrupted: bool
 
-    @classmethod
-    def stored(cls, tally: Mapping[str, Any]) -> Self:
-        """A tally from a record, of whatever version of the driver: what was not counted then is empty, and
-        what is not counted any more is left out."""
-        known = {name: value for name, value in tally.items() if name in cls.model_fields}
-        return cls.model_validate({**_NOT_COUNTED_ONCE, **known})
 
-
-_NOT_COUNTED_ONCE: Mapping[str, Any] = {
+_NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "gather_us_max": 0,
     "clients_lost": 0,
     "unfinished": 0,
     "start": {},
+    "driver_run_wait_share": (),
     "recall": None,
     "phases": (),
 }
-"""What older tallies need not have."""
+"""What the tallies of older drivers need not have, and what stands in its place."""
+
+
+def _of_any_driver(tally: Any) -> Any:
+    if not isinstance(tally, Mapping):
+        return tally
+    known = {name: value for name, value in tally.items() if name in Tally.model_fields}
+    return {**_NOT_ALWAYS_COUNTED, **known}
+
+
+StoredTally = Annotated[Tally, BeforeValidator(_of_any_driver)]
+"""A tally in a record, of whatever version of the driver: what was not counted then is empty, and what is
+not counted any more is left out."""

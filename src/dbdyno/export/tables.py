@@ -22,10 +22,11 @@ def series_table(records: Sequence[Record]) -> polars.DataFrame:
     """One row per trial and second, warm-up included (its seconds are negative), as the driver counted
     them."""
     rows = [
-        {"run": record.run, "trial": record.trial, "variant": record.variant, "block": record.block, **second}
+        {"run": record.run, "trial": record.trial, "variant": record.variant, "block": record.block,
+         **dict(second)}
         for record in records
-        for second in (record.tally or {}).get("series", ())
-    ]
+        for second in (record.tally.series if record.tally else ())
+    ]  # fmt: skip
     return polars.DataFrame(rows, infer_schema_length=None)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
+from dbdyno.driver.tally import Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
 
@@ -77,29 +78,22 @@ def _bytes_text(value: float) -> str:
     return f"{number_text(value)} TiB"
 
 
-def _share(part: object, whole: object) -> float | None:
+def _share(part: float | None, whole: float | None) -> float | None:
     """`part` / `whole`; None where either is missing or nothing was done."""
-    if not isinstance(part, int | float) or not isinstance(whole, int | float) or whole <= 0:
-        return None
-    return part / whole
+    return None if part is None or whole is None or whole <= 0 else part / whole
 
 
-def _tally(record: Record, name: str) -> float | None:
-    value = (record.tally or {}).get(name)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _throughput(record: Record) -> float | None:
-    return _share(_tally(record, "operations"), _tally(record, "duration_s"))
+def _counted(read: Callable[[Tally], float | None]) -> Callable[[Record], float | None]:
+    """What the driver's tally alone tells."""
+    return lambda record: None if record.tally is None else read(record.tally)
 
 
 def _latency_ms(point: str) -> Callable[[Record], float | None]:
-    def read(record: Record) -> float | None:
-        latency = (record.tally or {}).get("latency_us") or {}
-        value = latency.get(point)
-        return value / 1000 if latency.get("count") and isinstance(value, int | float) else None
+    def read(tally: Tally) -> float | None:
+        value: float | None = getattr(tally.latency_us, point)
+        return None if value is None or not tally.latency_us.count else value / 1000
 
-    return read
+    return _counted(read)
 
 
 def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float | None]:
@@ -107,9 +101,9 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
 
     def read(record: Record) -> float | None:
         seen = record.observation.totals if record.observation else {}
-        if any(name not in seen for name in totals):
+        if record.tally is None or any(name not in seen for name in totals):
             return None
-        per_operation = _share(sum(seen[name] for name in totals), _tally(record, "operations"))
+        per_operation = _share(sum(seen[name] for name in totals), record.tally.operations)
         return None if per_operation is None else per_operation * times
 
     return read
@@ -134,30 +128,20 @@ def _throttled_share(record: Record) -> float | None:
     return _share(seen.get("throttled_periods"), seen.get("quota_periods"))
 
 
-def _driver_cpu(*parts: str) -> Callable[[Record], float | None]:
-    def read(record: Record) -> float | None:
-        spent = (record.tally or {}).get("driver_cpu_us_per_op") or {}
-        if not _tally(record, "operations") or any(part not in spent for part in parts):
-            return None
-        return float(sum(spent[part] for part in parts))
-
-    return read
-
-
-def _errors_per_s(record: Record) -> float | None:
-    errors = (record.tally or {}).get("errors")
-    return _share(sum(errors.values()), _tally(record, "duration_s")) if isinstance(errors, Mapping) else None
+def _driver_cpu(tally: Tally) -> float | None:
+    spent = tally.driver_cpu_us_per_op
+    return None if spent.user is None or spent.system is None else spent.user + spent.system
 
 
 def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float | None]:
     """Transactions of one type per second, `times` as many."""
 
-    def read(record: Record) -> float | None:
-        counted = ((record.tally or {}).get("by_transaction") or {}).get(transaction) or {}
-        per_s = _share(counted.get("operations"), _tally(record, "duration_s"))
+    def read(tally: Tally) -> float | None:
+        kind = tally.by_transaction.get(transaction)
+        per_s = _share(kind.operations if kind else None, tally.duration_s)
         return None if per_s is None else per_s * times
 
-    return read
+    return _counted(read)
 
 
 def _queries_at_recall(record: Record) -> float | None:
@@ -166,8 +150,7 @@ def _queries_at_recall(record: Record) -> float | None:
 
 
 def _recall(record: Record) -> float | None:
-    value = ((record.tally or {}).get("recall") or {}).get("mean")
-    return float(value) if isinstance(value, int | float) else None
+    return record.tally.recall.mean if record.tally and record.tally.recall else None
 
 
 _PERCENTILES = (
@@ -207,7 +190,7 @@ _CPU = (
     Metric("driver_cpu_us_per_op", "driver CPU per transaction", "us/op", _LOWER,
            "CPU time, user and system, of the load driver's threads in the measured part, over its "
            "transactions; an embedded engine's is not in it.",
-           _driver_cpu("user", "system")),
+           _counted(_driver_cpu)),
     Metric("context_switches_per_op", "context switches per transaction", "per op", _LOWER,
            f"Context switches, voluntary and forced, {_SERVER_CPU}.",
            _per_operation("context_switches_voluntary", "context_switches_involuntary")),
@@ -272,7 +255,8 @@ _HOST = (
 
 _OUTCOMES = (
     Metric("throughput", "throughput", "per s", _HIGHER,
-           "Successful transactions in the measured part, over its duration.", _throughput),
+           "Successful transactions in the measured part, over its duration.",
+           _counted(lambda tally: _share(tally.operations, tally.duration_s))),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
            _per_s_of("new_order", times=60)),
@@ -287,10 +271,11 @@ _OUTCOMES = (
            "were scored; against the set as loaded.", _recall),
     Metric("errors_per_s", "errors", "per s", _LOWER,
            "Errors of all kinds that the server answered with in the measured part, over its duration; "
-           "those that were retried count.", _errors_per_s),
+           "those that were retried count.",
+           _counted(lambda tally: _share(sum(tally.errors.values()), tally.duration_s))),
     Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
            "Times that a transaction was started again, over the successful transactions.",
-           lambda record: _share(_tally(record, "retries"), _tally(record, "operations"))),
+           _counted(lambda tally: _share(tally.retries, tally.operations))),
 )  # fmt: skip
 
 METRICS: dict[str, Metric] = {

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level
 
 FORMAT = 2
@@ -123,11 +124,11 @@ class Counted(Frozen):
 
 
 class PhaseRecord(Frozen):
-    """What one phase of a trial showed. `tally` is the driver's own JSON; a phase that its load did not live
-    through has none, nor has one that was `counted` in place of timed."""
+    """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
+    one that was `counted` in place of timed."""
 
     name: str
-    tally: dict[str, Any] | None = None
+    tally: StoredTally | None = None
     observation: Observation | None = None
     counted: Counted | None = None
     checks: tuple[Check, ...] = ()
@@ -180,7 +181,7 @@ class Record(Frozen):
         return next((phase for phase in reversed(self.phases) if phase.tally is not None), None)
 
     @property
-    def tally(self) -> dict[str, Any] | None:
+    def tally(self) -> Tally | None:
         return self.measured_phase.tally if self.measured_phase else None
 
     @property
@@ -209,8 +210,8 @@ class Record(Frozen):
     @property
     def load_s(self) -> float:
         """Seconds that the load took, warm-up and measured part; 0 where there was none."""
-        tallies = [phase.tally or {} for phase in self.phases]
-        return sum(float(tally.get(part) or 0.0) for tally in tallies for part in ("warmup_s", "duration_s"))
+        tallies = [phase.tally for phase in self.phases if phase.tally is not None]
+        return sum(tally.warmup_s + tally.duration_s for tally in tallies)
 
 
 def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Draft:
             observation = Observation(duration_s=0.0)
             self._note(counted=running.counted)
         else:
-            self._note(tally=running.tally.model_dump(mode="json"), observation=observation)
+            self._note(tally=running.tally, observation=observation)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         return observation

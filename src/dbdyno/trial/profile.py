@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dbdyno.driver.tally import Tally
 from dbdyno.errors import DynoError
 from dbdyno.host.perf import PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers.setup import Running
@@ -46,7 +47,7 @@ def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
             raise DynoError(f"{record.variant} could not be profiled: {record.cause}", record.remedy)
         own = "driver_cpu_us_per_op" if embedded else ""
         spent = [metrics.find(name).read(record) for name in ("server_cpu_us_per_op", own) if name]
-        measured = _measured_part(list(sampler.samples()), record)
+        measured = _measured_part(list(sampler.samples()), record.tally)
         return Sampled(
             variant=record.variant,
             samples=tuple((one.weight, one.frames) for one in measured),
@@ -55,8 +56,7 @@ def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
         )
 
 
-def _measured_part(samples: list[Sample], record: Record) -> list[Sample]:
+def _measured_part(samples: list[Sample], tally: Tally) -> list[Sample]:
     """Without the warm-up. perf's clock is the monotonic one, the tally's is unix time."""
-    tally = record.tally or {}
-    start_s = float(tally["started_unix_s"]) + float(tally["warmup_s"]) - (time.time() - time.monotonic())
-    return [one for one in samples if start_s <= one.time_s <= start_s + float(tally["duration_s"])]
+    start_s = tally.started_unix_s + tally.warmup_s - (time.time() - time.monotonic())
+    return [one for one in samples if start_s <= one.time_s <= start_s + tally.duration_s]
