@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,14 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import spread
 from dbdyno.analyse.model import Verdict
 from dbdyno.driver.job import Job, Open
-from dbdyno.errors import UserError
+from dbdyno.errors import ServerFailed, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.callgrind_dump import Dump, read_dump
 from dbdyno.host.journal import open_journal
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation
+from dbdyno.plan.blocks import make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
@@ -27,7 +32,7 @@ from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import count
 from dbdyno.trial.count import counted_job, require_countable
-from tests.fakes import Stages, carried_out, make_bench, make_run, make_study
+from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.needs import needs_valgrind
 from tests.trials import bench_of, study_of
 
@@ -90,7 +95,7 @@ totals: {count}
 class FakeCallgrind:
     """Gives these counts, one after the other."""
 
-    wrapper: tuple[str, ...] = ()
+    wrapper: tuple[str, ...] = ("valgrind",)
 
     def __init__(self, *counts: int) -> None:
         self._counts = iter(counts)
@@ -125,6 +130,34 @@ def test_a_study_of_instructions_has_verdicts_and_no_speed(homes: Path) -> None:
     assert candidate.verdict is Verdict.FASTER
     for form in (html.render, markdown.render, as_json.render):
         assert "instructions" in form(analysis)
+
+
+class TooModern(FakeEngine):
+    """A build with instructions that Valgrind does not know."""
+
+    def start(
+        self,
+        installation: Installation,
+        data: Path,
+        runtime: Path,
+        settings: Mapping[str, Level],
+        launch: Launch,
+    ) -> FakeServer:
+        if launch.wrapper:
+            raise ServerFailed("Fake 1.0 was killed by SIGILL while it was starting")
+        return super().start(installation, data, runtime, settings, launch)
+
+
+def test_a_build_that_valgrind_cannot_run_is_blocked_and_told_why(homes: Path) -> None:
+    study = make_study(1, 2, blocks=1)
+    trial = make_plan(study).trials[0]
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal, TooModern())
+        counting = replace(bench, callgrind=cast(Callgrind, FakeCallgrind()))
+        record = run_trial(trial, counting, lambda record: None, Stages())
+    assert record.outcome is Outcome.BLOCKED
+    assert "SIGILL" in record.cause and "Valgrind does not know" in record.cause
+    assert "AVX-512" in record.remedy
 
 
 def test_what_one_client_cannot_show_is_refused() -> None:
