@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant
+from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages
 from dbdyno.errors import ServerFailed
@@ -162,8 +162,8 @@ class FakeLoad:
     process_id: int = 0
     closed: bool = False
 
-    def prepare(self, job: Job) -> dict[str, Any]:
-        return {"rows": 1, "bytes": 8192, "duration_s": 0.0}
+    def prepare(self, job: Job) -> Prepared:
+        return Prepared(rows=1, bytes=8192, duration_s=0.0, sessions=1)
 
     def run(self, job: Job) -> Tally:
         self.on_run(self)

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dbdyno.driver import _driver
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant
+from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, StoredTally, Tally
 from dbdyno.frozen import Frozen
 
@@ -55,7 +55,8 @@ def test_both_sides_have_the_same_defaults() -> None:
 
 def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> None:
     job = Job(url=f"sqlite:///{tmp_path}/rows", workload="tpcb", duration_s=0.2)
-    _driver.prepare(job.model_dump_json())
+    prepared = Prepared.model_validate_json(_driver.prepare(job.model_dump_json()), strict=True)
+    assert prepared.rows > 100_000
     tally = Tally.model_validate_json(_driver.run(job.model_dump_json()), strict=True)
     assert (tally.workload, tally.clients) == ("tpcb", 1)
     checks = json.loads(_driver.check(job.model_dump_json(), Acknowledged.by([tally]).model_dump_json()))

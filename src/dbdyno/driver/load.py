@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.tally import Acknowledged, Tally
@@ -19,13 +19,22 @@ class Invariant(Frozen):
     value: str | None = None
 
 
+class Prepared(Frozen):
+    """The schema and rows that were made, over so many sessions."""
+
+    rows: int
+    bytes: int
+    duration_s: float
+    sessions: int
+
+
 class Load(Protocol):
     """One holder of the driver. Each method raises DriverFailed with the driver's own message and hint."""
 
     @property
     def process_id(self) -> int: ...
 
-    def prepare(self, job: Job) -> dict[str, Any]:
+    def prepare(self, job: Job) -> Prepared:
         """Makes the workload's schema and rows."""
         ...
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant
+from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
@@ -58,9 +58,10 @@ class LoadProcess:
     def process_id(self) -> int:
         return self._child.pid
 
-    def prepare(self, job: Job) -> dict[str, Any]:
+    def prepare(self, job: Job) -> Prepared:
         """Makes the workload's schema and rows."""
-        return dict(self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump()))
+        reply = self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump())
+        return Prepared.model_validate(reply)
 
     def run(self, job: Job) -> Tally:
         """Puts the load on the server and returns the tally."""

@@ -12,9 +12,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dbdyno.driver.load import Invariant
+from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import once, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
@@ -36,11 +35,9 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Pristine:
-    """Data ready to be cloned. `prepared` is the driver's account of making them; `checks` what held right
-    after."""
+    """Data ready to be cloned. `checks` is what held right after they were made."""
 
     folder: Path
-    prepared: dict[str, Any]
     checks: list[Invariant]
 
     @property
@@ -65,7 +62,7 @@ def pristine_data(setup: Setup, bench: Bench) -> Pristine:
     folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench))
     account = json.loads((folder / "pristine.json").read_text())
     checks = [Invariant.model_validate(check) for check in account["checks"]]
-    return Pristine(folder, account["prepared"], checks)
+    return Pristine(folder, checks)
 
 
 def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
@@ -95,7 +92,7 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
             "workload": setup.job.workload,
             "options": setup.job.options,
             "creation": dict(creation),
-            "prepared": prepared,
+            "prepared": prepared.model_dump(),
             "checks": [check.model_dump() for check in checks],
             "seconds": round(time.monotonic() - began, 3),
         }
@@ -111,7 +108,7 @@ def _shape(setup: Setup) -> str:
 
 def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
-) -> tuple[dict[str, Any], list[Invariant]]:
+) -> tuple[Prepared, list[Invariant]]:
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
