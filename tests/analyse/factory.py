@@ -19,6 +19,7 @@ import numpy as np
 from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
 from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
 from dbdyno.records.record import (
     Check,
     Doubt,
@@ -82,7 +83,7 @@ def a_run(study: Study) -> Run:
         study_path=study.path,
         study_text=study.text,
         study_digest=study.digest,
-        seed=study.seed,
+        seed=study.seed or 0,
         blocks=study.blocks,
         created_unix_s=STARTED_UNIX_S,
         dyno_version="0.1.0",
@@ -98,6 +99,7 @@ def records_of(
     seed: int = 1,
     block_sd: float = 0.05,
     trial_sd: float = 0.01,
+    order: Order | None = None,
 ) -> list[Record]:
     """One record per planned trial. `ratios` is the true ratio by variant; `changes` rewrites a variant's
     records.
@@ -105,7 +107,7 @@ def records_of(
     random = np.random.default_rng(seed)
     blocks = random.normal(0.0, block_sd, study.blocks)
     records = []
-    for trial in make_plan(study).trials:
+    for trial in make_plan(study, order or Order.of(a_run(study))).trials:
         true = (ratios or {}).get(trial.variant.name, 1.0)
         noise = blocks[trial.block] + random.normal(0.0, trial_sd)
         record = a_record(study, trial, 4200.0 * true * math.exp(noise), random)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -138,6 +139,16 @@ def test_a_plan_tells_what_will_be_done_to_the_host(study: Path) -> None:
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)
+
+
+def test_a_plan_without_a_seed_draws_one_and_says_how_to_run_it(study: Path) -> None:
+    drawn = {json.loads(dyno("plan", str(study), "--json").stdout)["seed"] for _ in range(3)}
+    assert len(drawn) > 1
+    told = " ".join(dyno("plan", str(study)).stdout.split())
+    seed = re.search(r"order drawn from seed (\d+); give --seed (\d+) to `dyno run`", told)
+    assert seed is not None and seed[1] == seed[2]
+    again = " ".join(dyno("plan", str(study), "--seed", seed[1]).stdout.split())
+    assert told.replace(f"{seed[0]} to have this order ", "") == again
 
 
 def test_the_schema_is_json(homes: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.cli.study_file import study_of
 from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import STUDY, complaint, dyno
@@ -39,7 +40,7 @@ def run(homes: Path) -> Run:
         dyno_version="0",
         host={"name": "here"},
     )
-    plan = make_plan(study_of(run))
+    plan = make_plan(study_of(run), Order.of(run))
     with Store(store_url()) as store:
         store.add_run(run)
         for trial in plan.trials:

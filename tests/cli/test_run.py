@@ -1,4 +1,4 @@
-"""`dyno run`: nothing is done twice."""
+"""`dyno run`: nothing is done twice, and each run has an order of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType
 
 import dbdyno
+from dbdyno.host import once
+from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import dyno
 
 STUDY = """
@@ -60,3 +62,19 @@ def test_a_plain_run_does_nothing_twice(homes: Path) -> None:
         "analyse": 1,
     }
     assert calls["block_of"] == 2 * 2
+
+
+def test_each_run_draws_an_order_and_records_it(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    for given in ([], [], ["--seed", str(2**63 - 1)]):
+        said = dyno("run", str(path), "--blocks", "1", "--json", *given)
+        assert said.returncode == 0, said.stderr
+    with Store(store_url()) as store:
+        runs = [run.run for run in store.runs()]
+        seeds = [run.seed for run in runs]
+        loads = {record.tally.seed for run in runs for record in store.records(run.run) if record.tally}
+    assert len(set(seeds)) == 3 and 2**63 - 1 in seeds
+    assert all(run.mirrored for run in runs)
+    assert len(loads) == 3, "the variants of a block draw the same keys, another run draws others"
+    assert len(once.shelf("pristine").names()) == 1, "data do not depend on the order"

@@ -19,6 +19,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import SHORTEST_S, Replan, ask, fitted, precision, replanned
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Study
@@ -84,7 +85,7 @@ def first_block(
     """A record per variant that took so long beside its load; a blocked one had no load."""
     load_s = study.workload.warmup_s + study.workload.duration_s
     records = []
-    for trial in make_plan(study.model_copy(update={"blocks": 1})).trials:
+    for trial in make_plan(study.model_copy(update={"blocks": 1}), Order(seed=1)).trials:
         name = trial.variant.name
         measured = name not in blocked
         tally = make_tally(warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s)
@@ -147,6 +148,8 @@ def test_blocked_variants_give_their_time_to_the_others() -> None:
     later = later_trials(study, 230.0, first_block(study, {}, blocked))
     assert {trial.variant.name for trial in later} == {"baseline", "config.speed=1"}
     assert found.trials(study) == 4 + len(later)
+    blocks = [[trial.variant.name for trial in later if trial.block == block] for block in (1, 2, 3)]
+    assert blocks[1] == blocks[2][::-1], "a pair without the blocked ones is still mirrored"
 
 
 @given(

@@ -7,6 +7,7 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
 from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
 from dbdyno.plan.sequential import ask, decided
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Study
@@ -15,8 +16,8 @@ from tests.analyse.factory import a_run, a_study, records_of
 
 def a_sequential(ratios: dict[str, float], blocks: int = 8) -> tuple[Study, Run, list[Record]]:
     study = a_study({"config.cache": ["16M", "64M", "4G"]}, blocks=blocks)
-    run = a_run(study).model_copy(update={"sequential": True})
-    return study, run, records_of(study, ratios, trial_sd=0.02)
+    run = a_run(study).model_copy(update={"sequential": True, "mirrored": True})
+    return study, run, records_of(study, ratios, trial_sd=0.02, order=Order.of(run))
 
 
 def test_the_clear_ones_are_decided_and_the_doubtful_one_is_not() -> None:
@@ -55,8 +56,29 @@ def test_a_run_that_was_cut_short_comes_to_the_same(cut: int) -> None:
     study, run, possible = a_sequential({"config.cache=64M": 1.03, "config.cache=4G": 5.0})
     whole = carried_out(study, run, possible)
     kept = carried_out(study, run, possible, stop=cut)
-    by_trial = {trial.index: trial for trial in make_plan(study).trials}
+    by_trial = {trial.index: trial for trial in make_plan(study, Order.of(run)).trials}
     while trials := ask(study, run, kept):
         assert [by_trial[trial.index] for trial in trials] == list(trials)
         kept += [record for record in possible if record.trial in {trial.index for trial in trials}]
     assert kept == whole
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_both_blocks_of_a_pair_hold_the_same_variants(mirrored: bool) -> None:
+    """Half of a pair would favour whoever came first. A run that knows no mirror decides after each block."""
+    ratios = {"config.cache=64M": 1.06, "config.cache=4G": 1.06}
+    study, run, possible = a_sequential(ratios, blocks=14)
+    run = run.model_copy(update={"mirrored": mirrored})
+    before = [record for record in possible if record.block < 9]
+    assert decided(study, run, before) == {"config.cache=4G"}
+    both = {"baseline", "config.cache=64M"}
+    expected = both | {"config.cache=4G"} if mirrored else both
+    assert {trial.variant.name for trial in ask(study, run, before)} == expected
+
+
+def test_the_variants_that_are_left_keep_to_the_mirror() -> None:
+    study, run, possible = a_sequential({"config.cache=64M": 1.03, "config.cache=4G": 5.0})
+    records = carried_out(study, run, possible)
+    blocks = [[record.variant for record in records if record.block == block] for block in range(8)]
+    assert blocks[1::2] == [block[::-1] for block in blocks[::2]]
+    assert len(blocks[0]) == 3 and len(blocks[7]) == 2

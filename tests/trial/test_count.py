@@ -22,6 +22,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
@@ -150,7 +151,7 @@ class TooModern(FakeEngine):
 
 def test_a_build_that_valgrind_cannot_run_is_blocked_and_told_why(homes: Path) -> None:
     study = make_study(1, 2, blocks=1)
-    trial = make_plan(study).trials[0]
+    trial = make_plan(study, Order(seed=1)).trials[0]
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal, TooModern())
         counting = replace(bench, callgrind=cast(Callgrind, FakeCallgrind()))

@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import budget_option, json_option
-from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, study_at, why_counted
+from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, seed_of, study_at, why_counted
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
 from dbdyno.layers.foresight import Foresight, foresee
 from dbdyno.plan.blocks import expected_duration_s, make_plan
+from dbdyno.plan.order import Order
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.trials import Plan
 
@@ -24,7 +25,11 @@ from dbdyno.study.trials import Plan
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
-@click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Draw the order from this seed, not the study's or a random one.",
+)
 @budget_option
 @json_option
 def command(study: Path, blocks: int | None, seed: int | None, budget_s: float | None, as_json: bool) -> None:
@@ -35,7 +40,7 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     """
     refuse_both(budget_s, blocks=blocks)
     read = study_at(study, blocks, seed, budget_s)
-    plan = make_plan(read)
+    plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
     if as_json:
@@ -63,6 +68,9 @@ def _foresight(study: Study, plan: Plan) -> Foresight:
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     console.print(Text(study.title, style="bold"))
     console.print(Text(f"{study.design.value}, {study.blocks} blocks, seed {plan.seed}"))
+    if study.seed is None:
+        again = f"give --seed {plan.seed} to `dyno run` to have this order"
+        console.print(Text(f"order drawn from seed {plan.seed}; {again}"))
     variants = Table(box=None, pad_edge=False)
     variants.add_column("#", justify="right")
     variants.add_column("variant")

@@ -39,6 +39,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.figures import flame
@@ -98,7 +99,7 @@ def command(
     with Store(store_url(store)) as opened:
         found = opened.run(run)
     study = with_time_to_probe(study_of(found))
-    trials = [_trial(study, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
+    trials = [_trial(study, found, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = (
         COUNTED_S * len(trials) if counted else expected_duration_s(len(trials), study, overhead_s(study))
     )
@@ -122,10 +123,11 @@ def command(
     click.echo(f"flame graph: {path}", err=True)
 
 
-def _trial(study: Study, name: str) -> Trial:
+def _trial(study: Study, run: Run, name: str) -> Trial:
     variants = variants_of(study)
     name = chosen([variant.name for variant in variants], name)
-    return next(trial for trial in block_of(study, variants, 0) if trial.variant.name == name)
+    trials = block_of(study, variants, 0, Order.of(run))
+    return next(trial for trial in trials if trial.variant.name == name)
 
 
 def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:

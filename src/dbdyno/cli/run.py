@@ -32,6 +32,7 @@ from dbdyno.cli.study_file import (
     overhead_s,
     refuse_both,
     replan_text,
+    seed_of,
     study_at,
     study_of,
     why_counted,
@@ -86,7 +87,11 @@ SEQUENTIAL_BLOCKS = 50
     "(or --blocks); the time goes to those that are not decided.",
 )
 @budget_option
-@click.option("--seed", type=int, help="Draw the order from this seed instead of the study's.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Draw the order from this seed, not the study's or a random one.",
+)
 @devices_option
 @wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
@@ -170,7 +175,8 @@ def _begin(
         study_path=str(path),
         study_text=study.text,
         study_digest=study.digest,
-        seed=study.seed,
+        seed=seed_of(study),
+        mirrored=True,
         blocks=study.blocks,
         created_unix_s=time.time(),
         dyno_version=__version__,
@@ -179,7 +185,7 @@ def _begin(
         duration_s=study.workload.duration_s if budget_s is not None else None,
         budget_s=budget_s,
     )
-    return study, run, installation
+    return study.model_copy(update={"seed": run.seed}), run, installation
 
 
 def _go_on(

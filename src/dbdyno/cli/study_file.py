@@ -4,6 +4,7 @@ what will run."""
 from __future__ import annotations
 
 import functools
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from dbdyno.report.words import numbers
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
 from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
+
+DRAWN_SEEDS = 10**9
+"""Enough to tell runs apart, and few digits to type again."""
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 COUNTED_S = 60.0
@@ -44,6 +48,12 @@ def why_counted(study: Study) -> str:
     """Why the study's trials are counted under Valgrind in place of timed; empty for other studies."""
     why = counts("instructions") if study.goal.response == INSTRUCTIONS_PER_OP else ""
     return f"trials are counted under Valgrind, with one client, and not timed: {why}" if why else ""
+
+
+def seed_of(study: Study) -> int:
+    """What draws the order of a run that begins now: the study's seed, or else one of its own, because
+    runs that share an order share whatever favour it does to a variant."""
+    return secrets.randbelow(DRAWN_SEEDS) if study.seed is None else study.seed
 
 
 def overhead_s(study: Study) -> float:

@@ -1,32 +1,34 @@
-"""From a study to its trials: blocks of all variants, each in an order of its own.
+"""From a study to its trials: blocks of all variants, each in its own order.
 
-The design is a randomised complete block design: every block holds every variant once, in an order drawn from
-the study's seed (R. A. Fisher, The Design of Experiments, 1935). The block is the unit of inference.
+The design is a randomised complete block design: every block holds every variant once, in an order that a
+seed draws (R. A. Fisher, The Design of Experiments, 1935). The block is the unit of inference.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from itertools import chain
 
 from dbdyno.errors import DynoError, UserError
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import TRIALS_MAX, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Plan, Trial, Variant
 
+LeftOut = Callable[[Sequence[Record]], frozenset[str]]
 
-def make_plan(study: Study) -> Plan:
-    """All trials of a study: the same study and seed give the same plan, on every machine and Python.
+
+def make_plan(study: Study, order: Order) -> Plan:
+    """All trials of a study: the same study and order give the same plan, on every machine and Python.
 
     Raises UserError when there would be more than `TRIALS_MAX`.
     """
     require_few_enough(study)
     variants = variants_of(study)
-    blocks = (block_of(study, variants, block) for block in range(study.blocks))
-    return Plan(variants=variants, trials=tuple(chain.from_iterable(blocks)), seed=study.seed)
+    blocks = (block_of(study, variants, block, order) for block in range(study.blocks))
+    return Plan(variants=variants, trials=tuple(chain.from_iterable(blocks)), seed=order.seed)
 
 
 def require_few_enough(study: Study) -> None:
@@ -36,7 +38,7 @@ def require_few_enough(study: Study) -> None:
         raise UserError(f"too many trials: {size.arithmetic}", f"at most {TRIALS_MAX:,} are allowed")
 
 
-def block_of(study: Study, variants: tuple[Variant, ...], block: int) -> tuple[Trial, ...]:
+def block_of(study: Study, variants: tuple[Variant, ...], block: int, order: Order) -> tuple[Trial, ...]:
     """The trials of one block in their order. Trials are counted through all blocks."""
     phases = phases_of(study)
     return tuple(
@@ -47,12 +49,12 @@ def block_of(study: Study, variants: tuple[Variant, ...], block: int) -> tuple[T
             variant=variant,
             phases=phases,
         )
-        for position, variant in enumerate(_shuffled(variants, study.seed, block))
+        for position, variant in enumerate(order.of_block(variants, block))
     )
 
 
 def next_trials(
-    study: Study, records: Sequence[Record], left_out: Callable[[Sequence[Record]], frozenset[str]]
+    study: Study, order: Order, records: Sequence[Record], left_out: LeftOut = lambda earlier: frozenset()
 ) -> tuple[Trial, ...]:
     """What is still to be run of the block that has begun, or else the whole block after it. Empty when no
     block is left.
@@ -67,7 +69,7 @@ def next_trials(
     begun = max((record.block for record in records), default=0)
     for block in range(begun, min(begun + 2, study.blocks)):
         over = left_out([record for record in records if record.block < block]) if block else frozenset()
-        trials = [trial for trial in block_of(study, variants, block) if trial.index not in done]
+        trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
             return going_on
     return ()
@@ -86,24 +88,3 @@ def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> N
 def expected_duration_s(trials: int, study: Study, overhead_s: float) -> float:
     """Seconds that so many trials take: each one's phases, and `overhead_s` for the rest."""
     return trials * (sum(phase.takes_s for phase in phases_of(study)) + overhead_s)
-
-
-def _shuffled(variants: tuple[Variant, ...], seed: int, block: int) -> list[Variant]:
-    """One block's order: Fisher and Yates' shuffle in Durstenfeld's form.
-
-    `random.shuffle` may change between versions of Python; the bits of its Mersenne Twister do not.
-    """
-    draw = random.Random(f"{seed} {block}")
-    order = list(variants)
-    for last in range(len(order) - 1, 0, -1):
-        other = _below(draw, last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order
-
-
-def _below(draw: random.Random, bound: int) -> int:
-    """A whole number of 0 to `bound` - 1, each as likely: draws until the bits are in range."""
-    bits = bound.bit_length()
-    while (number := draw.getrandbits(bits)) >= bound:
-        pass
-    return number

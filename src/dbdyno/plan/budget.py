@@ -20,6 +20,7 @@ from dbdyno.analyse.museum import blocked_at_first
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import next_trials
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Record, Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
@@ -94,10 +95,10 @@ def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
     """The first block of all variants, then as many as what is left of the run's budget gives."""
     replan = replanned(study, run, records)
     if replan is None:
-        return next_trials(study, records, lambda earlier: frozenset())
+        return next_trials(study, Order.of(run), records)
     left_out = replan.left_out
     refitted = study.model_copy(update={"blocks": replan.blocks})
-    return next_trials(refitted, records, lambda earlier: left_out)
+    return next_trials(refitted, Order.of(run), records, lambda earlier: left_out)
 
 
 def replanned(study: Study, run: Run, records: Sequence[Record]) -> Replan | None:

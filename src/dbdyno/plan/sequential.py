@@ -8,6 +8,7 @@ from functools import partial
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Role
 from dbdyno.plan.blocks import next_trials
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
@@ -16,7 +17,7 @@ from dbdyno.study.trials import Trial
 
 def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
     """The variants that are not decided; nothing when all are."""
-    return next_trials(study, records, partial(_left_out, study, run))
+    return next_trials(study, Order.of(run), records, partial(_left_out, study, run))
 
 
 def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
@@ -29,8 +30,17 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
 
 
 def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
-    """The decided variants; all of them, the baseline too, when it has none left to be compared with."""
-    variants, over = variants_of(study), decided(study, run, records)
+    """The decided variants; all of them, the baseline too, when it has none left to be compared with.
+
+    Where every second block mirrors the one before it, only whole pairs decide: half of a pair favours
+    whoever came first, and both halves must hold the same variants to balance each other.
+    """
+    blocks = 1 + max(record.block for record in records)
+    judged = blocks - blocks % 2 if run.mirrored else blocks
+    if not judged:
+        return frozenset()
+    variants = variants_of(study)
+    over = decided(study, run, [record for record in records if record.block < judged])
     candidates = [variant.name for variant in variants[1:] if not variant.twin]
     if over and over >= set(candidates):
         return frozenset(variant.name for variant in variants)

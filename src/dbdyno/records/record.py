@@ -229,8 +229,9 @@ def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
-    most it takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with
-    a `budget_s` leaves out what its first block found blocked."""
+    most it takes. `seed` drew the order of its trials; where it is `mirrored`, every second block runs the
+    order of the one before it backwards. `duration_s` is the measured part of each trial where it is not the
+    study's own. A run with a `budget_s` leaves out what its first block found blocked."""
 
     format: int = RUN_FORMAT
     run: str
@@ -243,6 +244,7 @@ class Run(Frozen):
     dyno_version: str
     host: dict[str, Any]
     installation: dict[str, str] = Field(default_factory=dict)
+    mirrored: bool = False
     sequential: bool = False
     duration_s: float | None = None
     budget_s: float | None = None

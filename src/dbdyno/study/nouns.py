@@ -117,14 +117,15 @@ class ListedVariant(Frozen):
 
 
 class Study(Frozen):
-    """A study as read. `settings` are levels that hold for every variant, by factor name. `variants` is only
-    for `list`, whose factors are what its variants set. `text` is the file as it was, `digest` its hash."""
+    """A study as read. Without a `seed` each run draws its own. `settings` are levels that hold for every
+    variant, by factor name. `variants` is only for `list`, whose factors are what its variants set. `text`
+    is the file as it was, `digest` its hash."""
 
     title: str
     engine: Reference
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
-    seed: int = 1
+    seed: int | None = None
     aa: bool = False
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)

@@ -106,7 +106,7 @@ class _Reader(SectionReader):
             "title": self.take(("title",), values.text, title),
             "design": self.take(("design",), _design, Design.ONE_AT_A_TIME),
             "blocks": self.take(("blocks",), partial(values.integer, low=1, high=BLOCKS_MAX), 6),
-            "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), 1),
+            "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), None),
             "aa": self.take(("aa",), values.boolean, False),
         }
 

@@ -38,7 +38,12 @@ def study_schema(catalogue: Catalogue) -> Schema:
             "blocks": _integer(
                 1, BLOCKS_MAX, 6, "How often every variant is measured: the unit of inference."
             ),
-            "seed": _integer(0, values.INT_MAX, 1, "Draws the order of the trials."),
+            "seed": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": values.INT_MAX,
+                "description": "Draws the order of the trials. Default: each run draws a seed.",
+            },
             "aa": {
                 "type": "boolean",
                 "default": False,
