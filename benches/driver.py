@@ -4,7 +4,7 @@
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
 mixed: read_write at 8 and 64 clients. connections: memory of one process that holds 10,000 of them.
-The bare loops look at each answer at once, as ours does when it does not gather (`"gather": false`).
+The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).
 In every round each contender runs once, in turn; the table shows medians and the range over the rounds, and
 ratios are medians of the rounds' own ratios, for the speed of the machine may change from round to round.
 All CPU is user plus system of a whole run, connecting included; no contender warms up first.
@@ -140,7 +140,7 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
             "sysbench": partial(sysbench, server, "oltp_point_select", clients, arguments.seconds),
             "epoll": partial(bare, loop, "epoll", server, clients, arguments.seconds),
             "io_uring": partial(bare, loop, "io_uring", server, clients, arguments.seconds),
-            "at once": partial(ours, {**job, "gather": False}, clients, arguments.seconds),
+            "at once": partial(ours, {**job, "gather": "off"}, clients, arguments.seconds),
             "ours": partial(ours, job, clients, arguments.seconds),
         })  # fmt: skip
         print(row.format(

@@ -23,6 +23,12 @@ def test_what_waited_is_shown_although_nothing_was_done(capsys: pytest.CaptureFi
     assert "driver" not in lines
 
 
+def test_the_summary_says_how_much_was_gathered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys)["gathering"].startswith("gathering   off")
+    lines = said(capsys, gather="when_crowded", gathered_share=0.45, sched_batch=True)
+    assert lines["gathering"] == "gathering   when crowded: 45% of the time under SCHED_BATCH"
+
+
 def test_a_transaction_under_way_at_the_end_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, unfinished=1)
     assert "unfinished" not in lines

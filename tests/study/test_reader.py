@@ -133,6 +133,11 @@ def test_a_workload_factor_gives_the_workload_its_baseline() -> None:
     assert study.baseline == {"config.a": 1, "workload.scale": 7, "workload.clients": 3}
 
 
+def test_the_server_goes_first_only_where_the_study_asks_for_it() -> None:
+    assert read(SHORT).workload.gather == "off"
+    assert read(SHORT.replace('"tpcb"', '"tpcb"\ngather = "on"')).workload.gather == "on"
+
+
 def test_quoted_dotted_and_table_forms_are_one() -> None:
     table = SHORT.replace('[factors]\n"config.a"', "[factors.config]\na")
     dotted = SHORT.replace('"config.a"', "config.a")
@@ -237,6 +242,7 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcb"\nschedule = "ramp:9/3s"', 4, "`schedule` needs `rate_per_s`", "points"),
     ('"tpcb"', '"tpcb"\nschedule = "ramp:9"', 4, '`schedule`: "ramp:9" has no `/`', "ramp:TO/OVER"),
     ('"tpcb"', '"tpcb"\nschedule = ["constant", "x"]', 4, '"x" is no schedule', "ramp:TO/OVER"),
+    ('"tpcb"', '"tpcb"\ngather = "when_crowded"', 4, '`gather`: cannot be "when_crowded"', "off"),
     ('"tpcb"', '"tpcb"\nramp = 3', 4, "a duration needs its unit", '"3s"'),
     ("config.a", "workload.ramp", 5, "cannot vary within a study", "a study of each"),
     ('"tpcb"', '"tpcb"\nrate_per_s = nan', 4, "cannot be nan", "allowed"),

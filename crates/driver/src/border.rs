@@ -4,7 +4,7 @@
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
 use crate::count::tally::{Cpu, CpuPerOperation, Kind, Latency, OpenLoop, Part, Recall, Second, Tally};
-use crate::job::{Arrivals, Job, Load, Schedule, ThinkDistribution, ThinkTime};
+use crate::job::{Arrivals, Gather, Job, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::workload::{Acknowledged, Invariant, Phase};
 use serde_json::{json, Value};
 
@@ -63,7 +63,7 @@ fn jobs() -> Vec<Job> {
         seed: 7,
         load: Load::default(),
         cpus: Some(vec![0, 1]),
-        gather: false,
+        gather: Gather::Off,
         reconnect: true,
         connect_timeout_s: 3.5,
         answer_timeout_s: 4.5,
@@ -97,6 +97,9 @@ fn tally(some: Option<f64>) -> Tally {
         protocol: "mysql".to_owned(),
         server_version: "11.8".to_owned(),
         backend: "epoll".to_owned(),
+        gather: Gather::On,
+        gathered_share: 0.5,
+        sched_batch: true,
         gather_us_max: 12,
         threads: 1,
         clients: 2,

@@ -37,11 +37,8 @@ pub struct Job {
     /// The processors that the driver's threads are bound to, in turn.
     #[serde(default)]
     pub cpus: Option<Vec<u32>>,
-    /// Lets the server go first in a closed loop without think times: the driver takes no processor from another thread,
-    /// and on a busy machine it lets the answers of many clients lie for less than a fifth of the mean latency, so as to
-    /// handle several at once. False looks at each answer as soon as it can.
-    #[serde(default = "yes")]
-    pub gather: bool,
+    #[serde(default)]
+    pub gather: Gather,
     /// Opens a lost connection again; without it, a client whose connection is lost stops.
     #[serde(default)]
     pub reconnect: bool,
@@ -62,6 +59,20 @@ pub struct Job {
     /// For `check`: the value of an earlier check of a read-only workload.
     #[serde(default)]
     pub baseline: Option<String>,
+}
+
+/// Whether the server goes first in a closed loop without pauses: the driver then takes no processor from another
+/// thread, and lets the answers of many clients lie for less than a fifth of the mean latency, so as to handle several
+/// at once.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Gather {
+    /// Each answer is looked at as soon as it can be.
+    Off,
+    On,
+    /// The driver takes no processor; answers lie only while the machine has no time to spare.
+    #[default]
+    WhenCrowded,
 }
 
 /// When transactions are sent.
@@ -141,10 +152,6 @@ pub enum Schedule {
     File {
         path: String,
     },
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn one() -> u32 {

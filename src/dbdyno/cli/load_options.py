@@ -185,5 +185,6 @@ def run_job(given: Mapping[str, Any]) -> dict[str, Any]:
     if found:
         key, fault = found
         raise UserError(f"--{key.replace('_', '-')} {fault.message}", fault.hint)
+    rest["gather"] = "when_crowded" if rest["gather"] else "off"
     load = pacing.load(rate_per_s, arrivals or "poisson", schedule, think_time)
     return {**{name: value for name, value in rest.items() if value is not None}, "load": load}

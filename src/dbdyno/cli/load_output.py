@@ -47,6 +47,7 @@ def print_tally(tally: Mapping[str, Any]) -> None:
         *([_open_loop(tally["open_loop"])] if tally["open_loop"] else ()),
         *_latency(tally["latency_us"]),
         *_cost(tally),
+        _gathering(tally),
         f"errors      {_errors(tally)}",
         *_lost(tally),
         *_unfinished(tally),
@@ -108,6 +109,16 @@ def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
         f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})"
+    )
+
+
+def _gathering(tally: Mapping[str, Any]) -> str:
+    """Whether the driver let the server go first."""
+    if tally["gather"] == "off":
+        return "gathering   off: each answer was looked at as soon as it could be"
+    policy = " under SCHED_BATCH" if tally["sched_batch"] else ""
+    return (
+        f"gathering   {tally['gather'].replace('_', ' ')}: {tally['gathered_share']:.0%} of the time{policy}"
     )
 
 

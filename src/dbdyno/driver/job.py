@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from dbdyno.driver.tally import Gather
 from dbdyno.frozen import Frozen
 
 
@@ -102,7 +103,7 @@ class Job(Frozen):
     seed: int = 42
     load: Load = Closed()
     cpus: tuple[int, ...] | None = None
-    gather: bool = True
+    gather: Gather = "when_crowded"
     reconnect: bool = False
     connect_timeout_s: float = 10.0
     answer_timeout_s: float = 300.0

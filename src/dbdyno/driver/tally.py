@@ -9,6 +9,10 @@ from pydantic import BeforeValidator, Field
 
 from dbdyno.frozen import Frozen
 
+Gather = Literal["off", "on", "when_crowded"]
+"""Whether the driver lets the server go first, see docs/concepts/driver.md. Only the first two are constant
+through a run."""
+
 
 class Latency(Frozen):
     """Latencies in microseconds: how many, their sum, mean and percentiles; None where there was none."""
@@ -123,7 +127,9 @@ class Tally(Frozen):
     done at its end or were lost with their connection, and their latencies are at least the time that they
     had waited. `histogram` holds the
     latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
-    threads. `gather_us_max` is the longest that an answer was left lying. `start` holds counts and sums
+    threads. `gather` is what the job asked for where nothing but answers started transactions, "off"
+    elsewhere; `gathered_share` of the time answers could lie, at most for `gather_us_max`; `sched_batch` says
+    that threads ran under SCHED_BATCH. `start` holds counts and sums
     of the data from before the run. `saturated` says why the driver was the limit, where it was.
     """
 
@@ -131,6 +137,9 @@ class Tally(Frozen):
     protocol: str
     server_version: str
     backend: str
+    gather: Gather | None
+    gathered_share: float | None
+    sched_batch: bool | None
     gather_us_max: int
     threads: int
     clients: int
@@ -170,6 +179,9 @@ class Tally(Frozen):
 
 
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
+    "gather": None,
+    "gathered_share": None,
+    "sched_batch": None,
     "gather_us_max": 0,
     "clients_lost": 0,
     "unfinished": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -54,7 +55,8 @@ class Workload(Frozen):
     `run_options` are the names of those that only the run looks at, so that they do not shape the data.
     Where `clients`, `threads`, `rate_per_s`, `arrivals`, `schedule`, `think_time` or an option is a factor,
     this is its baseline. `threads` 0 lets the driver choose; without `rate_per_s` and `schedule` the loop is
-    closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them.
+    closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them. `gather` never
+    goes by the machine's idle time in a study, because variants would differ by the instrument.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Workload(Frozen):
     arrivals: str = "poisson"
     schedule: str = ""
     think_time: str = ""
+    gather: Literal["off", "on"] = "off"
     options: dict[str, Level] = Field(default_factory=dict)
     run_options: frozenset[str] = frozenset()
 

@@ -24,7 +24,7 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
-from dbdyno.study.section import FIXED_KEYS, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
+from dbdyno.study.section import FIXED_KEYS, GATHER, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
 from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
 
@@ -132,6 +132,7 @@ class _Reader(SectionReader):
         warmup_s = self.take(("workload", "warmup"), partial(values.duration_s, least_s=0.0), 5.0)
         ramp_s = self.take(("workload", "ramp"), partial(values.duration_s, least_s=0.0), 0.0)
         duration_s = self.take(("workload", "duration"), partial(values.duration_s, least_s=0.1), 20.0)
+        gather = self.take(("workload", "gather"), partial(values.one_of, allowed=GATHER), "off")
         given = {key: level for key, level in options.items() if level is not None}
         offered_options = self.offer.options if self.offer else ()
         of_the_run = frozenset(option.name for option in offered_options if not option.shapes_data)
@@ -140,6 +141,7 @@ class _Reader(SectionReader):
             warmup_s=warmup_s,
             duration_s=duration_s,
             ramp_s=ramp_s,
+            gather="on" if gather == "on" else "off",
             options=given,
             run_options=of_the_run,
             **knobs,

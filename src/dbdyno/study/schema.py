@@ -11,7 +11,7 @@ from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, Design, Goal, Interval
 from dbdyno.study.reader import BLOCKS_MAX
-from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, THREADS_MAX
+from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
 Schema = dict[str, Any]
@@ -99,6 +99,11 @@ def _workload(catalogue: Catalogue) -> Schema:
         ),
         "think_time": _or_list(_pattern(pacing.THINK_TIME, f"Closed loop: {pacing.THINK_TIME_FORMS}.")),
         "ramp": _duration("0s", "Over how long connections are opened."),
+        "gather": {
+            "enum": sorted(GATHER),
+            "default": "off",
+            "description": "Closed loop without pauses: the driver lets the server go first.",
+        },
         "warmup": _duration("5s", "Load before the measured part."),
         "duration": _duration("20s", "The measured part of each trial."),
     }

@@ -48,7 +48,8 @@ KNOBS: dict[str, Callable[[Any], Level]] = {
     "schedule": partial(pacing.written, read=pacing.schedule),
     "think_time": partial(pacing.written, read=pacing.think_time),
 }
-FIXED_KEYS = frozenset(("name", "warmup", "duration", "ramp"))
+GATHER = frozenset(("off", "on"))
+FIXED_KEYS = frozenset(("name", "warmup", "duration", "ramp", "gather"))
 T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 

@@ -123,6 +123,7 @@ def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
         clients=workload.clients,
         threads=workload.threads,
         ramp_s=workload.ramp_s,
+        gather=workload.gather,
         warmup_s=workload.warmup_s,
         duration_s=workload.duration_s,
         # All variants of a block draw the same keys, so that they differ in nothing but their levels.

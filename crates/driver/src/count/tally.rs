@@ -1,5 +1,6 @@
 //! What a run counted, as it leaves the driver: the same shape as `src/dbdyno/driver/tally.py`, which says what it means.
 
+use crate::job::Gather;
 use crate::workload::{Phase, Start};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +13,9 @@ pub struct Tally {
     pub protocol: String,
     pub server_version: String,
     pub backend: String,
+    pub gather: Gather,
+    pub gathered_share: f64,
+    pub sched_batch: bool,
     pub gather_us_max: u32,
     pub threads: u32,
     pub clients: u32,

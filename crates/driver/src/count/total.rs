@@ -3,6 +3,7 @@
 use super::recall::Recalls;
 use super::tally::{self, CpuPerOperation, Latency, Second, Tally};
 use crate::error::{Error, Result};
+use crate::job::Gather;
 use crate::workload::{Phase, Start};
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -35,6 +36,8 @@ pub struct ThreadUse {
     /// Time that the thread was ready to run and had no processor.
     pub run_wait_s: f64,
     pub system_calls: u64,
+    /// Time in which answers were let lie.
+    pub gathered_s: f64,
     /// CPU inside an embedded engine's calls; part of `cpu`.
     pub engine_cpu_s: Option<f64>,
 }
@@ -113,6 +116,10 @@ pub struct Total {
     pub bytes_received: u64,
     pub bytes_sent: u64,
     pub threads: Vec<ThreadUse>,
+    /// What was done, which is nothing where pauses or an open loop start transactions.
+    pub gather: Gather,
+    /// A thread ran under SCHED_BATCH.
+    pub sched_batch: bool,
     /// The longest that a thread let an answer lie in order to gather more; 0 when none did.
     pub gather_us_max: u32,
     pub open_loop: Option<OpenLoop>,
@@ -142,6 +149,9 @@ impl Total {
         Ok(Tally {
             protocol: self.protocol.to_owned(),
             backend: self.backend.to_owned(),
+            gather: self.gather,
+            gathered_share: self.gathered_share(),
+            sched_batch: self.sched_batch,
             gather_us_max: self.gather_us_max,
             threads: self.threads.len() as u32,
             clients: self.clients,
@@ -184,6 +194,12 @@ impl Total {
             saturated: self.saturated,
             series: self.series,
         })
+    }
+
+    fn gathered_share(&self) -> f64 {
+        let wall_s: f64 = self.threads.iter().map(|thread| thread.wall_s).sum();
+        let gathered_s: f64 = self.threads.iter().map(|thread| thread.gathered_s).sum();
+        gathered_s / wall_s.max(1e-9)
     }
 
     fn engine_cpu_s(&self) -> Option<f64> {

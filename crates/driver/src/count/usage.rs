@@ -1,6 +1,7 @@
 //! What a thread of the driver costs, as the kernel accounts for it.
 
 use crate::count::total::{Cpu, ThreadUse};
+use crate::io::LoopUse;
 
 /// A reading of the calling thread's counters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,13 +9,13 @@ pub(crate) struct Reading {
     wall_ns: u64,
     cpu: Cpu,
     run_wait_s: f64,
-    system_calls: u64,
+    loop_use: LoopUse,
     engine_cpu_ns: Option<u64>,
 }
 
 impl Reading {
-    /// Reads the counters; `system_calls` is what the loop has counted itself.
-    pub fn now(wall_ns: u64, system_calls: u64, engine_cpu_ns: Option<u64>) -> Self {
+    /// Reads the counters; `loop_use` is what the loop has counted itself.
+    pub fn now(wall_ns: u64, loop_use: LoopUse, engine_cpu_ns: Option<u64>) -> Self {
         // SAFETY: rusage is plain numbers, for which zeros are valid, and outlives the call.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
@@ -23,7 +24,7 @@ impl Reading {
         };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         let cpu = Cpu { user_s: seconds(usage.ru_utime), system_s: seconds(usage.ru_stime) };
-        Reading { wall_ns, cpu, run_wait_s: run_wait_s(), system_calls, engine_cpu_ns }
+        Reading { wall_ns, cpu, run_wait_s: run_wait_s(), loop_use, engine_cpu_ns }
     }
 
     /// What was used since an earlier reading.
@@ -35,7 +36,8 @@ impl Reading {
             },
             wall_s: self.wall_ns.saturating_sub(earlier.wall_ns) as f64 / 1e9,
             run_wait_s: self.run_wait_s - earlier.run_wait_s,
-            system_calls: self.system_calls - earlier.system_calls,
+            system_calls: self.loop_use.system_calls - earlier.loop_use.system_calls,
+            gathered_s: (self.loop_use.gathered_ns - earlier.loop_use.gathered_ns) as f64 / 1e9,
             engine_cpu_s: match (self.engine_cpu_ns, earlier.engine_cpu_ns) {
                 (Some(now), Some(then)) => Some(now.saturating_sub(then) as f64 / 1e9),
                 _ => None,

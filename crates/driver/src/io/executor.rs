@@ -204,12 +204,22 @@ pub(crate) fn gather_us_max() -> u32 {
     })
 }
 
-/// System calls of this thread's loop so far; 0 for a loop without connections.
-pub(crate) fn system_calls() -> u64 {
+/// What a thread's loop has counted so far; nothing for a loop without connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LoopUse {
+    pub system_calls: u64,
+    /// Time in which answers were let lie.
+    pub gathered_ns: u64,
+}
+
+pub(crate) fn loop_use() -> LoopUse {
     with_loop(|this| match &this.driver {
-        Driver::Uring(uring) => uring.system_calls,
-        Driver::Epoll(epoll) => epoll.system_calls,
-        Driver::Blocking | Driver::Simulated => 0,
+        Driver::Uring(uring) => LoopUse {
+            system_calls: uring.system_calls,
+            gathered_ns: uring.gather.as_ref().map_or(0, |gather| gather.gathered_ns),
+        },
+        Driver::Epoll(epoll) => LoopUse { system_calls: epoll.system_calls, gathered_ns: 0 },
+        Driver::Blocking | Driver::Simulated => LoopUse::default(),
     })
 }
 

@@ -5,8 +5,9 @@
 //! is the number of clients by the rate (Little's law), and the rate rises. So the thread takes no processor from
 //! another one (`give_way`), and while the whole machine is busy, answers may lie in the ring for a moment, together
 //! with the next ones: the server has the other clients' requests to work on meanwhile. The moment is bounded by a share
-//! of the mean time that an answer takes, so that no latency is off by more. Where a processor is idle nothing is
-//! gathered; where requests start at their own times (open loop, think times) neither is done.
+//! of the mean time that an answer takes, so that no latency is off by more. Where requests start at their own times
+//! (open loop, think times) neither is done. Where gathering goes by the machine's idle time (`Gather::WhenCrowded`)
+//! nothing is gathered while a processor is idle: a comparison of two servers must not rest on that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(super) struct Gather {
     patience: Option<Patience>,
     /// The longest wait that was allowed so far, 0 when none was.
     pub wait_us_max: u32,
+    /// Time of whole periods in which waits were allowed.
+    pub gathered_ns: u64,
 }
 
 impl Gather {
@@ -55,6 +58,7 @@ impl Gather {
     pub fn patience(&mut self, now_ns: u64, under_way: impl FnOnce() -> usize) -> Option<Patience> {
         let elapsed_ns = now_ns.saturating_sub(self.since_ns);
         if elapsed_ns >= PERIOD_NS {
+            self.gathered_ns += self.patience.map_or(0, |_| elapsed_ns);
             let crowded = self.crowded.load(Ordering::Relaxed);
             self.patience = crowded.then(|| patience(under_way(), self.answers, elapsed_ns)).flatten();
             self.wait_us_max = self.wait_us_max.max(self.patience.map_or(0, |patience| patience.wait_us));
@@ -72,6 +76,12 @@ fn patience(under_way: usize, answers: u64, elapsed_ns: u64) -> Option<Patience>
     let wait_us = (mean_us / SHARE_OF_MEAN).min(WAIT_US_MAX) as u32;
     let answers = (under_way / SHARE_OF_ANSWERS).min(ANSWERS_MAX);
     (wait_us > 0).then_some(Patience { answers, wait_us })
+}
+
+/// Whether this thread runs under SCHED_BATCH, be it by `give_way` or because the user has chosen it.
+pub(crate) fn gives_way() -> bool {
+    // SAFETY: the call takes a number only; 0 is the calling thread.
+    unsafe { libc::sched_getscheduler(0) == libc::SCHED_BATCH }
 }
 
 /// Has this thread wait for a free processor when it is woken instead of taking one from another thread (sched(7),
@@ -115,6 +125,8 @@ mod tests {
         flag.store(false, Ordering::Relaxed);
         gather.took(1600);
         assert_eq!(gather.patience(20_000_000, || 32), None);
+        assert_eq!(gather.patience(30_000_000, || 32), None);
+        assert_eq!(gather.gathered_ns, 10_000_000, "of the second period alone");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use crate::count::recorder::Phases;
 use crate::error::Error;
-use crate::job::Job;
+use crate::job::{Gather, Job, Load};
+use crate::random::Random;
+use crate::workload::{Pause, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -15,7 +17,9 @@ pub(crate) struct Course {
     pub abandoned: AtomicBool,
     pub failure: Mutex<Option<Error>>,
     pub version: OnceLock<String>,
-    /// True while the machine has no time to spare.
+    /// Whether the server goes first in this run.
+    pub gather: Gather,
+    /// True while answers may be gathered.
     pub crowded: Arc<AtomicBool>,
     /// Transactions of the measured part that may still be started, where there is a limit.
     pub tickets: Option<AtomicU64>,
@@ -31,7 +35,12 @@ impl Course {
     }
 
     pub fn new(job: &Job) -> Self {
-        Course { tickets: job.operations.map(AtomicU64::new), ..Course::default() }
+        Course { tickets: job.operations.map(AtomicU64::new), gather: Gather::Off, ..Course::default() }
+    }
+
+    /// The same run with the server going first as the job asks.
+    pub fn gathering(self, gather: Gather) -> Self {
+        Course { gather, crowded: Arc::new(AtomicBool::new(gather == Gather::On)), ..self }
     }
 
     pub fn arrive(&self) {
@@ -68,6 +77,18 @@ impl Course {
             self.sold_out.store(true, Ordering::Release);
         }
         taken.is_ok()
+    }
+}
+
+/// What the job asks for where nothing but answers starts transactions. Pauses and an open loop have their own times,
+/// and nobody may be late for them.
+pub(crate) fn gather<W: Workload>(job: &Job, workload: &W) -> Gather {
+    let mut random = Random::new(job.seed, 0);
+    let pauses =
+        (0..workload.transactions().len()).any(|kind| workload.pause(kind, &mut random) != Pause::default());
+    match job.load {
+        Load::Closed { think_time: None } if !pauses => job.gather,
+        _ => Gather::Off,
     }
 }
 

@@ -74,17 +74,17 @@ impl Lane {
         let phases = self.phases();
         if self.first.get().is_none() {
             if now_ns >= phases.measured_ns {
-                self.first.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
+                self.first.set(Some(Reading::now(now_ns, io::loop_use(), engine_cpu_ns())));
             }
         } else if now_ns >= phases.end_ns && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(now_ns, io::system_calls(), engine_cpu_ns())));
+            self.last.set(Some(Reading::now(now_ns, io::loop_use(), engine_cpu_ns())));
         }
     }
 
     /// Takes the last reading of a thread that ends before the run does.
     pub fn observe_last(&self, engine_cpu_ns: Option<u64>) {
         if self.first.get().is_some() && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(clock::now_ns(), io::system_calls(), engine_cpu_ns)));
+            self.last.set(Some(Reading::now(clock::now_ns(), io::loop_use(), engine_cpu_ns)));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::count::recorder::Phases;
 use crate::count::series::Series;
 use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
-use crate::job::Job;
+use crate::job::{Gather, Job};
 
 /// Above this share of one processor a thread, not the server, sets the pace.
 const SATURATED_SHARE: f64 = 0.9;
@@ -52,6 +52,8 @@ impl About<'_> {
             bytes_received: 0,
             bytes_sent: 0,
             threads: Vec::new(),
+            gather: Gather::Off,
+            sched_batch: false,
             gather_us_max: 0,
             open_loop: None,
             // What was under way at the end is acknowledged, but no second of the measured part.
@@ -69,6 +71,7 @@ impl About<'_> {
 
 fn add(tally: &mut Total, part: ThreadTally) {
     tally.threads.push(part.used);
+    tally.sched_batch |= part.sched_batch;
     tally.gather_us_max = tally.gather_us_max.max(part.gather_us_max);
     tally.bytes_received += part.traffic.bytes_received;
     tally.bytes_sent += part.traffic.bytes_sent;

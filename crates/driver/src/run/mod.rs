@@ -12,7 +12,7 @@ mod pace;
 mod stall;
 mod thread;
 
-use course::{phases, Course};
+use course::{gather, phases, Course};
 use crowd::Crowd;
 use live::Live;
 use merge::About;
@@ -25,7 +25,7 @@ use crate::count::series::Series;
 use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::Backend;
-use crate::job::{Job, Load};
+use crate::job::{Gather, Job, Load};
 use crate::session::Session;
 use crate::watch::Watch;
 use crate::workload::Workload;
@@ -48,7 +48,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     };
     let (think, names) = (Think::new(&job.load)?, workload.transactions());
     let mut live = Live::new(job, &names)?;
-    let course = Course::new(job);
+    let course = Course::new(job).gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) });
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);
@@ -90,6 +90,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     let about = About { job, names, backend, protocol: target.protocol.as_str(), phases: *phases };
     let mut tally = about.merge(parts, series, S::BLOCKING);
     tally.server_version = course.version.into_inner().unwrap_or_default();
+    tally.gather = course.gather;
     tally.started_unix_s = started_unix_s;
     tally.interrupted = interrupted;
     Ok(tally)
@@ -130,7 +131,9 @@ fn oversee<T>(
             series.add(part, |second, latencies| live.second(second, latencies, watch));
         }
         live.serve();
-        crowd.look(clock::now_ns());
+        if course.gather == Gather::WhenCrowded {
+            crowd.look(clock::now_ns());
+        }
         if !interrupted && (watch.interrupted)() {
             interrupted = true;
             course.stopped.store(true, Ordering::Release);

@@ -1,7 +1,7 @@
 //! The test of truth: a server that stops for 200 ms every 2 s, under a constant rate and a simulated clock. In open
 //! loop the latencies must be those that arithmetic gives.
 
-use super::course::{phases, Course};
+use super::course::{gather, phases, Course};
 use super::merge::About;
 use super::pace::Rate;
 use super::thread::Thread;
@@ -11,11 +11,12 @@ use crate::count::series::Series;
 use crate::count::total::Total;
 use crate::error::{Error, Fate, Result};
 use crate::io::{self, Backend};
-use crate::job::Job;
+use crate::job::{Gather, Job};
 use crate::random::Random;
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
-use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Place, Workload};
+use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Workload};
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 const PERIOD_NS: u64 = 2_000_000_000;
@@ -30,6 +31,8 @@ thread_local! {
     static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
     /// What this thread's server answers, by the time since `START_NS`.
     static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
+    /// What goes around this thread's transactions.
+    static PAUSE: Cell<Pause> = const { Cell::new(Pause { before_ns: 0, after_ns: 0 }) };
     /// How long this thread's sessions take to close.
     static CLOSING_NS: Cell<u64> = const { Cell::new(0) };
 }
@@ -122,6 +125,10 @@ impl Workload for OneStatement {
 
     async fn client<S: Session>(&self, _session: &mut S, _place: Place) -> Result<()> {
         Ok(())
+    }
+
+    fn pause(&self, _kind: usize, _random: &mut Random) -> Pause {
+        PAUSE.get()
     }
 
     async fn perform<S: Session>(
@@ -286,6 +293,29 @@ fn a_limit_of_operations_ends_the_run() {
     let tally = simulated(r#""clients": 3, "duration_s": 100, "operations": 1000"#);
     assert_eq!(tally.operations(), 1000);
     assert!(tally.duration_s < 1.0, "{}", tally.duration_s);
+}
+
+#[test]
+fn the_server_goes_first_only_where_nothing_but_answers_starts_transactions() {
+    let gathers = |keys: &str| {
+        let job =
+            format!(r#"{{"url": "mysql://h/x", "workload": "none", "gather": "on", {keys} "seed": 1}}"#);
+        gather(&Job::parse(&job).unwrap(), &OneStatement)
+    };
+    assert_eq!(gathers(""), Gather::On);
+    assert_eq!(gathers(r#""load": {"kind": "closed", "think_time": 0.1},"#), Gather::Off);
+    assert_eq!(gathers(r#""load": {"kind": "open", "rate_per_s": 9},"#), Gather::Off);
+    PAUSE.set(Pause { before_ns: 0, after_ns: 1 });
+    assert_eq!(gathers(""), Gather::Off);
+    PAUSE.take();
+}
+
+#[test]
+fn gathering_that_is_on_or_off_does_not_look_at_the_machine() {
+    let job = Job::parse(r#"{"url": "mysql://h/x", "workload": "none"}"#).unwrap();
+    let gathers = |gather| Course::new(&job).gathering(gather).crowded.load(Ordering::Relaxed);
+    assert!(gathers(Gather::On));
+    assert!(!gathers(Gather::Off) && !gathers(Gather::WhenCrowded));
 }
 
 #[test]

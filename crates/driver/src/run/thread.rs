@@ -10,7 +10,7 @@ use crate::count::total::{OpenLoop, ThreadUse};
 use crate::count::usage::bind;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};
-use crate::job::{Arrivals, Job, Load};
+use crate::job::{Arrivals, Gather, Job, Load};
 use crate::session::{Session, Target, Traffic};
 use crate::workload::Workload;
 use std::cell::RefCell;
@@ -37,10 +37,12 @@ pub(crate) struct Thread<'a, W> {
 }
 
 /// What a thread has counted when it is done.
+#[derive(Default)]
 pub(crate) struct ThreadTally {
     pub recorder: Option<Recorder>,
     pub traffic: Traffic,
     pub used: ThreadUse,
+    pub sched_batch: bool,
     pub gather_us_max: u32,
     pub ended_ns: u64,
     pub open_loop: Option<OpenLoop>,
@@ -72,10 +74,10 @@ impl<W: Workload> Thread<'_, W> {
             })?;
         }
         let lane = Lane::new();
-        let gather_us_max;
+        let (sched_batch, gather_us_max);
         {
             let mut executor = Executor::new(self.backend)?;
-            if self.job.gather && self.rate.is_none() && self.think.is_none() {
+            if self.course.gather != Gather::Off {
                 executor = executor.giving_way(self.course.crowded.clone());
             }
             for number in (self.number..self.job.clients).step_by(self.threads as usize) {
@@ -93,9 +95,9 @@ impl<W: Workload> Thread<'_, W> {
             if lane.phases.get().is_some() {
                 lane.observe_last(None);
             }
-            gather_us_max = io::gather_us_max();
+            (sched_batch, gather_us_max) = (io::gives_way(), io::gather_us_max());
         }
-        Ok(self.result(lane, gather_us_max))
+        Ok(ThreadTally { sched_batch, gather_us_max, ..self.result(lane) })
     }
 
     /// Asked once per turn of the loop: whether to give up what is still under way.
@@ -140,7 +142,7 @@ impl<W: Workload> Thread<'_, W> {
         }
     }
 
-    fn result(self, lane: Lane, gather_us_max: u32) -> ThreadTally {
+    fn result(self, lane: Lane) -> ThreadTally {
         let ended_ns = self.ended_ns(&lane);
         let used = match (lane.first.get(), lane.last.get()) {
             (Some(first), Some(last)) => last.since(&first),
@@ -165,7 +167,14 @@ impl<W: Workload> Thread<'_, W> {
             recorder.rows_read = lane.traffic.get().rows_received;
             recorder
         });
-        ThreadTally { recorder, traffic: lane.traffic.get(), used, gather_us_max, ended_ns, open_loop }
+        ThreadTally {
+            recorder,
+            traffic: lane.traffic.get(),
+            used,
+            ended_ns,
+            open_loop,
+            ..ThreadTally::default()
+        }
     }
 }
 
