@@ -15,6 +15,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.gate import exit_code, fail_on_option
 from dbdyno.cli.options import (
@@ -29,7 +30,6 @@ from dbdyno.cli.report import deliver, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
-    overhead_s,
     refuse_both,
     replan_text,
     seed_of,
@@ -48,7 +48,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan import Ask, ask_for
-from dbdyno.plan.blocks import expected_duration_s, require_few_enough
+from dbdyno.plan.blocks import require_few_enough
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
@@ -121,11 +121,7 @@ def command(
     Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
     """
     form = format_of(form, as_json, output)
-    if resume and study is None and resume.endswith(".toml"):
-        # `dyno run --resume STUDY`: the option took the argument for its own.
-        study, resume = Path(resume), UNNAMED
-    if add_blocks is not None and not resume:
-        raise UserError("--add-blocks needs the run that it extends", "dyno run --resume RUN --add-blocks N")
+    study, resume = _meant(study, resume, add_blocks)
     with Store(store_url(store)) as opened:
         refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
         if until and resume is None:
@@ -138,12 +134,16 @@ def command(
             click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         try:
-            expected_s = expected_duration_s(trial_count(read), read, overhead_s(read))
+            found = estimate(opened, read)
+            if not quiet:
+                kept = 0 if resume is None else len(opened.records(run.run))
+                click.echo(header(read, run, found, kept, time.time()), err=True)
+            expected_s = found.expected_s
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
                 opened.add_run(run)
                 if add_blocks is not None:
                     opened.reopen_run(run)
-                records = _carry_out(read, run, installation, opened, quiet, frozenset(devices))
+                records = _carry_out(read, run, installation, opened, expected_s, quiet, frozenset(devices))
         except KeyboardInterrupt:
             kept = len(opened.records(run.run))
             planned = trial_count(study_of(opened.run(run.run)))
@@ -156,6 +156,16 @@ def command(
     deliver(analysis, form, output)
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
     sys.exit(exit_code(analysis, fail_on))
+
+
+def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
+    """The study and the run that were meant: in `dyno run --resume STUDY` the option took the argument for
+    its own."""
+    if resume and study is None and resume.endswith(".toml"):
+        study, resume = Path(resume), UNNAMED
+    if add_blocks is not None and not resume:
+        raise UserError("--add-blocks needs the run that it extends", "dyno run --resume RUN --add-blocks N")
+    return study, resume
 
 
 def _begin(
@@ -228,11 +238,11 @@ def _carry_out(
     run: Run,
     installation: Installation,
     store: Store,
+    expected_s: float,
     quiet: bool,
     devices: frozenset[Path],
 ) -> list[Record]:
     trials = trial_count(study)
-    expected_s = expected_duration_s(trials, study, overhead_s(study))
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not quiet and sys.stderr.isatty():

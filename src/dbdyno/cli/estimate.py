@@ -1,0 +1,59 @@
+"""How long a run will take: by what trials of its engine took before, or by a rule where there are none."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from dbdyno.cli.study_file import overhead_s
+from dbdyno.cli.wording import duration
+from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.records.record import Outcome, Run
+from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.designs import trial_count, variants_of
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds that all trials of a study take; `trials_seen` is how many earlier ones it rests on."""
+
+    expected_s: float
+    trials_seen: int
+
+
+def estimate(store: Store, study: Study) -> Estimate:
+    """By the median of what measured trials of the engine's latest run took beside their load."""
+    seen_s = _beside_load_s(store, study.engine.engine)
+    beside_s = median(seen_s) if seen_s else overhead_s(study)
+    return Estimate(expected_duration_s(trial_count(study), study, beside_s), len(seen_s))
+
+
+def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:
+    """What begins: the study, the run, its size, and when it will end by the estimate."""
+    trials = trial_count(study)
+    left_s = found.expected_s * (trials - kept) / trials
+    end = time.strftime("%H:%M", time.localtime(now_unix_s + left_s))
+    basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
+    size = f"{plural(len(variants_of(study)), 'variant')}, {plural(study.blocks, 'block')}"
+    done = f", {kept} of them kept" if kept else ""
+    return (
+        f"{study.title}\n"
+        f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "
+        f"about {duration(left_s)}, until {end} (an estimate {basis})"
+    )
+
+
+def _beside_load_s(store: Store, engine: str) -> list[float]:
+    """Of each measured trial of the latest run of this engine that has one."""
+    for summary in store.runs():
+        if summary.run.installation.get("engine") != engine or Outcome.MEASURED not in summary.outcomes:
+            continue
+        return [
+            max(0.0, record.finished_unix_s - record.started_unix_s - record.load_s)
+            for record in store.records(summary.run.run)
+            if record.outcome is Outcome.MEASURED
+        ]
+    return []

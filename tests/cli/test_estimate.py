@@ -1,0 +1,46 @@
+"""The header of a run, and what its estimate of the end rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.estimate import estimate, header
+from dbdyno.cli.study_file import study_at
+from dbdyno.records.store import Store, store_url
+from tests.analyse.factory import a_run, records_of
+from tests.cli.test_cli import dyno
+from tests.cli.test_run import STUDY
+
+
+@pytest.fixture
+def study(homes: Path) -> Path:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_run_begins_with_what_it_is_and_when_it_ends(study: Path) -> None:
+    said = dyno("run", str(study), "--blocks", "1")
+    first, second = said.stderr.splitlines()[:2]
+    assert first == "Which synchronous?"
+    assert "2 variants, 1 block, 2 trials; about" in second and "(an estimate by a rule of thumb)" in second
+    again = dyno("run", str(study), "--blocks", "1")
+    assert "(an estimate by 2 earlier trials)" in again.stderr
+    assert "estimate" not in dyno("run", str(study), "--blocks", "1", "--quiet").stderr
+
+
+def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
+    read = study_at(study)
+    run = a_run(read).model_copy(update={"installation": {"engine": "sqlite"}})
+    with Store(store_url()) as store:
+        assert estimate(store, read).trials_seen == 0
+        store.add_run(run)
+        for record in records_of(read):
+            took_s = record.load_s + 7.0
+            store.add_record(record.model_copy(update={"finished_unix_s": record.started_unix_s + took_s}))
+        found = estimate(store, read)
+        assert found.trials_seen == 4
+        assert found.expected_s == pytest.approx(4 * (7.0 + 0.1), abs=0.01)
+        assert "1 of them kept; about 21 s" in header(read, run, found, 1, 0.0)
