@@ -49,6 +49,7 @@ PART_COLOURS = {
     "server waits for a CPU": "var(--line-1)",
     "driver": "var(--line-2)",
     "driver waits for a CPU": "var(--line-4)",
+    "the client pauses (think and keying times)": "var(--line-3)",
     "the rest": "var(--rule)",
 }
 ROW, LINE = 26, 14
