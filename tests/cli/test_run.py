@@ -21,7 +21,7 @@ blocks = 2
 [workload]
 name     = "tpcb"
 warmup   = "0s"
-duration = "0.1s"
+duration = "0.5s"
 [factors]
 "config.synchronous" = ["FULL", "OFF"]
 """
