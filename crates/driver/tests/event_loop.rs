@@ -1,10 +1,11 @@
 //! The event loop against real sockets: the same behaviour over io_uring and over epoll.
 
 use dyno_driver::error::Fate;
-use dyno_driver::io::{block_on, sleep_ns, Address, Backend, Executor, Stream};
+use dyno_driver::io::{block_on, sleep_ns, within, Address, Backend, Executor, Stream};
 use dyno_driver::session::Target;
 use std::cell::Cell;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -238,6 +239,40 @@ fn a_connection_closed_by_us_is_closed_at_the_server_too() {
         )
         .unwrap();
         assert_eq!(receiver.recv_timeout(Duration::from_secs(5)).as_deref(), Ok("goodbye"));
+    }
+}
+
+/// A listener that accepts nothing: once its queue is full, who wants to connect waits.
+#[test]
+fn a_connection_that_is_given_up_while_it_is_opened_keeps_no_descriptor() {
+    for backend in backends() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // SAFETY: the descriptor is open; the second call only makes the queue shorter.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+        let port = listener.local_addr().unwrap().port();
+        let address = Address::Tcp { host: "127.0.0.1".into(), port };
+        let waiting = || {
+            let to = format!(" 0100007F:{port:04X} 02 ");
+            std::fs::read_to_string("/proc/net/tcp").unwrap().matches(&to).count()
+        };
+        let attempt = |limit| within(limit, Stream::open(&address, Duration::MAX, Duration::MAX));
+        let counts = block_on(
+            backend,
+            async {
+                let mut queued = Vec::new();
+                while let Some(stream) = attempt(Duration::from_millis(50)).await {
+                    queued.push(stream.unwrap());
+                }
+                let mut under_way = std::pin::pin!(attempt(Duration::from_millis(50)));
+                let polled = within(Duration::from_millis(10), under_way.as_mut()).await.is_none();
+                let during = waiting();
+                under_way.await;
+                sleep_ns(1_000_000).await;
+                (polled, during, waiting())
+            },
+            || false,
+        );
+        assert_eq!(counts.unwrap(), Some((true, 1, 0)), "{backend:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Opening a connection without blocking the other ones.
 
 use super::address::Address;
-use super::executor::{sleep_ns, with_loop};
+use super::executor::{sleep_ns, with_loop, with_loop_if_any};
 use super::slots::{Ending, Slot};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -14,18 +14,33 @@ use std::time::Duration;
 /// How long to wait when a server's queue of new connections is full.
 const QUEUE_FULL_WAIT_NS: u64 = 2_000_000;
 
-/// Opens a connection and gives the number of its slot; reading has been asked for.
-pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<u32> {
+/// A connection's slot. Whoever gives it up, in the middle of connecting even, closes the connection.
+pub(super) struct Held(pub u32);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        with_loop_if_any(|this| {
+            if let Some(slot) = this.slots.get(self.0) {
+                slot.closing = true;
+                slot.waiting = None;
+                this.slots.to_close.push(self.0);
+            }
+        });
+    }
+}
+
+/// Opens a connection; reading has been asked for.
+pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Held> {
     let give_up_ns = clock::now_ns().saturating_add(timeout.as_nanos() as u64);
     let slot = match address {
         Address::Unix(path) => connect_unix(path, give_up_ns).await?,
         Address::Tcp { host, port } => connect_tcp(host, *port, give_up_ns).await?,
     };
-    with_loop(|this| this.slots.to_receive.push(slot));
+    with_loop(|this| this.slots.to_receive.push(slot.0));
     Ok(slot)
 }
 
-async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<u32> {
+async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Held> {
     let place = format!("socket {}", path.display());
     let refused = |error: &std::io::Error| refusal(&place, error);
     let address = SockAddr::unix(path).map_err(|error| {
@@ -36,7 +51,7 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<u32> {
         Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None).map_err(|e| no_socket(&e))?;
     loop {
         match socket.connect(&address) {
-            Ok(()) => return Ok(with_loop(|this| this.slots.insert(socket.into()))),
+            Ok(()) => return Ok(Held(with_loop(|this| this.slots.insert(socket.into())))),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 if clock::now_ns() >= give_up_ns {
                     return Err(Error::connect(format!("{place}: its queue of new connections stays full"))
@@ -49,7 +64,7 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<u32> {
     }
 }
 
-async fn connect_tcp(host: &str, port: u16, give_up_ns: u64) -> Result<u32> {
+async fn connect_tcp(host: &str, port: u16, give_up_ns: u64) -> Result<Held> {
     let place = format!("{host}:{port}");
     let addresses = (host, port).to_socket_addrs().map_err(|error| {
         Error::connect(format!("{place}: no address: {error}")).hint("check the host's name in the URL")
@@ -64,7 +79,7 @@ async fn connect_tcp(host: &str, port: u16, give_up_ns: u64) -> Result<u32> {
     Err(last)
 }
 
-async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Result<u32> {
+async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Result<Held> {
     let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)
         .map_err(|e| no_socket(&e))?;
     // A request is one small write that must leave at once.
@@ -78,21 +93,18 @@ async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Res
     let slot = with_loop(|this| {
         let slot = this.slots.insert(socket.into());
         this.slots.to_watch.push(slot);
-        slot
+        Held(slot)
     });
-    let outcome = wait(slot, give_up_ns, |slot| slot.writable).await;
+    let outcome = wait(slot.0, give_up_ns, |slot| slot.writable).await;
     match (outcome, watched.take_error()) {
         (Ok(()), Ok(None)) => Ok(slot),
-        (outcome, error) => {
-            with_loop(|this| this.slots.to_close.push(slot));
-            Err(match (outcome, error) {
-                (Err(Ending::Silent), _) => Error::connect(format!("{place}: no answer in time"))
-                    .hint("check the address, or raise connect_timeout_s"),
-                (_, Ok(Some(error)) | Err(error)) => refusal(place, &error),
-                (Err(ending), _) => Error::connect(format!("{place}: {ending:?}")),
-                (Ok(()), Ok(None)) => unreachable!("matched above"),
-            })
-        }
+        (outcome, error) => Err(match (outcome, error) {
+            (Err(Ending::Silent), _) => Error::connect(format!("{place}: no answer in time"))
+                .hint("check the address, or raise connect_timeout_s"),
+            (_, Ok(Some(error)) | Err(error)) => refusal(place, &error),
+            (Err(ending), _) => Error::connect(format!("{place}: {ending:?}")),
+            (Ok(()), Ok(None)) => unreachable!("matched above"),
+        }),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A connection as a session sees it: append to the outbox, send, wait for what is needed, look, consume.
 
 use super::address::Address;
-use super::connect::connect;
-use super::executor::{with_loop, with_loop_if_any};
+use super::connect::{connect, Held};
+use super::executor::with_loop;
 use super::slots::Ending;
 use super::tls::Tls;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub struct Traffic {
 
 /// One connection of this thread's loop.
 pub struct Stream {
-    slot: u32,
+    slot: Held,
     outbox: Vec<u8>,
     inbox: Vec<u8>,
     /// Where in `inbox` begins what has not been consumed.
@@ -109,7 +109,7 @@ impl Stream {
         self.traffic.bytes_sent += self.outbox.len() as u64;
         let outbox = &mut self.outbox;
         with_loop(|this| {
-            let Some(slot) = this.slots.get(self.slot) else { return };
+            let Some(slot) = this.slots.get(self.slot.0) else { return };
             if slot.unsent {
                 slot.sending.extend_from_slice(outbox);
             } else {
@@ -117,7 +117,7 @@ impl Stream {
                 slot.sent = 0;
                 slot.unsent = true;
                 std::mem::swap(&mut slot.sending, outbox);
-                this.slots.to_send.push(self.slot);
+                this.slots.to_send.push(self.slot.0);
             }
         });
         outbox.clear();
@@ -191,7 +191,9 @@ impl Stream {
     fn poll_bytes(&mut self) -> Poll<Result<()>> {
         with_loop(|this| {
             let (running, turn_ns) = (this.running, this.turn_ns);
-            let Some(slot) = this.slots.get(self.slot) else { return Poll::Ready(Err(lost(Ending::Closed))) };
+            let Some(slot) = this.slots.get(self.slot.0) else {
+                return Poll::Ready(Err(lost(Ending::Closed)));
+            };
             if slot.received.is_empty() {
                 if let Some(ending) = slot.ending {
                     return Poll::Ready(Err(lost(ending)));
@@ -220,18 +222,6 @@ impl Stream {
 
     pub fn traffic(&self) -> Traffic {
         self.traffic
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        with_loop_if_any(|this| {
-            if let Some(slot) = this.slots.get(self.slot) {
-                slot.closing = true;
-                slot.waiting = None;
-                this.slots.to_close.push(self.slot);
-            }
-        });
     }
 }
 
