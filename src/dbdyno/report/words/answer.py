@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.model import (
     Analysis,
     Kept,
+    Ratio,
     Reason,
     VariantResult,
     Verdict,
 )
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
+from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
@@ -45,6 +48,8 @@ def headline(analysis: Analysis) -> str:
     if answer.inconclusive and not judged:
         guarded = any(variant_of(analysis, name).reason is Reason.GUARD for name in answer.inconclusive)
         rest = "" if guarded else " could be faster or slower"
+        if found := _main_effects(analysis):
+            return f"{found} No variant is settled by itself yet."
         return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
     if not judged:
         return "No variant has a speed that counts: see the museum."
@@ -52,6 +57,26 @@ def headline(analysis: Analysis) -> str:
         return "No variant is faster by itself, but curves differ at the same recall: see the frontier."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
+
+
+def _main_effects(analysis: Analysis) -> str:
+    """What single factors do over all settings of the others, and the whole gap; empty where none is told
+    from 1."""
+    mains = analysis.factorial.main if analysis.factorial is not None else ()
+    clear = [main for main in mains if differs(main.effect)]
+    if not clear:
+        return ""
+    clear.sort(key=lambda main: abs(math.log(main.effect.ratio)), reverse=True)
+    told = [f"{main_text(main)} is {_with_interval(main.effect)}" for main in clear[:NAMED_MOST]]
+    text = f"Main effects on {metrics.find(analysis.method.response).title}: {', '.join(told)}."
+    total = analysis.gap.total if analysis.gap is not None else None
+    return (
+        f"{text} The whole gap is {_with_interval(total)}." if total is not None and differs(total) else text
+    )
+
+
+def _with_interval(ratio: Ratio) -> str:
+    return f"{ratio_text(ratio.ratio)} times ({interval_text(ratio)})"
 
 
 def _frontier_differs(analysis: Analysis) -> bool:
