@@ -34,6 +34,7 @@ from dbdyno.records.record import (
 from dbdyno.study import Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
+from tests.fakes import make_tally
 
 OPEN_LOOP = OpenLoop(offered_per_s=100.0, achieved_per_s=100.0, backlog_max=1, backlog_end=0, kept=True)
 STARTED_UNIX_S = 1_760_000_000.0
@@ -194,13 +195,12 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
     }  # fmt: skip
     tally = {
         "workload": "tpcb", "protocol": "firebird", "server_version": "5.0.4", "backend": "blocking",
-        "gather": "off", "gathered_share": 0.0, "sched_batch": False, "gather_us_max": 0,
         "threads": 2, "clients": study.workload.clients, "seed": study.seed,
         "started_unix_s": STARTED_UNIX_S, "warmup_s": float(WARMUP_S), "duration_s": float(DURATION_S),
         "operations": operations, "throughput_per_s": operations / DURATION_S, "rows_read": operations,
         "bytes_received": 0, "bytes_sent": 0,
         "errors": {}, "retries": 0, "rollbacks": 0, "acknowledged": operations, "unknown": 0,
-        "clients_lost": 0, "unfinished": 0, "start": {}, "latency_us": latency, "by_transaction": {},
+        "latency_us": latency, "by_transaction": {},
         "driver_cpu_us_per_op": {"user": 6.0 + random.normal(0, 0.1), "system": 2.5},
         "driver_cpu_s": {"user": operations * 6e-6, "system": operations * 2.5e-6},
         "driver_busy_share": [0.1, 0.1], "driver_run_wait_share": [], "engine_cpu_s": None,
@@ -208,7 +208,7 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
         "series": a_series(throughput, random), "recall": None, "phases": [],
         "histogram_unit": "ns", "histogram": encode_histogram(sample * 1000), "interrupted": False,
     }  # fmt: skip
-    return Tally.model_validate(tally)
+    return make_tally(**tally)
 
 
 def a_series(
