@@ -17,6 +17,7 @@ from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.datasets.vectors import WORKLOAD as VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver import _driver
+from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.study import Option, WorkloadOffer, workload_offers
@@ -131,11 +132,11 @@ def _translating(carry: Carry, job: dict[str, Any], given: dict[str, Any]) -> No
 
 def _prepare(job: dict[str, Any], given: dict[str, Any]) -> None:
     job |= {"clients": given["clients"], "answer_timeout_s": INDEXING_S}
-    reply = json.loads(_driver.prepare(json.dumps(job)))
+    prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job)))
     if given["as_json"]:
-        click.echo(json.dumps(reply, indent=2))
+        click.echo(prepared.model_dump_json(indent=2))
     else:
-        click.echo(f"{reply['rows']:,} rows in {reply['duration_s']:.1f} s")
+        click.echo(f"{prepared.rows:,} rows in {prepared.duration_s:.1f} s")
 
 
 def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
@@ -143,17 +144,17 @@ def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
     job |= run_job(given)
     live = SecondsOnTerminal() if sys.stderr.isatty() and not as_json else None
     try:
-        tally = json.loads(_driver.run(json.dumps(job), live.show if live else None))
+        tally = Tally.model_validate_json(_driver.run(json.dumps(job), live.show if live else None))
     finally:
         if live:
             live.clear()
     if as_json:
-        click.echo(json.dumps(tally, indent=2))
+        click.echo(tally.model_dump_json(indent=2))
     else:
         print_tally(tally)
-    if tally["interrupted"]:
+    if tally.interrupted:
         sys.exit(130)
-    if tally["clients_lost"] == tally["clients"]:
+    if tally.clients_lost == tally.clients:
         raise DriverFailed(
             "every client has lost its connection: the run ended before its time",
             "see the server's log; --reconnect goes on when it is back",
@@ -162,12 +163,13 @@ def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
 
 def _check(job: dict[str, Any], given: dict[str, Any]) -> None:
     acknowledged = _read_acknowledged(given["tally"]) if given["tally"] else None
-    checks = json.loads(_driver.check(json.dumps(job), acknowledged))
+    reply = json.loads(_driver.check(json.dumps(job), acknowledged))
+    checks = [Invariant.model_validate(each) for each in reply]
     if given["as_json"]:
-        click.echo(json.dumps(checks, indent=2))
+        click.echo(json.dumps(reply, indent=2))
     else:
         print_check(checks)
-    if not all(check["holds"] for check in checks):
+    if not all(check.holds for check in checks):
         sys.exit(1)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import click
 
+from dbdyno.driver.load import Invariant
+from dbdyno.driver.tally import Latency, OpenLoop, Recall, Tally
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words.numbers import plural
 
@@ -37,131 +38,132 @@ class SecondsOnTerminal:
         return shutil.get_terminal_size().columns - 1
 
 
-def print_tally(tally: Mapping[str, Any]) -> None:
+def print_tally(tally: Tally) -> None:
     """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
     lines = [
-        f"{tally['workload']} on {tally['protocol']} {tally['server_version']}, "
-        f"{plural(tally['clients'], 'client')}, {tally['backend']}, "
-        f"{plural(tally['threads'], 'driver thread')}",
+        f"{tally.workload} on {tally.protocol} {tally.server_version}, "
+        f"{plural(tally.clients, 'client')}, {tally.backend}, "
+        f"{plural(tally.threads, 'driver thread')}",
         _throughput(tally),
-        *([_open_loop(tally["open_loop"])] if tally["open_loop"] else ()),
-        *_latency(tally["latency_us"]),
+        *([_open_loop(tally.open_loop)] if tally.open_loop else ()),
+        *_latency(tally.latency_us),
         *_cost(tally),
-        _gathering(tally),
+        *_gathering(tally),
         f"errors      {_errors(tally)}",
         *_lost(tally),
         *_unfinished(tally),
-        *_recall(tally.get("recall")),
+        *_recall(tally.recall),
         *_by_transaction(tally),
         *_phases(tally),
     ]
-    if tally["saturated"]:
-        lines.append(f"warning: the driver was the limit: {tally['saturated']}")
+    if tally.saturated:
+        lines.append(f"warning: the driver was the limit: {tally.saturated}")
     click.echo("\n".join(lines))
 
 
-def print_check(checks: Sequence[Mapping[str, Any]]) -> None:
+def print_check(checks: Sequence[Invariant]) -> None:
     """One line per invariant."""
     for check in checks:
-        click.echo(f"{'holds' if check['holds'] else 'HURT '}  {check['name']}: {check['detail']}")
+        click.echo(f"{'holds' if check.holds else 'HURT '}  {check.name}: {check.detail}")
 
 
-def _throughput(tally: Mapping[str, Any]) -> str:
-    if not tally["duration_s"]:
+def _throughput(tally: Tally) -> str:
+    if not tally.duration_s:
         return "throughput  not measured: the run ended in the warm-up"
-    cut = " (cut short)" if tally["interrupted"] else ""
+    cut = " (cut short)" if tally.interrupted else ""
     return (
-        f"throughput  {number_text(tally['throughput_per_s'])} per s "
-        f"({tally['operations']:,} transactions in {tally['duration_s']:.1f} s{cut})"
+        f"throughput  {number_text(tally.throughput_per_s)} per s "
+        f"({tally.operations:,} transactions in {tally.duration_s:.1f} s{cut})"
     )
 
 
-def _lost(tally: Mapping[str, Any]) -> Iterator[str]:
-    lost = tally["clients_lost"]
+def _lost(tally: Tally) -> Iterator[str]:
+    lost = tally.clients_lost
     if lost:
-        yield f"lost        {lost} of {plural(tally['clients'], 'client')}, with their connection"
+        yield f"lost        {lost} of {plural(tally.clients, 'client')}, with their connection"
 
 
-def _unfinished(tally: Mapping[str, Any]) -> Iterator[str]:
-    unfinished = tally["unfinished"]
+def _unfinished(tally: Tally) -> Iterator[str]:
+    unfinished = tally.unfinished
     # Each client has one transaction under way when the time is over: that is no finding unless nothing else
     # came of the run.
-    if unfinished > tally["clients"] or (unfinished and not tally["operations"]):
+    if unfinished > tally.clients or (unfinished and not tally.operations):
         yield (
             f"unfinished  {plural(unfinished, 'transaction')} not done at the end; "
             "the latencies count at least the time that they had waited"
         )
 
 
-def _latency(latency_us: Mapping[str, Any]) -> Iterator[str]:
+def _latency(latency_us: Latency) -> Iterator[str]:
     """How long transactions took, those included that only waited."""
-    if latency_us["count"]:
-        names = ("mean", *_PERCENTILES)
-        times = "  ".join(f"{name.replace('_', '.')} {latency_us[name] / 1000:.3f}" for name in names)
-        yield f"latency ms  {times}"
+    if latency_us.count:
+        yield f"latency ms  {_times_ms(latency_us, 'mean', *_PERCENTILES)}"
 
 
-def _cost(tally: Mapping[str, Any]) -> Iterator[str]:
+def _times_ms(latency_us: Latency, *points: str) -> str:
+    return "  ".join(f"{point.replace('_', '.')} {getattr(latency_us, point) / 1000:.3f}" for point in points)
+
+
+def _cost(tally: Tally) -> Iterator[str]:
     """What a transaction took of the driver: there is none where none succeeded."""
-    if not tally["operations"]:
+    cpu = tally.driver_cpu_us_per_op
+    if cpu.user is None or cpu.system is None:
         return
-    cpu = tally["driver_cpu_us_per_op"]
     yield (
-        f"driver CPU  {cpu['user'] + cpu['system']:.2f} us per transaction "
-        f"(user {cpu['user']:.2f}, system {cpu['system']:.2f})"
+        f"driver CPU  {cpu.user + cpu.system:.2f} us per transaction "
+        f"(user {cpu.user:.2f}, system {cpu.system:.2f})"
     )
 
 
-def _gathering(tally: Mapping[str, Any]) -> str:
+def _gathering(tally: Tally) -> Iterator[str]:
     """Whether the driver let the server go first."""
-    if tally["gather"] == "off":
-        return "gathering   off: each answer was looked at as soon as it could be"
-    policy = " under SCHED_BATCH" if tally["sched_batch"] else ""
-    return (
-        f"gathering   {tally['gather'].replace('_', ' ')}: {tally['gathered_share']:.0%} of the time{policy}"
-    )
+    if tally.gather == "off":
+        yield "gathering   off: each answer was looked at as soon as it could be"
+    elif tally.gather is not None:
+        policy = " under SCHED_BATCH" if tally.sched_batch else ""
+        yield f"gathering   {tally.gather.replace('_', ' ')}: {tally.gathered_share:.0%} of the time{policy}"
 
 
-def _recall(recall: Mapping[str, Any] | None) -> Iterator[str]:
+def _recall(recall: Recall | None) -> Iterator[str]:
     """How good approximate answers were, where they were scored."""
     if recall is not None:
         yield (
-            f"recall      mean {recall['mean']:.4f}  p5 {recall['p5']:.3f}  p1 {recall['p1']:.3f}  "
-            f"min {recall['min']:.3f} ({recall['count']:,} answers scored)"
+            f"recall      mean {recall.mean:.4f}  p5 {recall.p5:.3f}  p1 {recall.p1:.3f}  "
+            f"min {recall.min:.3f} ({recall.count:,} answers scored)"
         )
 
 
-def _by_transaction(tally: Mapping[str, Any]) -> Iterator[str]:
+def _by_transaction(tally: Tally) -> Iterator[str]:
     """Where there are several kinds: how many of each, how long they took, and what rolled back."""
-    kinds = tally["by_transaction"]
+    kinds = tally.by_transaction
     if len(kinds) < 2:
         return
     for name, kind in kinds.items():
-        if not kind["latency_us"]["count"]:
-            yield f"{name:<21} {kind['operations']:>10,}"
+        if not kind.latency_us.count:
+            yield f"{name:<21} {kind.operations:>10,}"
             continue
-        times = "  ".join(f"{of} {kind['latency_us'][of] / 1000:.3f}" for of in ("mean", "p50", "p99", "max"))
-        yield f"{name:<21} {kind['operations']:>10,}  ms: {times}"
-    if "new_order" in kinds and tally["duration_s"]:
-        per_minute = kinds["new_order"]["operations"] * 60 / tally["duration_s"]
-        yield f"new orders  {number_text(per_minute)} per minute; {tally['rollbacks']:,} more rolled back"
+        times = _times_ms(kind.latency_us, "mean", "p50", "p99", "max")
+        yield f"{name:<21} {kind.operations:>10,}  ms: {times}"
+    if "new_order" in kinds and tally.duration_s:
+        per_minute = kinds["new_order"].operations * 60 / tally.duration_s
+        yield f"new orders  {number_text(per_minute)} per minute; {tally.rollbacks:,} more rolled back"
 
 
-def _phases(tally: Mapping[str, Any]) -> Iterator[str]:
-    for phase in tally.get("phases", ()):
-        rate = phase["operations_per_s"]
+def _phases(tally: Tally) -> Iterator[str]:
+    for phase in tally.phases:
+        rate = phase.operations_per_s
         speed = "not finished" if rate is None else f"{number_text(rate)} operations per s"
-        yield f"phase {phase['name']:<13} {phase['operations']:>12,} operations  {speed}"
+        yield f"phase {phase.name:<13} {phase.operations:>12,} operations  {speed}"
 
 
-def _errors(tally: Mapping[str, Any]) -> str:
-    kinds = ", ".join(f"{kind}: {count}" for kind, count in tally["errors"].items())
-    return f"{kinds} ({tally['retries']} tried again)" if kinds else "none"
+def _errors(tally: Tally) -> str:
+    kinds = ", ".join(f"{kind}: {count}" for kind, count in tally.errors.items())
+    return f"{kinds} ({tally.retries} tried again)" if kinds else "none"
 
 
-def _open_loop(loop: Mapping[str, Any]) -> str:
-    kept = "kept" if loop["kept"] else "NOT kept"
-    offered, achieved = f"{loop['offered_per_s']:.1f}", f"{loop['achieved_per_s']:.1f}"
+def _open_loop(loop: OpenLoop) -> str:
+    kept = "kept" if loop.kept else "NOT kept"
+    offered, achieved = f"{loop.offered_per_s:.1f}", f"{loop.achieved_per_s:.1f}"
     more = float(achieved) > float(offered)
     why = (
         "\n            more than offered: starts are drawn by chance, or were due in the warm-up"
@@ -170,5 +172,5 @@ def _open_loop(loop: Mapping[str, Any]) -> str:
     )
     return (
         f"open loop   offered {offered} per s, achieved {achieved}, "
-        f"{kept}; longest backlog {loop['backlog_max']}{why}"
+        f"{kept}; longest backlog {loop.backlog_max}{why}"
     )
