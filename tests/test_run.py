@@ -269,7 +269,7 @@ def test_a_record_is_kept_after_every_phase(homes: Path, monkeypatch: pytest.Mon
         (True, ["calm", "storm"]),
     ]
     assert record.outcome is Outcome.MEASURED
-    assert [len(phase.checks) for phase in record.phases] == [2, 2]
+    assert [len(phase.checks) for phase in record.phases] == [3, 3]
     assert len(record.checks) == 4
     assert record.load_s == 2.0, "the fake load says of each phase that it took a second"
 

@@ -32,6 +32,19 @@ def test_a_hurt_invariant_is_kept_with_its_detail() -> None:
     ]
 
 
+def test_a_trial_that_lost_clients_is_broken_and_says_what_is_unknown() -> None:
+    lost = {"connection lost": 3}
+    tally = make_tally(clients=8, clients_lost=3, unknown=2, errors=lost)
+    [clients] = [check for check in judge(tally, HOLDS, [], CALM, cores=2)[0] if not check.holds]
+    assert (clients.name, clients.detail) == (
+        "clients",
+        "3 of 8 clients lost their connection and had none to the end; whether 2 transactions took effect is "
+        "unknown; errors: connection lost (3)",
+    )
+    # What was under way at the end of a load is unknown as well, and says nothing of its speed.
+    assert all(check.holds for check in judge(make_tally(unknown=2), HOLDS, [], CALM, cores=2)[0])
+
+
 def test_errors_warn_beyond_one_in_a_thousand() -> None:
     few, many = {"1213 deadlock": 1}, {"1213 deadlock": 2}
     assert Doubt.ERRORS_IN_LOAD not in judge(make_tally(errors=few), HOLDS, [], CALM, 2)[1]

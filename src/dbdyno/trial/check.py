@@ -40,6 +40,7 @@ def judge(
 ) -> Findings:
     """The judgement alone: no server, no clock."""
     checks = [Check(name="operations", holds=tally.operations > 0, detail=_operations(tally))]
+    checks.append(Check(name="clients", holds=tally.clients_lost == 0, detail=_clients(tally)))
     checks += [Check(name=one.name, holds=one.holds, detail=one.detail) for one in invariants]
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
@@ -55,6 +56,15 @@ def judge(
 
 def _operations(tally: Tally) -> str:
     text = f"{tally.operations} transactions succeeded"
+    return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
+
+
+def _clients(tally: Tally) -> str:
+    if not tally.clients_lost:
+        return ""
+    text = f"{tally.clients_lost} of {tally.clients} clients lost their connection and had none to the end"
+    if tally.unknown:
+        text += f"; whether {tally.unknown} transactions took effect is unknown"
     return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
 
 
