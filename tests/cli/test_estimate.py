@@ -32,7 +32,7 @@ def test_a_run_begins_with_what_it_is_and_when_it_ends(study: Path) -> None:
 
 
 def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
-    read = study_at(study)
+    read = study_at(study, seed=1)
     run = a_run(read).model_copy(update={"installation": {"engine": "sqlite"}})
     with Store(store_url()) as store:
         assert estimate(store, read).trials_seen == 0
