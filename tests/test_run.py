@@ -75,6 +75,7 @@ def test_a_record_holds_all_evidence(homes: Path) -> None:
     assert record.tally.operations == 2000
     assert [(check.name, check.holds) for check in record.checks] == [
         ("operations", True),
+        ("clients", True),
         ("balances_equal", True),
     ]
     assert record.reset["way"] in ("reflink", "copy")
@@ -270,7 +271,7 @@ def test_a_record_is_kept_after_every_phase(homes: Path, monkeypatch: pytest.Mon
     ]
     assert record.outcome is Outcome.MEASURED
     assert [len(phase.checks) for phase in record.phases] == [3, 3]
-    assert len(record.checks) == 4
+    assert len(record.checks) == 6
     assert record.load_s == 2.0, "the fake load says of each phase that it took a second"
 
 
