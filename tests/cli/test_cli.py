@@ -227,9 +227,10 @@ def test_a_store_that_cannot_be(homes: Path) -> None:
     assert "failed" in complaint("runs", "--store", "postgresql://x@/y?host=/nowhere", code=1)
 
 
-def test_homes_that_cannot_be_made(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_homes_that_cannot_be_made(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/proc/nothing")
-    result = dyno("runs")
+    assert "no run yet" in dyno("runs").stderr, "a verb that only reads needs no folder"
+    result = dyno("run", str(study))
     assert result.returncode == 2
     assert "cannot make /proc/nothing/dyno" in result.stderr
     assert "hint: set XDG_DATA_HOME" in result.stderr
