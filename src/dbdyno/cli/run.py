@@ -123,6 +123,7 @@ def command(
     form = format_of(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
     with Store(store_url(store)) as opened:
+        opened.require_writable()
         refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
         if until and resume is None:
             blocks = blocks or SEQUENTIAL_BLOCKS

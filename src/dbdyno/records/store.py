@@ -88,6 +88,14 @@ class Store:
     def __exit__(self, *_: TracebackType | type[BaseException] | BaseException | None) -> None:
         self._engine.dispose()
 
+    def require_writable(self) -> None:
+        """Raises UserError where this user cannot write the store, so that no trial runs in vain."""
+        if self._writable:
+            return
+        if self.place == str(paths.data_place() / "dyno.sqlite"):
+            paths.data()
+        raise UserError(f"{self.place} may not be written by this user", "name another: --store, DYNO_STORE")
+
     def add_run(self, run: Run) -> None:
         """Keeps a run before its first trial; one that is kept already stays as it is."""
         row = {
