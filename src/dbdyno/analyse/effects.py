@@ -25,7 +25,7 @@ from dbdyno.frozen import level_text
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal
 
-WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
+WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED)
 """Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
 
 LOST_SHARE_MOST = 0.2

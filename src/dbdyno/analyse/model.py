@@ -25,7 +25,6 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
     BROKEN = "broken"
     BLOCKED = "blocked"
-    INERT = "inert"
     FAILED = "failed"
 
 
@@ -523,7 +522,6 @@ class Answer(Frozen):
     inconclusive: tuple[str, ...]
     broken: tuple[str, ...]
     blocked: tuple[str, ...]
-    inert: tuple[str, ...]
     failed: tuple[str, ...]
     baseline_broken: str = ""
 

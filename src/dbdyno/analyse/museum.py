@@ -10,7 +10,7 @@ from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome, Record
 
-EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
+EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.NO_EFFECT)
 
 
 def museum(results: Sequence[VariantResult], trials: Sequence[Trials]) -> tuple[Exhibit, ...]:
@@ -69,7 +69,6 @@ def answer(results: Sequence[VariantResult], trials: Sequence[Trials], method: M
         inconclusive=named(Verdict.INCONCLUSIVE),
         broken=named(Verdict.BROKEN),
         blocked=named(Verdict.BLOCKED),
-        inert=named(Verdict.INERT),
         failed=named(Verdict.FAILED),
         baseline_broken="" if baseline.verdict is None else baseline.cause or baseline.verdict.value,
     )

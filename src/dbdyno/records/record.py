@@ -26,7 +26,6 @@ class Outcome(StrEnum):
     MEASURED = "measured"
     BROKEN = "broken"
     BLOCKED = "blocked"
-    INERT = "inert"
     FAILED = "failed"
 
 

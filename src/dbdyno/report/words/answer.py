@@ -111,7 +111,6 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Inconclusive", answer.inconclusive),
         ("Broken", answer.broken),
         ("Blocked", answer.blocked),
-        ("Inert", answer.inert),
         ("Failed", answer.failed),
     )
     return [(title, _enumerated(analysis, names)) for title, names in groups if names]

@@ -29,7 +29,6 @@ LOOKS: dict[Verdict, Look] = {
         "✗", "bold red", "cross", "it broke an invariant or a guard: its speed does not count"
     ),
     Verdict.BLOCKED: Look("⊘", "magenta", "cross", "it could not be put into effect here"),
-    Verdict.INERT: Look("≡", "cyan", "square", "it is the same machine code as the baseline"),
     Verdict.FAILED: Look(
         "✗", "bold red", "cross", "it did not build, start or survive, or the driver was the limit"
     ),
