@@ -195,7 +195,7 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
     }  # fmt: skip
     tally = {
         "workload": "tpcb", "protocol": "firebird", "server_version": "5.0.4", "backend": "blocking",
-        "threads": 2, "clients": study.workload.clients, "seed": study.seed,
+        "threads": 2, "clients": study.workload.clients, "seed": study.seed or 0,
         "started_unix_s": STARTED_UNIX_S, "warmup_s": float(WARMUP_S), "duration_s": float(DURATION_S),
         "operations": operations, "throughput_per_s": operations / DURATION_S, "rows_read": operations,
         "bytes_received": 0, "bytes_sent": 0,
