@@ -33,7 +33,7 @@ def test_every_option_is_mentioned_with_its_default() -> None:
 def test_the_options_of_the_run_are_those_that_it_names() -> None:
     offer = catalogue(ask_engines=False).workload(WORKLOAD)
     assert offer is not None
-    sentence = re.search(r"([^.]*) do not shape the data", PAGE)
+    sentence = re.search(r"([^.]*)\s+do not shape the data", PAGE)
     assert sentence is not None
     named = set(re.findall(r"`(\w+)`", sentence.group(1)))
     assert named == {option.name for option in offer.options if not option.shapes_data}
