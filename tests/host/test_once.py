@@ -19,6 +19,13 @@ from dbdyno.host.once import Shelf
 pytestmark = pytest.mark.usefixtures("homes")
 
 TAKE = "from dbdyno.host import once; once.shelf('builds').take('one'); print('taken', flush=True); input()"
+MAKE_AND_USE = (
+    "from dbdyno.host import once\n"
+    "def make(making):\n"
+    "    print('making', flush=True); input()\n"
+    "    return 'one', 'another process'\n"
+    "once.shelf('builds').once('one', make); print('using', flush=True); input()"
+)
 MAKE = (
     "from dbdyno.host import once\n"
     "with once.shelf('builds').making('one') as making:\n"
@@ -86,6 +93,20 @@ def test_who_waits_is_told_why() -> None:
         with builds().making("one", tell) as making:
             assert list(making.iterdir()) == []
     assert told == ["another dyno makes it; waiting for its end"]
+
+
+def test_who_waits_for_a_making_does_not_wait_for_its_use() -> None:
+    with another(MAKE_AND_USE) as maker:
+
+        def tell(line: str) -> None:
+            assert maker.stdin is not None and maker.stdout is not None
+            maker.stdin.write("\n")
+            maker.stdin.flush()
+            assert maker.stdout.readline() == "using\n"
+
+        folder = builds().once("one", lambda making: ("one", "this process"), tell)
+        assert maker.poll() is None
+        assert json.loads((folder / once.ACCOUNT).read_text())["origin"] == "another process"
 
 
 def test_a_making_that_fails_leaves_nothing() -> None:

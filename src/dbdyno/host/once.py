@@ -5,7 +5,8 @@ volumes, sets of vectors. A thing is made in a `.making` folder under the lock o
 by a rename once it is whole. So what bears a name is whole, and a making that failed or was killed leaves
 nothing but a `.making` folder, which its own end, the next making of that key, or `sweep` removes.
 
-A process that takes a thing shares the lock of its name until the process ends: such a thing is never freed.
+A process that takes a thing shares its `.used` lock until the process ends: such a thing is never freed. It
+is not the lock of the making, because who waits to make a thing would then wait for the end of who uses it.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Shelf:
             return None
         if thing not in _in_use:
             try:
-                lock = _locked(self._lock(name), fcntl.LOCK_SH, tell)
+                lock = _locked(self._used(name), fcntl.LOCK_SH, tell)
             except PermissionError:
                 # A cache that this user cannot write, he cannot free either.
                 return thing
@@ -146,17 +147,15 @@ class Shelf:
 
     def free(self, name: str) -> bool:
         """Removes a thing and its parts; False where a process uses it."""
+        freed = self.folder / f"{name}.making"
         try:
-            lock = _locked(self._lock(name), fcntl.LOCK_EX | fcntl.LOCK_NB, silently)
+            with held(self._lock(name), waiting=False), held(self._used(name), waiting=False):
+                _remove(freed)
+                # Under this name `sweep` finds what is left of it, should this process be killed.
+                (self.folder / name).rename(freed)
+                _remove(freed)
         except BlockingIOError:
             return False
-        with lock:
-            freed = self.folder / f"{name}.making"
-            _remove(freed)
-            # Under this name `sweep` finds what is left of it, should this process be killed.
-            (self.folder / name).rename(freed)
-            _remove(freed)
-            self._lock(name).unlink()
         return True
 
     @property
@@ -165,6 +164,9 @@ class Shelf:
 
     def _lock(self, key: str) -> Path:
         return self.folder / f"{key}.lock"
+
+    def _used(self, name: str) -> Path:
+        return self.folder / f"{name}.used"
 
     def _kept(self, thing: Path) -> Kept:
         used_unix_s = (thing / self._whole).stat().st_mtime
