@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,8 +66,16 @@ def read_only(homes: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
-def test_a_store_on_a_read_only_disk_is_read(read_only: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("older", [False, True])
+def test_a_store_on_a_read_only_disk_is_read(
+    read_only: Path, request: pytest.FixtureRequest, older: bool
+) -> None:
     made = request.getfixturevalue("run")
+    if older:
+        with sqlite3.connect(read_only / "dyno" / "dyno.sqlite") as database:
+            database.execute("DROP TABLE dyno_names")
+            database.execute("DROP TABLE dyno_notes")
+        database.close()
     subprocess.run(["mount", "-o", "remount,ro", read_only], check=True)
     assert made.run in dyno("runs").stdout
     assert dyno("report").returncode == 0

@@ -1,9 +1,12 @@
-"""`dyno compare` and `dyno profile`: on stored runs, and once on a real engine."""
+"""The verbs for stored runs: `runs`, `baseline`, `compare`, and `profile`, once on a real engine."""
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -32,6 +35,48 @@ def runs(homes_with_engines: Path) -> Path:
             for record in records_of(study, seed=len(name)):
                 store.add_record(record.model_copy(update={"run": name}))
     return homes_with_engines
+
+
+def names(*arguments: str) -> list[str]:
+    return [run["run"] for run in json.loads(dyno("runs", *arguments, "--json").stdout)]
+
+
+def test_runs_are_chosen_by_study_age_and_number(runs: Path) -> None:
+    assert sorted(names()) == ["first", "other", "second"]
+    assert len(names("--limit", "2")) == 2
+    assert names("--study", "other.toml") == ["other"]
+    assert names("--since", "1h") == [], "the factory's runs are of a day long past"
+    assert "no such run" in dyno("runs", "--study", "nowhere").stderr
+
+
+def test_a_run_has_a_name_and_a_note(runs: Path) -> None:
+    assert dyno("runs", "name", "first", "before").returncode == 0
+    assert dyno("runs", "note", "before", "the old disk").returncode == 0
+    assert "the old disk" in " ".join(dyno("runs").stdout.split())
+    named = {run["run"]: (run["name"], run["note"]) for run in json.loads(dyno("runs", "--json").stdout)}
+    assert named["first"] == ("before", "the old disk") and named["other"] == ("", "")
+    assert "right / left is" in dyno("compare", "before", "second").stdout
+    assert "already" in complaint("runs", "name", "second", "before")
+    assert "already" in complaint("run", str(runs / "first.toml"), "--name", "before")
+
+
+def test_a_baseline_is_set_listed_and_forgotten(runs: Path) -> None:
+    assert dyno("baseline", "set", "main", "sec").returncode == 0
+    (listed,) = json.loads(dyno("baseline", "list", "--json").stdout)
+    assert (listed["name"], listed["run"]) == ("main", "second")
+    assert "main  second" in dyno("baseline", "list").stdout
+    assert "is the baseline main" in complaint("runs", "rm", "main", "--yes")
+    assert dyno("baseline", "rm", "main").returncode == 0
+    assert "no baseline yet" in dyno("baseline", "list").stderr
+
+
+def test_runs_are_deleted_only_when_somebody_says_so(runs: Path, tmp_path: Path) -> None:
+    with mock.patch.object(sys, "stdin", io.StringIO()):
+        assert "add --yes" in complaint("runs", "rm", "first")
+    assert dyno("runs", "rm", "first", "second", "--yes").stdout == "deleted first\ndeleted second\n"
+    assert names() == ["other"]
+    elsewhere = f"sqlite:///{tmp_path}/elsewhere.sqlite"
+    assert "no run 'other'" in complaint("runs", "--store", elsewhere, "rm", "other", "--yes")
 
 
 def test_two_runs_of_one_study_are_compared(runs: Path) -> None:

@@ -57,7 +57,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'store.sqlite'}"
     found: str = request.getfixturevalue("postgresql")
     with Store(found) as store, store._engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM dyno_records")
+        for table in ("records", "names", "notes"):
+            connection.exec_driver_sql(f"DELETE FROM dyno_{table}")
         connection.exec_driver_sql("DELETE FROM dyno_runs")
     return found
 
@@ -119,6 +120,65 @@ def test_a_whole_name_wins_over_longer_ones(url: str) -> None:
         store.add_run(make_run(make_study(), "2611-a").model_copy(update={"created_unix_s": 1.0}))
         store.add_run(make_run(make_study(), "2611-ab").model_copy(update={"created_unix_s": 2.0}))
         assert store.run("2611-a").run == "2611-a"
+
+
+@pytest.fixture
+def three(url: str) -> Iterator[Store]:
+    """A store with the runs `one`, `two` and `three`."""
+    with Store(url) as store:
+        for number, name in enumerate(["one", "two", "three"]):
+            store.add_run(make_run(make_study(), name).model_copy(update={"created_unix_s": float(number)}))
+        yield store
+
+
+def test_a_run_is_found_by_the_name_that_its_user_gave(three: Store) -> None:
+    three.name_run("one", "before")
+    three.note_run("one", "the old disk")
+    assert three.run("before").run == "one"
+    three.name_run("one", "t")
+    assert three.run("t").run == "one", "a name wins over the beginning of other runs'"
+    with pytest.raises(UserError, match="no run 'before'"):
+        three.run("before")
+    summary = three.runs()[-1]
+    assert (summary.name, summary.note) == ("t", "the old disk")
+
+
+def test_a_name_stands_for_one_thing(three: Store) -> None:
+    three.name_run("one", "mine")
+    three.set_baseline("main", "one")
+    for bad in ("mine", "two", "main"):
+        with pytest.raises(UserError, match="already"):
+            three.name_run("three", bad)
+    for bad in ("mine", "two"):
+        with pytest.raises(UserError, match="already"):
+            three.set_baseline(bad, "three")
+    for bad in ("last", "", "a b", "-x", "x" * 65):
+        with pytest.raises(UserError, match="cannot be a name"):
+            three.name_run("three", bad)
+    three.name_run("one", "mine")
+
+
+def test_a_baseline_moves_and_keeps_its_run(three: Store) -> None:
+    three.set_baseline("main", "one")
+    three.set_baseline("main", "two")
+    assert three.baselines() == {"main": "two"} and three.run("main").run == "two"
+    with pytest.raises(UserError, match="run two is the baseline main"):
+        three.remove_run("two")
+    three.remove_baseline("main")
+    with pytest.raises(UserError, match="no baseline 'main'"):
+        three.remove_baseline("main")
+    assert three.run("two").run == "two"
+
+
+def test_a_run_that_was_deleted_leaves_nothing(three: Store) -> None:
+    first = make_record(0).model_copy(update={"run": "one"})
+    three.add_record(first)
+    three.name_run("one", "mine")
+    three.note_run("one", "a note")
+    three.remove_run("one")
+    assert [summary.run.run for summary in three.runs()] == ["three", "two"]
+    assert three.records("one") == []
+    three.name_run("two", "mine")
 
 
 def test_an_unfinished_run_is_found_by_its_study(url: str) -> None:

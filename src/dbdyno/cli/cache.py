@@ -11,25 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import json_option
+from dbdyno.cli.options import Age, json_option
 from dbdyno.cli.wording import size
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
-
-HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
-
-
-class Age(click.ParamType[float]):
-    """Seconds of an age with its unit: `12h`, `30d`, `4w`."""
-
-    name = "AGE"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value)
-        try:
-            return float(text[:-1]) * HOURS_OF[text[-1:]] * 3600.0
-        except (KeyError, ValueError):
-            self.fail(f"{text!r} is no age; write a number and its unit: 12h, 30d, 4w", param, ctx)
 
 
 @click.group()

@@ -13,6 +13,7 @@ import click
 from dbdyno.study.values import DURATION, Fault, duration_s
 
 FOREVER = "forever"
+HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
 
 class Duration(click.ParamType[float]):
@@ -27,6 +28,19 @@ class Duration(click.ParamType[float]):
             return duration_s(value, 1.0)
         except Fault as fault:
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
+
+
+class Age(click.ParamType[float]):
+    """Seconds of an age with its unit: `12h`, `30d`, `4w`."""
+
+    name = "AGE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value)
+        try:
+            return float(text[:-1]) * HOURS_OF[text[-1:]] * 3600.0
+        except (KeyError, ValueError):
+            self.fail(f"{text!r} is no age; write a number and its unit: 12h, 30d, 4w", param, ctx)
 
 
 class Wait(Duration):

@@ -92,6 +92,8 @@ SEQUENTIAL_BLOCKS = 50
     type=int,
     help="Draw the order from this seed, not the study's or a random one.",
 )
+@click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
+@click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
 @devices_option
 @wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
@@ -106,6 +108,8 @@ def command(
     until: str | None,
     budget_s: float | None,
     seed: int | None,
+    name: str | None,
+    note: str,
     devices: tuple[Path, ...],
     wait_s: float,
     quiet: bool,
@@ -124,9 +128,10 @@ def command(
     study, resume = _meant(study, resume, add_blocks)
     with Store(store_url(store)) as opened:
         opened.require_writable()
+        if name is not None:
+            opened.require_free(name)
         refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
-        if until and resume is None:
-            blocks = blocks or SEQUENTIAL_BLOCKS
+        blocks = blocks or (SEQUENTIAL_BLOCKS if until and resume is None else None)
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
@@ -142,14 +147,12 @@ def command(
             expected_s = found.expected_s
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
                 opened.add_run(run)
+                _label(opened, run.run, name, note)
                 if add_blocks is not None:
                     opened.reopen_run(run)
                 records = _carry_out(read, run, installation, opened, expected_s, quiet, frozenset(devices))
         except KeyboardInterrupt:
-            kept = len(opened.records(run.run))
-            planned = trial_count(study_of(opened.run(run.run)))
-            click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
-            click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
+            _tell_of_interruption(opened, run)
             sys.exit(130)
         # A budget may have changed its blocks.
         run = opened.run(run.run)
@@ -157,6 +160,20 @@ def command(
     deliver(analysis, form, output)
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
     sys.exit(exit_code(analysis, fail_on))
+
+
+def _tell_of_interruption(store: Store, run: Run) -> None:
+    kept = len(store.records(run.run))
+    planned = trial_count(study_of(store.run(run.run)))
+    click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
+    click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
+
+
+def _label(store: Store, run: str, name: str | None, note: str) -> None:
+    if name is not None:
+        store.name_run(run, name)
+    if note:
+        store.note_run(run, note)
 
 
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:

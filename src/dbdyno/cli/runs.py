@@ -1,8 +1,9 @@
-"""`dyno runs`: what is in the store."""
+"""`dyno runs`: what is in the store, its names and notes."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 import click
@@ -11,27 +12,94 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.options import Age, json_option, store_option
+from dbdyno.errors import UserError
 from dbdyno.records.store import RunSummary, Store, store_url
+from dbdyno.report.words import safe
 
 BESIDE_NAME = 50
 """Columns that the rest of a row needs beside the name; where there are fewer, a run has lines of its own."""
 
 
-@click.command()
+@click.group(invoke_without_command=True)
+@click.option("--limit", type=click.IntRange(1), help="The latest N alone.")
+@click.option("--study", metavar="TEXT", help="Those alone whose study has TEXT in its path.")
+@click.option("--since", "age_s", type=Age(), help="Those alone that are no older than this: 12h, 30d, 4w.")
 @store_option
 @json_option
-def command(store: str | None, as_json: bool) -> None:
-    """List the runs in the store, the latest first."""
+@click.pass_context
+def command(
+    context: click.Context,
+    limit: int | None,
+    study: str | None,
+    age_s: float | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """List the runs in the store, the latest first; name them, add notes, delete them."""
+    context.obj = store
+    if context.invoked_subcommand is not None:
+        return
     with Store(store_url(store)) as opened:
         summaries = opened.runs()
+    since_unix_s = time.time() - age_s if age_s is not None else 0.0
+    chosen = [
+        summary
+        for summary in summaries
+        if (study or "") in summary.run.study_path and summary.run.created_unix_s >= since_unix_s
+    ][:limit]
     if as_json:
-        click.echo(json.dumps([_document(summary) for summary in summaries], indent=2))
-        return
-    if not summaries:
-        click.echo(f"no run yet in {opened.place}", err=True)
-        return
-    console = Console(highlight=False)
+        click.echo(json.dumps([_document(summary) for summary in chosen], indent=2))
+    elif not chosen:
+        click.echo("no such run" if summaries else f"no run yet in {opened.place}", err=True)
+    else:
+        _show(chosen, Console(highlight=False))
+
+
+@command.command()
+@click.argument("run")
+@click.argument("name")
+@store_option
+@click.pass_obj
+def name(group_store: str | None, run: str, name: str, store: str | None) -> None:
+    """Give RUN a NAME, which then stands for it wherever a run is named."""
+    with Store(store_url(store or group_store)) as opened:
+        opened.require_writable()
+        opened.name_run(opened.run(run).run, name)
+
+
+@command.command()
+@click.argument("run")
+@click.argument("text")
+@store_option
+@click.pass_obj
+def note(group_store: str | None, run: str, text: str, store: str | None) -> None:
+    """Keep a note, TEXT, beside RUN. An empty one takes it away."""
+    with Store(store_url(store or group_store)) as opened:
+        opened.require_writable()
+        opened.note_run(opened.run(run).run, text)
+
+
+@command.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+@click.pass_obj
+def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | None) -> None:
+    """Delete runs with all their records. Asks first, on a terminal."""
+    with Store(store_url(store or group_store)) as opened:
+        opened.require_writable()
+        found = list(dict.fromkeys(opened.run(run).run for run in runs))
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UserError("nobody can be asked here whether to delete runs", "add --yes")
+            click.confirm(f"Delete {', '.join(found)} and all records?", abort=True, err=True)
+        for run in found:
+            opened.remove_run(run)
+            click.echo(f"deleted {run}")
+
+
+def _show(summaries: list[RunSummary], console: Console) -> None:
     if console.width < BESIDE_NAME + max(len(summary.run.run) for summary in summaries):
         for summary in summaries:
             name, *rest = _row(summary)
@@ -46,7 +114,7 @@ def _table(summaries: list[RunSummary]) -> Table:
     table = Table(box=None, pad_edge=False)
     longest = max(len(summary.run.run) for summary in summaries)
     table.add_column("run", no_wrap=True, min_width=longest)
-    for heading in ("began", "study", "trials", "state"):
+    for heading in ("began", "study, name and note", "trials", "state"):
         table.add_column(heading, overflow="fold")
     for summary in summaries:
         table.add_row(*map(Text, _row(summary)))
@@ -57,7 +125,9 @@ def _row(summary: RunSummary) -> list[str]:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.run.created_unix_s))
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.outcomes.items()))
     state = "finished" if summary.finished else "unfinished"
-    return [summary.run.run, began, summary.run.study_path, outcomes or "no trial", state]
+    named = ", ".join((*filter(None, [summary.name]), *(f"baseline {name}" for name in summary.baselines)))
+    about = "; ".join(filter(None, (summary.run.study_path, named, summary.note)))
+    return [summary.run.run, began, safe.clean(about), outcomes or "no trial", state]
 
 
 def _document(summary: RunSummary) -> dict[str, object]:
@@ -65,6 +135,9 @@ def _document(summary: RunSummary) -> dict[str, object]:
         "run": summary.run.run,
         "created_unix_s": summary.run.created_unix_s,
         "study": summary.run.study_path,
+        "name": summary.name,
+        "note": summary.note,
+        "baselines": list(summary.baselines),
         "finished": summary.finished,
         "outcomes": summary.outcomes,
     }

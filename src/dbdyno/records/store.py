@@ -7,6 +7,7 @@ columns that queries need; reading goes through the model, which refuses what it
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from dbdyno.host import paths
 from dbdyno.records.record import Record, Run
 
 SCHEMA = 1
-"""Rises with every change of the tables below."""
+"""Rises with every change of the tables below that an older Dyno could not follow."""
 
 _metadata = sql.MetaData()
 _schema = sql.Table("dyno_schema", _metadata, sql.Column("version", sql.Integer, primary_key=True))
@@ -46,15 +47,34 @@ _records = sql.Table(
     sql.Column("outcome", sql.String(16), nullable=False),
     sql.Column("document", sql.Text, nullable=False),
 )
+_names = sql.Table(
+    "dyno_names",
+    _metadata,
+    sql.Column("name", sql.String(64), primary_key=True),
+    sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), nullable=False),
+    sql.Column("baseline", sql.Boolean, nullable=False),
+)
+_notes = sql.Table(
+    "dyno_notes",
+    _metadata,
+    sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), primary_key=True),
+    sql.Column("note", sql.Text, nullable=False),
+)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LAST = "last"
+"""Stands for the latest run, so no run bears it."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One line of `dyno runs`."""
+    """One line of `dyno runs`. `name` is the one that its user gave it; `baselines` name it as well."""
 
     run: Run
     finished: bool
     outcomes: dict[str, int]
+    name: str = ""
+    note: str = ""
+    baselines: tuple[str, ...] = ()
 
 
 def store_url(chosen: str | None = None) -> str:
@@ -140,19 +160,78 @@ class Store:
         with self._transaction() as connection:
             connection.execute(statement)
 
+    def require_free(self, name: str, run: str = "", baseline: bool = False) -> None:
+        """Raises UserError where `name` is none, or stands for another thing than `run` already."""
+        if not NAME.fullmatch(name) or name == LAST:
+            raise UserError(
+                f"{name!r} cannot be a name", "letters, digits, dots, dashes and underscores; at most 64"
+            )
+        with self._transaction() as connection:
+            taken = connection.scalar(sql.select(_runs.c.run).where(_runs.c.run == name))
+        named, is_baseline = self._named().get(name, (run, baseline))
+        if taken or is_baseline != baseline or (not baseline and named != run):
+            what = "a baseline" if is_baseline and not taken else f"run {taken or named}"
+            raise UserError(f"{name!r} is the name of {what} already", "choose another; see: dyno runs")
+
+    def name_run(self, run: str, name: str) -> None:
+        """Gives a run a name of its user's, in the place of the one it had. Raises UserError where another
+        run bears it."""
+        self.require_free(name, run)
+        with self._transaction() as connection:
+            connection.execute(sql.delete(_names).where(_names.c.run == run, sql.not_(_names.c.baseline)))
+            connection.execute(sql.insert(_names).values(name=name, run=run, baseline=False))
+
+    def note_run(self, run: str, note: str) -> None:
+        """Keeps a note beside a run, in the place of the one it had; an empty one takes it away."""
+        with self._transaction() as connection:
+            connection.execute(sql.delete(_notes).where(_notes.c.run == run))
+            if note:
+                connection.execute(sql.insert(_notes).values(run=run, note=note))
+
+    def set_baseline(self, name: str, run: str) -> None:
+        """Lets a baseline's name stand for a run from now on."""
+        self.require_free(name, run, baseline=True)
+        with self._transaction() as connection:
+            connection.execute(sql.delete(_names).where(_names.c.name == name))
+            connection.execute(sql.insert(_names).values(name=name, run=run, baseline=True))
+
+    def remove_baseline(self, name: str) -> None:
+        """Forgets a baseline's name; its run stays. Raises UserError where there is none."""
+        if name not in self.baselines():
+            raise UserError(f"no baseline {name!r} in {self.place}", "see: dyno baseline list")
+        with self._transaction() as connection:
+            connection.execute(sql.delete(_names).where(_names.c.name == name))
+
+    def baselines(self) -> dict[str, str]:
+        """The runs that baselines stand for, by the baseline's name."""
+        return {name: run for name, (run, baseline) in sorted(self._named().items()) if baseline}
+
+    def remove_run(self, run: str) -> None:
+        """Deletes a run with its records, name and note. Raises UserError where it is a baseline."""
+        if kept := [name for name, named in self.baselines().items() if named == run]:
+            raise UserError(
+                f"run {run} is the baseline {kept[0]}", f"dyno baseline rm {kept[0]}, or set another"
+            )
+        with self._transaction() as connection:
+            for table in (_records, _names, _notes, _runs):
+                connection.execute(sql.delete(table).where(table.c.run == run))
+
     def run(self, name: str) -> Run:
-        """The run of that name, or the only one whose name starts so, or the latest for `last`."""
+        """The run of that name, whether Dyno's, its user's or a baseline's; or the only one whose name starts
+        so, or the latest for `last`."""
         query = sql.select(_runs.c.run, _runs.c.document).order_by(_runs.c.created_unix_s.desc())
-        if name == "last":
+        if name == LAST:
             query = query.limit(1)
+        elif named := self._named().get(name):
+            query = query.where(_runs.c.run == named[0])
         else:
             query = query.where(_runs.c.run.startswith(name, autoescape=True))
         with self._transaction() as connection:
             found: dict[str, str] = dict(iter(connection.execute(query)))
         if not found:
-            what = "no run yet" if name == "last" else f"no run {name!r}"
+            what = "no run yet" if name == LAST else f"no run {name!r}"
             raise UserError(f"{what} in {self.place}", "see: dyno runs")
-        if name not in ("last", *found) and len(found) > 1:
+        if name not in (LAST, *found) and len(found) > 1:
             raise UserError(
                 f"more than one run starts with {name!r}", "write more of its name; see: dyno runs"
             )
@@ -189,17 +268,46 @@ class Store:
                 outcomes.setdefault(run, {})[outcome] = count
             query = sql.select(_runs.c.document, _runs.c.finished).order_by(_runs.c.created_unix_s.desc())
             rows = connection.execute(query).all()
+        own = {run: name for name, (run, baseline) in self._named().items() if not baseline}
+        notes, baselines = self._notes(), self.baselines()
         parsed = [(self._parse_run(document), finished) for document, finished in rows]
-        return [RunSummary(run, finished, outcomes.get(run.run, {})) for run, finished in parsed]
+        return [
+            RunSummary(
+                run=run,
+                finished=finished,
+                outcomes=outcomes.get(run.run, {}),
+                name=own.get(run.run, ""),
+                note=notes.get(run.run, ""),
+                baselines=tuple(name for name, named in baselines.items() if named == run.run),
+            )
+            for run, finished in parsed
+        ]
 
     @property
     def place(self) -> str:
         """Where the store is, without a password."""
         return self._url.database or "" if self._url.drivername == "sqlite" else self._url.render_as_string()
 
+    def _named(self) -> dict[str, tuple[str, bool]]:
+        """The run of each name that a user gave, and whether the name is a baseline's."""
+        if not self._labelled:
+            return {}
+        query = sql.select(_names.c.name, _names.c.run, _names.c.baseline)
+        with self._transaction() as connection:
+            return {name: (run, baseline) for name, run, baseline in connection.execute(query)}
+
+    def _notes(self) -> dict[str, str]:
+        if not self._labelled:
+            return {}
+        with self._transaction() as connection:
+            return dict(iter(connection.execute(sql.select(_notes.c.run, _notes.c.note))))
+
     def _open(self) -> None:
         with self._transaction() as connection:
-            _metadata.create_all(connection)
+            if self._writable or not self._engine.url.database:
+                _metadata.create_all(connection)
+            # A store that may not be written can be older than the tables of names and notes.
+            self._labelled = sql.inspect(connection).has_table(_notes.name)
             version = connection.scalar(sql.select(_schema.c.version))
             if version is None:
                 connection.execute(sql.insert(_schema).values(version=SCHEMA))

@@ -1,0 +1,60 @@
+"""`dyno baseline`: names that stand for the run that others are held against."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.records.store import Store, store_url
+
+
+@click.group()
+def command() -> None:
+    """Name the runs that others are held against: `dyno run STUDY --against NAME`."""
+
+
+@command.command("set")
+@click.argument("name")
+@click.argument("run")
+@store_option
+def set_(name: str, run: str, store: str | None) -> None:
+    """Let NAME stand for RUN from now on."""
+    with Store(store_url(store)) as opened:
+        opened.require_writable()
+        found = opened.run(run)
+        opened.set_baseline(name, found.run)
+    click.echo(f"{name} is {found.run}", err=True)
+
+
+@command.command("list")
+@json_option
+@store_option
+def list_(as_json: bool, store: str | None) -> None:
+    """List the baselines and their runs."""
+    with Store(store_url(store)) as opened:
+        found = {name: opened.run(run) for name, run in opened.baselines().items()}
+    if as_json:
+        named = [
+            {"name": name, "run": run.run, "study": run.study_path, "created_unix_s": run.created_unix_s}
+            for name, run in found.items()
+        ]
+        click.echo(json.dumps(named, indent=2))
+        return
+    if not found:
+        click.echo(f"no baseline yet in {opened.place}", err=True)
+    for name, run in found.items():
+        began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_unix_s))
+        click.echo(f"{name}  {run.run}  {began}  {run.study_path}")
+
+
+@command.command()
+@click.argument("name")
+@store_option
+def rm(name: str, store: str | None) -> None:
+    """Forget NAME. Its run stays."""
+    with Store(store_url(store)) as opened:
+        opened.require_writable()
+        opened.remove_baseline(name)
