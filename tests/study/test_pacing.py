@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dbdyno.driver.job import Closed, Constant, Open, Points, Ramp, Schedule, Sine, Steps, ThinkTime
 from dbdyno.study import pacing
 from dbdyno.study.values import Fault
 
@@ -16,14 +16,14 @@ from dbdyno.study.values import Fault
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("constant", {"kind": "constant"}),
-        ("ramp:2000/30s", {"kind": "ramp", "to_per_s": 2000.0, "over_s": 30.0}),
-        ("sine:50.5/1.5m", {"kind": "sine", "amplitude_per_s": 50.5, "period_s": 90.0}),
-        ("steps:10s=500,20 s=900", {"kind": "steps", "steps": [(10.0, 500.0), (20.0, 900.0)]}),
-        ("points:0s=0,500ms=9", {"kind": "points", "points": [(0.0, 0.0), (0.5, 9.0)]}),
+        ("constant", Constant()),
+        ("ramp:2000/30s", Ramp(to_per_s=2000.0, over_s=30.0)),
+        ("sine:50.5/1.5m", Sine(amplitude_per_s=50.5, period_s=90.0)),
+        ("steps:10s=500,20 s=900", Steps(steps=((10.0, 500.0), (20.0, 900.0)))),
+        ("points:0s=0,500ms=9", Points(points=((0.0, 0.0), (0.5, 9.0)))),
     ],
 )
-def test_a_schedule_is_read(text: str, meant: dict[str, Any]) -> None:
+def test_a_schedule_is_read(text: str, meant: Schedule) -> None:
     assert pacing.schedule(text) == meant
     assert re.fullmatch(pacing.SCHEDULE, text)
 
@@ -57,7 +57,7 @@ def test_a_wrong_schedule_says_what_is_wrong(text: str, said: str) -> None:
 
 def test_a_think_time_is_read() -> None:
     assert pacing.think_time("100ms") == 0.1
-    assert pacing.think_time("exponential:2s") == {"mean_s": 2.0, "distribution": "exponential"}
+    assert pacing.think_time("exponential:2s") == ThinkTime(mean_s=2.0, distribution="exponential")
     for wrong in ("0.1", "gamma:1s", "exponential:", "-1s", 0.1):
         with pytest.raises(Fault):
             pacing.think_time(wrong)
@@ -65,7 +65,13 @@ def test_a_think_time_is_read() -> None:
 
 def test_the_command_line_takes_seconds_without_a_unit() -> None:
     assert pacing.think_time("0.25", pacing.seconds) == 0.25
-    assert pacing.schedule("steps:10=5,1m=9", pacing.seconds)["steps"] == [(10.0, 5.0), (60.0, 9.0)]
+    assert pacing.schedule("steps:10=5,1m=9", pacing.seconds) == Steps(steps=((10.0, 5.0), (60.0, 9.0)))
+
+
+def test_a_rate_or_a_schedule_opens_the_loop() -> None:
+    assert pacing.load(None, "poisson", None, 0.1) == Closed(think_time=0.1)
+    assert pacing.load(5.0, "uniform", None, None) == Open(rate_per_s=5.0, arrivals="uniform")
+    assert pacing.load(None, "poisson", POINTS, None) == Open(schedule=POINTS)
 
 
 RAMP, SINE, POINTS = (pacing.schedule(text) for text in ("ramp:9/1s", "sine:9/1s", "points:0s=9"))
@@ -91,7 +97,7 @@ RAMP, SINE, POINTS = (pacing.schedule(text) for text in ("ramp:9/1s", "sine:9/1s
     ],
 )
 def test_what_does_not_go_together(
-    schedules: list[dict[str, Any]],
+    schedules: list[Schedule],
     rates: list[float],
     arrivals: bool,
     think_time: bool,

@@ -17,13 +17,14 @@ from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.datasets.vectors import WORKLOAD as VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver import _driver
+from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.trial.pristine import INDEXING_S
 
-Carry = Callable[[dict[str, Any], dict[str, Any]], None]
+Carry = Callable[[Job, dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""
 
 _CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
@@ -88,13 +89,12 @@ def _workload_command(
     def callback(url: str, **given: Any) -> None:
         own = {option: given.pop(option) for option in names}
         set_options = {option: value for option, value in own.items() if value is not None}
-        job = {"url": url, "workload": name, "options": set_options}
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
-            job["options"] = with_vector_set(name, defaults | set_options, _tell)
+            set_options = with_vector_set(name, defaults | set_options, _tell)
         if carry is not _prepare:
             _require_file(url)
-        _translating(carry, job, given)
+        _translating(carry, Job(url=url, workload=name, options=set_options), given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
     return click.Command(name, callback=callback, params=parameters, help=offer.description)
@@ -123,28 +123,30 @@ def _click_option(option: Option) -> click.Option:
     return click.Option([flag, option.name], type=kind, help=about)
 
 
-def _translating(carry: Carry, job: dict[str, Any], given: dict[str, Any]) -> None:
+def _translating(carry: Carry, job: Job, given: dict[str, Any]) -> None:
     try:
         carry(job, given)
     except _driver.DriverError as error:
         raise DriverFailed(error.message, error.hint, error.kind) from None
 
 
-def _prepare(job: dict[str, Any], given: dict[str, Any]) -> None:
-    job |= {"clients": given["clients"], "answer_timeout_s": INDEXING_S}
-    prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job)))
+def _prepare(job: Job, given: dict[str, Any]) -> None:
+    job = job.but(clients=given["clients"], answer_timeout_s=INDEXING_S)
+    prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job.model_dump())))
     if given["as_json"]:
         click.echo(prepared.model_dump_json(indent=2))
     else:
         click.echo(f"{prepared.rows:,} rows in {prepared.duration_s:.1f} s")
 
 
-def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
+def _run(job: Job, given: dict[str, Any]) -> None:
     as_json = given.pop("as_json")
-    job |= run_job(given)
+    job = run_job(job, given)
     live = SecondsOnTerminal() if sys.stderr.isatty() and not as_json else None
     try:
-        tally = Tally.model_validate_json(_driver.run(json.dumps(job), live.show if live else None))
+        tally = Tally.model_validate_json(
+            _driver.run(json.dumps(job.model_dump()), live.show if live else None)
+        )
     finally:
         if live:
             live.clear()
@@ -161,9 +163,9 @@ def _run(job: dict[str, Any], given: dict[str, Any]) -> None:
         )
 
 
-def _check(job: dict[str, Any], given: dict[str, Any]) -> None:
+def _check(job: Job, given: dict[str, Any]) -> None:
     acknowledged = _read_acknowledged(given["tally"]) if given["tally"] else None
-    reply = json.loads(_driver.check(json.dumps(job), acknowledged))
+    reply = json.loads(_driver.check(json.dumps(job.model_dump()), acknowledged))
     checks = [Invariant.model_validate(each) for each in reply]
     if given["as_json"]:
         click.echo(json.dumps(reply, indent=2))
@@ -173,8 +175,8 @@ def _check(job: dict[str, Any], given: dict[str, Any]) -> None:
         sys.exit(1)
 
 
-def _cleanup(job: dict[str, Any], _given: dict[str, Any]) -> None:
-    _driver.cleanup(json.dumps(job))
+def _cleanup(job: Job, _given: dict[str, Any]) -> None:
+    _driver.cleanup(json.dumps(job.model_dump()))
 
 
 def _read_acknowledged(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dbdyno.driver.job import File, Job, Schedule, ThinkTime
 from dbdyno.errors import UserError
 from dbdyno.study import pacing
 from dbdyno.study.values import Fault, rate
@@ -32,16 +33,16 @@ class _Read(click.ParamType[Any]):
             self.fail("; ".join(filter(None, (fault.message, fault.hint))), param, ctx)
 
 
-def _schedule(text: str) -> dict[str, Any]:
+def _schedule(text: str) -> Schedule:
     path = text.removeprefix(_FILE)
     if path == text:
         return pacing.schedule(text, pacing.seconds)
     if not Path(path).is_file():
         raise Fault(f"there is no file {path}", "each of its lines has a second and a rate")
-    return {"kind": "file", "path": path}
+    return File(path=path)
 
 
-def _think_time(text: str) -> float | dict[str, Any]:
+def _think_time(text: str) -> float | ThinkTime:
     return pacing.think_time(text, pacing.seconds)
 
 
@@ -169,8 +170,8 @@ RUN_OPTIONS = [
 ]
 
 
-def run_job(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the job that the options make. Raises UserError for options that do not go together."""
+def run_job(job: Job, given: Mapping[str, Any]) -> Job:
+    """The job with what the options say. Raises UserError for options that do not go together."""
     rest = dict(given)
     rate_per_s, arrivals, schedule, think_time = (
         rest.pop(name) for name in ("rate_per_s", "arrivals", "schedule", "think_time")
@@ -187,4 +188,4 @@ def run_job(given: Mapping[str, Any]) -> dict[str, Any]:
         raise UserError(f"--{key.replace('_', '-')} {fault.message}", fault.hint)
     rest["gather"] = "when_crowded" if rest["gather"] else "off"
     load = pacing.load(rate_per_s, arrivals or "poisson", schedule, think_time)
-    return {**{name: value for name, value in rest.items() if value is not None}, "load": load}
+    return job.but(load=load, **{name: value for name, value in rest.items() if value is not None})

@@ -71,12 +71,16 @@ class Closed(Frozen):
     think_time: float | ThinkTime | None = None
 
 
+Arrivals = Literal["poisson", "uniform"]
+"""How the starts of an open loop are spread."""
+
+
 class Open(Frozen):
     """Transactions start at times that do not depend on the server."""
 
     kind: Literal["open"] = "open"
     rate_per_s: float = 0.0
-    arrivals: Literal["poisson", "uniform"] = "poisson"
+    arrivals: Arrivals = "poisson"
     schedule: Schedule | None = None
 
 

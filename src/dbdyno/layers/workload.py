@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from dbdyno.driver.job import Closed, Job, Open, Schedule, ThinkTime
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -24,29 +24,27 @@ def _as_it_is(level: Level) -> Level:
     return level
 
 
-_LOAD_KNOBS: Mapping[str, tuple[str, Callable[[Level], Any]]] = {
-    "rate_per_s": ("open", _as_it_is),
-    "arrivals": ("open", _as_it_is),
-    "schedule": ("open", pacing.schedule),
-    "think_time": ("closed", pacing.think_time),
+Pace = Level | Schedule | ThinkTime
+
+_LOAD_KNOBS: Mapping[str, tuple[type[Open | Closed], Callable[[Level], Pace]]] = {
+    "rate_per_s": (Open, _as_it_is),
+    "arrivals": (Open, _as_it_is),
+    "schedule": (Open, pacing.schedule),
+    "think_time": (Closed, pacing.think_time),
 }
 """Knobs of when transactions start: the kind of load they make, and their form in the job. All others are
 options of the workload."""
 
 
 @dataclass(frozen=True)
-class JobChange(Request):
-    """Values of the driver's job, or of one table in it (`load`, `options`)."""
+class Change(Request):
+    """A knob of the driver's job, or of its load or its workload's options, and the level it gets."""
 
-    values: Mapping[str, Any]
-    table: str = ""
+    knob: str
+    level: Level
 
     def apply(self, setup: Setup) -> None:
-        if self.table:
-            table = setup.job.model_dump(exclude_unset=True).get(self.table, {})
-            setup.job = setup.job.but(**{self.table: {**table, **self.values}})
-        else:
-            setup.job = setup.job.but(**self.values)
+        setup.job = _changed(setup.job, self.knob, self.level)
 
 
 class WorkloadLayer:
@@ -60,7 +58,7 @@ class WorkloadLayer:
         return []
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
-        return tuple(_job_change(knob, level) for knob, level in levels.items())
+        return tuple(Change(knob, level) for knob, level in levels.items())
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         return [self._from_job(knob, level, running) for knob, level in levels.items()]
@@ -78,25 +76,37 @@ class WorkloadLayer:
         return evidence.model_copy(update={"exercised": shown})
 
     def _from_job(self, knob: str, level: Level, running: Running) -> Evidence:
-        job = running.setup.job.model_dump(mode="json", exclude_unset=True)
-        where = job if knob in _JOB_KNOBS else job["load"] if knob in _LOAD_KNOBS else job["options"]
+        found = _found(running.setup.job, knob)
         wanted = _LOAD_KNOBS[knob][1](level) if knob in _LOAD_KNOBS else level
-        found = where[knob]
-        shown = json.dumps(found) if isinstance(found, dict) else level_text(found)
-        reading = Reading(value=shown, source="the driver's job")
+        reading = Reading(value=_shown(found), source="the driver's job")
         return Evidence(
             factor=f"workload.{knob}",
             requested=level_text(level),
             accepted=reading,
             effective=reading,
-            in_effect=found == json.loads(json.dumps(wanted)),
+            in_effect=found == wanted,
         )
 
 
-def _job_change(knob: str, level: Level) -> JobChange:
+def _changed(job: Job, knob: str, level: Level) -> Job:
+    """The job with one knob at its level. A knob of the other kind of loop changes the load to that kind."""
     if knob in _JOB_KNOBS:
-        return JobChange({knob: level})
+        return job.but(**{knob: level})
     if knob in _LOAD_KNOBS:
         kind, read = _LOAD_KNOBS[knob]
-        return JobChange({"kind": kind, knob: read(level)}, "load")
-    return JobChange({knob: level}, "options")
+        kept = dict(job.load) if isinstance(job.load, kind) else {}
+        return job.but(load=kind.model_validate({**kept, knob: read(level)}))
+    return job.but(options={**job.options, knob: level})
+
+
+def _found(job: Job, knob: str) -> Pace | None:
+    """What the job has for a knob; None where its load is of the other kind of loop."""
+    where = job if knob in _JOB_KNOBS else job.load if knob in _LOAD_KNOBS else None
+    found: Pace | None = getattr(where, knob, None) if where is not None else job.options[knob]
+    return found
+
+
+def _shown(found: Pace | None) -> str:
+    if found is None:
+        return "nothing"
+    return json.dumps(found.model_dump()) if isinstance(found, Frozen) else level_text(found)

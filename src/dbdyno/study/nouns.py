@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from dbdyno.driver.job import Arrivals
 from dbdyno.frozen import Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
@@ -66,7 +67,7 @@ class Workload(Frozen):
     duration_s: float = 20.0
     ramp_s: float = 0.0
     rate_per_s: float | None = None
-    arrivals: str = "poisson"
+    arrivals: Arrivals = "poisson"
     schedule: str = ""
     think_time: str = ""
     gather: Literal["off", "on"] = "off"

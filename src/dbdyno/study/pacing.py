@@ -1,16 +1,30 @@
-"""When transactions start: the small grammars of rate schedules and think times, and the driver's form of
-them.
+"""When transactions start: the small grammars of rate schedules and think times.
 
-A study and the command line write the same. Each reader returns what the driver's job holds, or raises Fault.
+A study and the command line write the same. Each reader returns the part of the driver's job that is meant,
+or raises Fault.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from dbdyno.driver.job import (
+    Arrivals,
+    Closed,
+    Constant,
+    File,
+    Load,
+    Open,
+    Points,
+    Ramp,
+    Schedule,
+    Sine,
+    Steps,
+    ThinkTime,
+)
 from dbdyno.study import values
 from dbdyno.study.values import NUMBER, Fault, shown
 
@@ -25,7 +39,6 @@ THINK_TIME = rf"^(exponential:)?\s*{NUMBER} ?(ms|s|m|h)\s*$"
 """The patterns that editors check by. Blanks around a number mean nothing to the readers, nor to these."""
 SCHEDULE_FORMS = "ramp:TO/OVER, steps:AT=RATE,..., sine:AMPLITUDE/PERIOD, points:AT=RATE,... or constant"
 THINK_TIME_FORMS = "a time, or exponential:MEAN"
-_GIVES_ALL_RATES = ("points", "file")
 
 
 def with_unit(text: str) -> float:
@@ -38,31 +51,33 @@ def seconds(text: str) -> float:
     return with_unit(f"{text.strip()}s" if re.fullmatch(NUMBER, text.strip()) else text)
 
 
-def schedule(value: Any, time: Seconds = with_unit) -> dict[str, Any]:
+def schedule(value: Any, time: Seconds = with_unit) -> Schedule:
     """How the rate changes over the run: `ramp:2000/30s` is a ramp to 2,000 per second within 30 s."""
     text = values.text(value)
     kind, _, rest = text.partition(":")
     if text == "constant":
-        return {"kind": kind}
+        return Constant()
     if kind == "ramp":
         to_per_s, over_s = _rate_and_time(text, rest, time)
-        return {"kind": kind, "to_per_s": to_per_s, "over_s": over_s}
+        return Ramp(to_per_s=to_per_s, over_s=over_s)
     if kind == "sine":
         amplitude_per_s, period_s = _rate_and_time(text, rest, time)
-        return {"kind": kind, "amplitude_per_s": amplitude_per_s, "period_s": period_s}
-    if kind in ("steps", "points"):
-        return {"kind": kind, kind: _rates_at(text, rest, time)}
+        return Sine(amplitude_per_s=amplitude_per_s, period_s=period_s)
+    if kind == "steps":
+        return Steps(steps=_rates_at(text, rest, time))
+    if kind == "points":
+        return Points(points=_rates_at(text, rest, time))
     raise Fault(f"{shown(text)} is no schedule", f"write {SCHEDULE_FORMS}")
 
 
-def think_time(value: Any, time: Seconds = with_unit) -> float | dict[str, Any]:
+def think_time(value: Any, time: Seconds = with_unit) -> float | ThinkTime:
     """What a client waits between its transactions: always the same, or drawn."""
     text = values.text(value)
     kind, separator, mean = text.rpartition(":")
     if separator and kind != "exponential":
         raise Fault(f"{shown(text)} is no think time", f"write {THINK_TIME_FORMS}")
     mean_s = time(mean)
-    return {"mean_s": mean_s, "distribution": kind} if separator else mean_s
+    return ThinkTime(mean_s=mean_s, distribution="exponential") if separator else mean_s
 
 
 def written(value: Any, read: Callable[[Any], object]) -> str:
@@ -72,7 +87,7 @@ def written(value: Any, read: Callable[[Any], object]) -> str:
 
 
 def clash(
-    schedules: Sequence[Mapping[str, Any]],
+    schedules: Sequence[Schedule],
     rates: Sequence[float],
     *,
     arrivals: bool,
@@ -81,8 +96,8 @@ def clash(
 ) -> tuple[str, Fault] | None:
     """What of all that a load may have does not go together: the key to blame, and why. `rate_key` is what
     the rate is called where it was written."""
-    needs_rate = [form for form in schedules if form["kind"] not in _GIVES_ALL_RATES]
-    waves = [form["amplitude_per_s"] for form in schedules if form["kind"] == "sine"]
+    needs_rate = [form for form in schedules if not isinstance(form, Points | File)]
+    waves = [form.amplitude_per_s for form in schedules if isinstance(form, Sine)]
     if think_time and (rates or schedules):
         message = f"is of the closed loop; {rate_key} or a schedule makes it open"
         return "think_time", Fault(message, f"give either a think time or {rate_key}")
@@ -101,13 +116,15 @@ def clash(
 
 
 def load(
-    rate_per_s: float | None, arrivals: str, schedule: Mapping[str, Any] | None, think_time: Any
-) -> dict[str, Any]:
-    """The driver's description of when transactions start."""
+    rate_per_s: float | None,
+    arrivals: Arrivals,
+    schedule: Schedule | None,
+    think_time: float | ThinkTime | None,
+) -> Load:
+    """When transactions start: in open loop where there is a rate or a schedule, else in closed loop."""
     if rate_per_s is None and schedule is None:
-        return {"kind": "closed"} if think_time is None else {"kind": "closed", "think_time": think_time}
-    given = {"rate_per_s": rate_per_s, "arrivals": arrivals, "schedule": schedule}
-    return {"kind": "open", **{key: value for key, value in given.items() if value is not None}}
+        return Closed(think_time=think_time)
+    return Open(rate_per_s=rate_per_s or 0.0, arrivals=arrivals, schedule=schedule)
 
 
 def _rate_and_time(text: str, rest: str, time: Seconds) -> tuple[float, float]:
@@ -120,7 +137,7 @@ def _rate_and_time(text: str, rest: str, time: Seconds) -> tuple[float, float]:
     return _rate(text, rate), span_s
 
 
-def _rates_at(text: str, rest: str, time: Seconds) -> list[tuple[float, float]]:
+def _rates_at(text: str, rest: str, time: Seconds) -> tuple[tuple[float, float], ...]:
     points = []
     for part in rest.split(","):
         at, separator, rate = part.partition("=")
@@ -131,7 +148,7 @@ def _rates_at(text: str, rest: str, time: Seconds) -> list[tuple[float, float]]:
         raise Fault(f"{shown(text)} is never above 0", "give at least one rate above 0")
     if any(later[0] < earlier[0] for earlier, later in itertools.pairwise(points)):
         raise Fault(f"the times in {shown(text)} go back", "write them in rising order")
-    return points
+    return tuple(points)
 
 
 def _rate(text: str, written: str) -> float:

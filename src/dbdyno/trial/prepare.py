@@ -128,4 +128,5 @@ def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
         duration_s=workload.duration_s,
         # All variants of a block draw the same keys, so that they differ in nothing but their levels.
         seed=(bench.run.seed * 1_000_003 + trial.block) % 2**64,
-    ).but(load=load)
+        load=load,
+    )
