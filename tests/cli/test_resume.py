@@ -53,6 +53,14 @@ def test_on_a_terminal_the_user_is_asked(unfinished: str, answer: str, code: int
     assert ("4 trials" in child.stdout) == (answer == "y")
 
 
+def test_a_study_that_is_only_spelled_otherwise_is_the_same(unfinished: str, study: Path) -> None:
+    study.write_text("# Asked again.\n" + STUDY.replace('"0.5s"', '"500ms"').replace("  ", " "))
+    assert dyno("run", str(study), "--resume", "--quiet").returncode == 0
+    with Store(store_url()) as store:
+        assert [summary.finished for summary in store.runs()] == [True]
+    assert dyno("run", str(study), "--resume", unfinished, "--quiet").returncode == 0
+
+
 def test_a_study_names_its_own_run(unfinished: str, study: Path) -> None:
     other = study.with_name("other.toml")
     other.write_text(STUDY.replace("Which", "What"))

@@ -22,9 +22,9 @@ OTHER = STUDY.replace("Which page size?", "Which page size, again?")
 
 @pytest.fixture
 def runs(homes_with_engines: Path) -> Path:
-    """Three runs in the store: two of one study, one of another."""
+    """Three runs in the store: two of one study, of which one has a comment more, and one of another."""
     with Store(store_url()) as store:
-        for name, text in (("first", STUDY), ("second", STUDY), ("other", OTHER)):
+        for name, text in (("first", STUDY), ("second", f"# Again.{STUDY}"), ("other", OTHER)):
             path = homes_with_engines / f"{name}.toml"
             path.write_text(text)
             study = study_at(path)

@@ -181,22 +181,17 @@ def test_a_run_that_was_deleted_leaves_nothing(three: Store) -> None:
     three.name_run("two", "mine")
 
 
-def test_an_unfinished_run_is_found_by_its_study(url: str) -> None:
-    study = make_study()
+def test_a_run_is_unfinished_until_its_trials_have_ended(url: str) -> None:
     with Store(url) as store:
-        assert store.unfinished_run(study.digest) is None
-        store.add_run(make_run(study))
-        found = store.unfinished_run(study.digest)
-        assert found is not None
+        assert store.unfinished_runs() == []
+        store.add_run(make_run(make_study()))
+        (found,) = store.unfinished_runs()
         assert found.run == "first"
-        assert store.unfinished_run() == found
-        assert store.unfinished_run("another") is None
         store.finish_run("first")
-        assert store.unfinished_run(study.digest) is None
+        assert store.unfinished_runs() == []
         assert [(summary.run.run, summary.finished) for summary in store.runs()] == [("first", True)]
         store.reopen_run(found.model_copy(update={"blocks": 9}))
-        again = store.unfinished_run(study.digest)
-        assert again is not None and again.blocks == 9
+        assert [run.blocks for run in store.unfinished_runs()] == [9]
 
 
 def test_a_record_survives_the_death_of_its_writer(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import printed, write
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.study_file import catalogue, is_of, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
@@ -20,6 +20,7 @@ from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report
+from dbdyno.study import parse_study
 
 
 @click.command()
@@ -85,11 +86,12 @@ def _analysis(name: str, url: str) -> Analysis:
 def _require_one_study(left: Run, right: Run) -> None:
     if left.run == right.run:
         raise UserError("a run cannot be compared with itself", "name two runs; see: dyno runs")
-    if left.study_digest != right.study_digest:
+    asked = parse_study(right.study_text.encode(), catalogue(ask_engines=False), right.study_path)
+    if not is_of(left, asked):
         raise UserError(
             f"these are runs of different studies: {left.run} of {left.study_path}, "
             f"{right.run} of {right.study_path}",
-            "only runs of one study, the same file to the letter, can be compared",
+            "only runs of one study can be compared: of files that ask the same, however they are spelled",
         )
 
 

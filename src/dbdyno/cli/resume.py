@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.study_file import study_at, study_of
+from dbdyno.cli.study_file import is_of, study_at, study_of
 from dbdyno.errors import UserError
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run
@@ -27,11 +27,11 @@ def run_to_resume(store: Store, path: Path | None, name: str) -> Run:
         return _of_study(store.run(name), path)
     if path is not None:
         return _unfinished(store, path)
-    run = store.unfinished_run()
-    if run is None:
+    unfinished = store.unfinished_runs()
+    if not unfinished:
         raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
-    _ask(store, run)
-    return run
+    _ask(store, unfinished[0])
+    return unfinished[0]
 
 
 def extended(run: Run, add_blocks: int) -> Run:
@@ -43,7 +43,7 @@ def extended(run: Run, add_blocks: int) -> Run:
 
 
 def _of_study(run: Run, path: Path | None) -> Run:
-    if path is not None and study_at(path).digest != run.study_digest:
+    if path is not None and not is_of(run, study_at(path)):
         raise UserError(
             f"run {run.run} is not of {path} as it stands",
             f"leave the study out: dyno run --resume {run.run}",
@@ -52,7 +52,8 @@ def _of_study(run: Run, path: Path | None) -> Run:
 
 
 def _unfinished(store: Store, path: Path) -> Run:
-    run = store.unfinished_run(study_at(path).digest)
+    study = study_at(path)
+    run = next((run for run in store.unfinished_runs() if is_of(run, study)), None)
     if run is None:
         raise UserError(
             f"no unfinished run of {path} as it stands", "see: dyno runs; a changed study needs a new run"

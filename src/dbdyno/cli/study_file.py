@@ -6,13 +6,14 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from dbdyno.analyse.intervals import BLOCKS_LEAST
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
-from dbdyno.errors import DynoError, Mistake, UserError
+from dbdyno.errors import DynoError, Mistake, StudyError, UserError
 from dbdyno.host.counters import counts
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
@@ -115,6 +116,16 @@ def study_of(run: Run) -> Study:
     content = run.study_text.encode()
     study = parse_study(content, catalogue(ask_engines=False), run.study_path)
     return _changed(study, run.blocks, run.seed, run.duration_s)
+
+
+def is_of(run: Run, study: Study) -> bool:
+    """Whether a run is of this study by what it asks; its file may be spelled otherwise."""
+    if run.study_digest == study.digest:
+        return True
+    with suppress(StudyError):
+        asked = parse_study(run.study_text.encode(), catalogue(ask_engines=False), run.study_path)
+        return asked.meaning == study.meaning
+    return False
 
 
 def catalogue(ask_engines: bool = True) -> Catalogue:

@@ -237,15 +237,12 @@ class Store:
             )
         return self._parse_run(found.get(name) or next(iter(found.values())))
 
-    def unfinished_run(self, study_digest: str | None = None) -> Run | None:
-        """The latest run that has trials left, of a study or of any, if there is one."""
+    def unfinished_runs(self) -> list[Run]:
+        """The runs that have trials left, the latest first."""
         query = sql.select(_runs.c.document).where(sql.not_(_runs.c.finished))
-        if study_digest is not None:
-            query = query.where(_runs.c.study_digest == study_digest)
-        query = query.order_by(_runs.c.created_unix_s.desc()).limit(1)
         with self._transaction() as connection:
-            document = connection.scalar(query)
-        return None if document is None else self._parse_run(document)
+            documents = connection.scalars(query.order_by(_runs.c.created_unix_s.desc())).all()
+        return [self._parse_run(document) for document in documents]
 
     def records(self, run: str) -> list[Record]:
         """All records of a run, in the order of its trials."""

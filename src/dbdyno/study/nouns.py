@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -139,6 +141,15 @@ class Study(Frozen):
     path: str = ""
     text: str = ""
     digest: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """A digest of what the study asks, however its file spells it: comments, spacing, the order of keys
+        and the spelling of values do not matter."""
+        # What follows from the workload's name is left out, because a set has no order of its own.
+        spelling: Any = {"path": True, "text": True, "digest": True, "workload": {"run_options"}}
+        asked = self.model_dump(mode="json", exclude=spelling)
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     @property
     def baseline(self) -> dict[str, Level]:
