@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import changes, functions, profile_of
+from dbdyno.analyse.profile import Profile, changes, functions, profile_of
 
 SERVER, KERNEL = "/opt/server", "[kernel.kallsyms]"
 SAMPLES = [

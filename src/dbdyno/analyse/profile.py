@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from dbdyno.analyse.model import FunctionChange, FunctionTime, Profile, Stack
+from dbdyno.frozen import Frozen
 
 UNKNOWN = "[unknown]"
 NORMAL_95 = 1.96
@@ -19,6 +19,52 @@ KERNEL_MARK = "_[k]"
 
 Frame = tuple[str, str]
 """A function and the module (file) that it is in."""
+
+
+class Stack(Frozen):
+    """One stack of calls, root first, and the CPU time per operation at its leaf, in microseconds."""
+
+    frames: tuple[str, ...]
+    us: float
+    variance: float = 0.0
+
+
+class Profile(Frozen):
+    """Where one setup's CPU time per operation was spent, from samples of its stacks.
+
+    `way` is how callers were found, `event` what was counted; `unresolved_share` of the time lies in code
+    whose file names no function there.
+    """
+
+    variant: str
+    samples: int
+    cpu_us_per_op: float
+    unresolved_share: float
+    stacks: tuple[Stack, ...]
+    way: str = ""
+    event: str = ""
+
+
+class FunctionTime(Frozen):
+    """A function's own CPU time per operation and that with all it calls, in microseconds; `half_us` is half
+    the 95 % interval of the own time from sampling alone.
+    """
+
+    name: str
+    own_us: float
+    half_us: float
+    whole_us: float
+
+
+class FunctionChange(Frozen):
+    """A function's own CPU time per operation in two setups: `change_us` = `us` - `against_us`."""
+
+    name: str
+    us: float
+    against_us: float
+    change_us: float
+    half_us: float
+    share: float | None
 
 
 def profile_of(

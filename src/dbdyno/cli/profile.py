@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 import click
 from rich.console import Console
 
-from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import profile_of
+from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.cli.options import (
     WaitingCommand,
     devices_option,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import profile_of
+from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import profile as words
 from tests.report.cases import HOSTILE

@@ -14,8 +14,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import KERNEL_MARK
+from dbdyno.analyse.profile import KERNEL_MARK, Profile
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts import profile as words
 from dbdyno.report.words import safe

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.analyse.model import Profile
-from dbdyno.analyse.profile import changes, functions
+from dbdyno.analyse.profile import Profile, changes, functions
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words import numbers, safe
 
