@@ -2,10 +2,10 @@
 
 `analyse` is the entry; `steady` finds where a trial grew steady, `blocks` pairs trials, `intervals` holds
 the statistics of ratios, `effects` judges each variant by them and by its `guards`, `assurance` tells how
-many more blocks that takes, `twin` the instrument itself, `factorial` the factors and their interactions,
-`gap` shares a gap out among factors, `fractional` does from a fraction of the setups, `frontier` sets recall
-against speed, `split` tells where an operation's time went, `overhead` where a trial's, `museum` collects the
-answer.
+many more blocks that takes, `floor` what a run cannot tell, `twin` judges the instrument itself, `factorial`
+the factors and their interactions, `gap` shares a gap out among factors, `fractional` does from a fraction of
+the setups, `frontier` sets recall against speed, `split` tells where an operation's time went, `overhead`
+where a trial's, `museum` collects the answer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Block, Trials, pairs
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.floor import floor
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
@@ -83,6 +84,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         variants=results,
         trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
         aa=_aa_check(study, trials),
+        floor=floor(trials, method),
         museum=museum(results, trials),
         factorial=_factorial(study, trials),
         gap=_gap(study, trials),

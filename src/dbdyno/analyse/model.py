@@ -461,50 +461,28 @@ class Condition(Frozen):
     highest: float
 
 
-class Stack(Frozen):
-    """One stack of calls, root first, and the CPU time per operation at its leaf, in microseconds."""
+class Blocking(Frozen):
+    """What comparing within blocks is worth: without blocks the same precision takes `efficiency` times as
+    many trials. With its 95 % interval."""
 
-    frames: tuple[str, ...]
-    us: float
-    variance: float = 0.0
+    efficiency: float
+    low: float
+    high: float
 
 
-class Profile(Frozen):
-    """Where one setup's CPU time per operation was spent, from samples of its stacks.
+class Floor(Frozen):
+    """How far two runs of one setup differ here: by up to the share `difference`, with `confidence`.
 
-    `way` is how callers were found, `event` what was counted; `unresolved_share` of the time lies in code
-    whose file names no function there.
+    `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
+    variants and blocks leave unexplained.
     """
 
-    variant: str
-    samples: int
-    cpu_us_per_op: float
-    unresolved_share: float
-    stacks: tuple[Stack, ...]
-    way: str = ""
-    event: str = ""
-
-
-class FunctionTime(Frozen):
-    """A function's own CPU time per operation and that with all it calls, in microseconds; `half_us` is half
-    the 95 % interval of the own time from sampling alone.
-    """
-
-    name: str
-    own_us: float
-    half_us: float
-    whole_us: float
-
-
-class FunctionChange(Frozen):
-    """A function's own CPU time per operation in two setups: `change_us` = `us` - `against_us`."""
-
-    name: str
-    us: float
-    against_us: float
-    change_us: float
-    half_us: float
-    share: float | None
+    twin: bool
+    blocks: int
+    log_sd: float
+    difference: float
+    confidence: float
+    blocking: Blocking
 
 
 class Answer(Frozen):
@@ -557,6 +535,7 @@ class Analysis(Frozen):
     variants: tuple[VariantResult, ...]
     trials: tuple[TrialResult, ...]
     aa: AaCheck | None = None
+    floor: Floor | None = None
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None

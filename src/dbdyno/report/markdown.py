@@ -91,6 +91,7 @@ def _notes(analysis: Analysis) -> str:
         f" {method.intervals_text(analysis)} Intervals of costs hold each by itself.",
         *answer.notes(analysis),
         method.aa_text(analysis),
+        method.floor_text(analysis),
     ]
     return _bullets(_escaped(note) for note in notes if note)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.model import (
-    Analysis,
-    Method,
-)
+from dbdyno.analyse.model import Analysis, Blocking, Method
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
+    DASH,
     interval_text,
     plural,
     ratio_text,
+    rough_share_text,
     share_text,
+    times_text,
 )
 from dbdyno.study import Interval
 
@@ -40,6 +40,9 @@ def method_text(analysis: Analysis) -> list[str]:
         " count as no effect, when the whole interval lies there.",
         "More blocks: so many settle the variant in"
         f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread.",
+        "Noise floor: half the width that the interval of two equal variants has, from as many blocks; a true"
+        " difference of that size is told in every second run. Blocks: efficiency relative to trials in any"
+        " order (Yates 1935; Cochran and Cox 1957), with its 95 % interval.",
         _steady_text(analysis),
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
@@ -91,6 +94,26 @@ def intervals_text(analysis: Analysis) -> str:
         return f"Interval: {share_text(method.confidence)}{peeked}." if method.comparisons else ""
     together = f"for all {method.comparisons} comparisons together (Šidák){peeked}"
     return f"Intervals: {share_text(method.confidence)} {together}."
+
+
+def floor_text(analysis: Analysis) -> str:
+    """What the run cannot tell, and what its blocks were worth. Empty where no verdict can be given yet."""
+    floor = analysis.floor
+    if floor is None:
+        return ""
+    source = "the baseline against its twin" if floor.twin else "what variants and blocks leave unexplained"
+    return (
+        f"Noise floor: differences below {rough_share_text(floor.difference)} cannot be told in this run"
+        f" (from {source}, {plural(floor.blocks, 'block')}). {_blocking_text(floor.blocking)}"
+    )
+
+
+def _blocking_text(blocking: Blocking) -> str:
+    spread = f"{times_text(blocking.low)} {DASH} {times_text(blocking.high)}"
+    seen = f"{times_text(blocking.efficiency)} times as many trials ({spread})"
+    if blocking.low > 1.0:
+        return f"Blocks helped: without them the same precision takes {seen}."
+    return f"It cannot be told whether blocks helped: without them the same precision takes {seen}."
 
 
 def aa_text(analysis: Analysis) -> str:

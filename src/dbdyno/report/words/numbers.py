@@ -48,6 +48,17 @@ def share_text(share: float) -> str:
     return f"{100.0 * share:.4g} %"
 
 
+def rough_share_text(share: float) -> str:
+    """A share that is itself an estimate, to two digits: 2.1 %, 14 %, 0.35 %."""
+    percent = 100.0 * share
+    return f"{percent:,.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
+
+
+def times_text(value: float) -> str:
+    """A multiple that is itself an estimate: 0.94, 1.8, 23."""
+    return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
+
+
 def percentile_text(above: float) -> str:
     """The percentile that a share of operations lies above: 99.9 % for 0.001."""
     return f"{100.0 * (1.0 - above):.6g} %"
