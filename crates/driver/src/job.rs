@@ -202,7 +202,7 @@ impl Job {
                 .hint(format!("give 1 to {CLIENTS_MAX}")));
         }
         if job.cpus.as_ref().is_some_and(Vec::is_empty) {
-            return Err(Error::user("cpus is empty").hint("name at least one processor, or leave it out"));
+            return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
         workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
         Ok(job)

@@ -1,7 +1,10 @@
 //! Servers that lie: whatever bytes come, the driver neither panics nor hangs.
 
+mod sincere;
+
 use dyno_driver::{query, Kind, Watch};
 use proptest::prelude::*;
+use sincere::{greeting, packet, OK};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -9,25 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static SOCKETS: AtomicU32 = AtomicU32::new(0);
 
-fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_le_bytes();
-    [&length[..3], &[sequence], payload].concat()
-}
-
-fn greeting() -> Vec<u8> {
-    let mut payload = b"\x0A11.8.6-MariaDB\0\x07\0\0\x0012345678\0".to_vec();
-    payload.extend_from_slice(&[0xFE, 0xF7, 45, 2, 0, 0xFF, 0x81, 21, 0, 0, 0, 0, 0, 0, 0x1D, 0, 0, 0]);
-    payload.extend_from_slice(b"901234567890\0mysql_native_password\0");
-    packet(0, &payload)
-}
-
 /// Greets, lets everyone in, and answers the first command with `answer`.
 fn sincere_until_asked(mut stream: UnixStream, answer: &[u8]) -> std::io::Result<()> {
     let mut buffer = [0; 4096];
     stream.write_all(&greeting())?;
     // What the driver says fits into one read, and does not matter.
     let _log_in_bytes = stream.read(&mut buffer)?;
-    stream.write_all(&packet(2, &[0, 0, 0, 2, 0, 0, 0]))?;
+    stream.write_all(&packet(2, OK))?;
     let _question_bytes = stream.read(&mut buffer)?;
     stream.write_all(answer)
 }

@@ -276,7 +276,7 @@ fn a_ramp_opens_the_connections_evenly() {
     assert_eq!(opened(""), [0.0; 8]);
 }
 
-/// Two threads, of which one cannot begin: a processor that no machine has.
+/// Two threads, of which one cannot begin: a CPU that no machine has.
 #[test]
 fn a_thread_that_cannot_begin_ends_the_run_for_all() {
     let job = Job::parse(
@@ -285,7 +285,7 @@ fn a_thread_that_cannot_begin_ends_the_run_for_all() {
     );
     let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None };
     let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement, &mut watch).unwrap_err();
-    assert!(error.message().contains("processor 5000"), "{error}");
+    assert!(error.message().contains("CPU 5000"), "{error}");
 }
 
 #[test]

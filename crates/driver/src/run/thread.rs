@@ -69,8 +69,8 @@ impl<W: Workload> Thread<'_, W> {
         if let Some(cpus) = &self.job.cpus {
             let cpu = cpus[self.number as usize % cpus.len()];
             bind(cpu).map_err(|error| {
-                Error::user(format!("the driver cannot be bound to processor {cpu}: {error}"))
-                    .hint("name processors that this machine has and that this process may use")
+                Error::user(format!("the driver cannot be bound to CPU {cpu}: {error}"))
+                    .hint("name CPUs that this machine has and that this process may use")
             })?;
         }
         let lane = Lane::new();

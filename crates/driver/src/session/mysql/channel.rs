@@ -62,9 +62,9 @@ impl Channel {
         end_packet(self.stream.outbox(), start);
     }
 
-    /// The answer to the next command that is in flight begins with sequence number 1 again.
-    pub fn expect_answer(&mut self) {
-        self.sequence = 1;
+    /// Says with which sequence number the next answer begins: each command that is in flight has its own.
+    pub fn expect(&mut self, sequence: u8) {
+        self.sequence = sequence;
     }
 
     /// The payload that was shown last (of a packet no longer than one).

@@ -1,6 +1,7 @@
 //! The protocol of MariaDB and MySQL: prepared statements in binary, or text where the URL says `statements=text`.
 
 mod auth;
+mod autocommit;
 mod bulk;
 mod channel;
 mod handshake;
@@ -142,9 +143,10 @@ impl Session for Mysql {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
-        self.settle_autocommit().await?;
+        let set = self.put_autocommit(false);
         let encoding = self.put_execute(statement, parameters)?;
         self.channel.send()?;
+        self.autocommit_answer(set).await?;
         self.answer(rows, encoding).await
     }
 
@@ -155,16 +157,17 @@ impl Session for Mysql {
         width: usize,
         rows: &mut R,
     ) -> Result<Answer> {
-        self.settle_autocommit().await?;
+        let set = self.put_autocommit(true);
         let mut encoding = Encoding::Text;
         for one in parameters.chunks(width.max(1)) {
             encoding = self.put_execute(statement, one)?;
         }
         self.channel.send()?;
+        self.autocommit_answer(set).await?;
         let (mut sum, mut failure) = (Answer::default(), None);
         // The answers come in order; each is read, whatever became of those before it.
         for _ in parameters.chunks(width.max(1)) {
-            self.channel.expect_answer();
+            self.channel.expect(1);
             match self.answer(rows, encoding).await {
                 Ok(answer) => sum += answer,
                 Err(error) if error.fate() == Fate::Lost => return Err(error),
@@ -175,13 +178,14 @@ impl Session for Mysql {
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
-        self.settle_autocommit().await?;
-        self.query(sql, rows).await
+        let set = self.put_autocommit(false);
+        self.command(command::QUERY, sql.as_bytes())?;
+        self.autocommit_answer(set).await?;
+        self.answer(rows, Encoding::Text).await
     }
 
     async fn begin(&mut self) -> Result<()> {
         self.in_transaction = true;
-        self.settle_autocommit().await?;
         self.query("BEGIN", &mut ()).await.map(drop)
     }
 
@@ -215,29 +219,23 @@ impl Session for Mysql {
 }
 
 impl Mysql {
-    /// Where a deadlock ends a transaction in the middle of a batch, the statements that are in flight behind it must not
-    /// commit by themselves. So autocommit is off while transactions are made; it changes only when their use does.
-    #[inline]
-    async fn settle_autocommit(&mut self) -> Result<()> {
-        if self.autocommit == self.in_transaction {
-            let sql = if self.in_transaction { "SET autocommit = 0" } else { "SET autocommit = 1" };
-            self.query(sql, &mut ()).await?;
-            self.autocommit = !self.in_transaction;
-        }
-        Ok(())
-    }
-
     async fn query<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         self.command(command::QUERY, sql.as_bytes())?;
         self.answer(rows, Encoding::Text).await
     }
 
-    fn command(&mut self, command: u8, body: &[u8]) -> Result<()> {
+    /// Puts a command into the outbox.
+    fn put(&mut self, command: u8, body: &[u8]) {
         let start = self.channel.start(0);
         let out = self.channel.outbox();
         out.push(command);
         out.extend_from_slice(body);
-        self.channel.finish(start)
+        self.channel.end(start);
+    }
+
+    fn command(&mut self, command: u8, body: &[u8]) -> Result<()> {
+        self.put(command, body);
+        self.channel.send()
     }
 
     async fn bulk_statement(&mut self, sql: &[u8]) -> Result<Answer> {
@@ -266,8 +264,8 @@ impl Mysql {
                 Encoding::Text
             }
             _ => {
-                // What was begun must not go out with the next packet.
-                out.truncate(start);
+                // What was put must not go out with the next packet.
+                out.clear();
                 return Err(Error::internal(format!(
                     "the statement does not take {} parameters",
                     parameters.len()
