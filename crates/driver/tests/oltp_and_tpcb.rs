@@ -109,6 +109,46 @@ fn all_run_and_all_checks_can_fail() {
         data_of_another_shape_are_refused(&place);
         a_row_that_is_gone_is_an_error_and_not_speed(&place);
         a_later_run_is_judged_by_what_it_found(&place);
+        a_run_after_one_of_another_kind_is_not_found_hurt(&place);
+    }
+}
+
+/// Deletes leave holes that inserts do not fill, and `simple_update` moves accounts without tellers.
+fn a_run_after_one_of_another_kind_is_not_found_hurt(place: &Place) {
+    let size = json!({"table_size": 300});
+    for (first, then, options, simple, hurt_by) in [
+        ("delete", "insert", &size, &size, "DELETE FROM sbtest1 WHERE id >= 300"),
+        (
+            "insert",
+            "delete",
+            &size,
+            &size,
+            "INSERT INTO sbtest1 (id, k, c, pad) SELECT 5000 + id, k, c, pad FROM sbtest1",
+        ),
+        (
+            "tpcb",
+            "tpcb",
+            &json!({}),
+            &json!({"simple_update": true}),
+            "UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 1",
+        ),
+    ] {
+        let of =
+            |workload, options| place.job(workload, options, &json!({"operations": 40, "duration_s": 60}));
+        let (before, job) = (of(first, simple), of(then, options));
+        prepare(&job, &mut watch(&mut || false)).unwrap();
+        run(&before, &mut watch(&mut || false)).unwrap();
+        // The last id shows that these are the data of the run.
+        if first == "delete" {
+            place.query("DELETE FROM sbtest1 WHERE id = 300");
+            place.query("INSERT INTO sbtest1 (id, k, c, pad) VALUES (300, 1, 'c', 'p')");
+        }
+        let tally = run(&job, &mut watch(&mut || false)).unwrap();
+        assert_eq!(tally["operations"], 40, "{tally}");
+        assert!(all_hold(&job, std::slice::from_ref(&tally)), "{then} after {first}");
+        place.query(hurt_by);
+        assert!(!all_hold(&job, &[tally]), "{then} did not see what is wrong");
+        clean(&job);
     }
 }
 

@@ -26,7 +26,9 @@ fn serve(mut stream: UnixStream) -> Vec<Vec<String>> {
         for (name, _) in &commands {
             // A prepared statement has number 1, no column and one parameter.
             let answer = match name {
-                &PREPARE => [packet(1, &[0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]), packet(2, &definition())].concat(),
+                &PREPARE => {
+                    [packet(1, &[0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]), packet(2, &definition())].concat()
+                }
                 _ => packet(1, OK),
             };
             // The client has gone away by the time its last words are answered.

@@ -145,6 +145,9 @@ impl Workload for TpcB {
             let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_history").await?;
             start.insert("history".to_owned(), rows);
         }
+        if self.script == Script::Full {
+            start.insert(APART.to_owned(), Balances::read(session).await?.apart());
+        }
         Ok(start)
     }
 
@@ -206,23 +209,15 @@ impl Workload for TpcB {
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
         let accounts = sum(session, "abalance", "pgbench_accounts").await?;
-        let tellers = sum(session, "tbalance", "pgbench_tellers").await?;
-        let branches = sum(session, "bbalance", "pgbench_branches").await?;
-        let history = sum(session, "delta", "pgbench_history").await?;
-        // Without teller and branch only accounts and history move together.
-        let moved_together = accounts == history
-            && match self.script {
-                Script::Full => tellers == accounts && branches == accounts,
-                Script::SimpleUpdate | Script::SelectOnly => tellers == branches,
-            };
+        let balances = Balances::read(session).await?;
+        let apart = match (self.script, against.acknowledged) {
+            (Script::Full, Some(told)) => Some(told.at_start(APART, 0)),
+            _ => None,
+        };
         let rows = whole_number(session, "SELECT COUNT(*) FROM pgbench_accounts").await?;
         let expected = self.scale * ACCOUNTS_PER_BRANCH;
         let mut invariants = vec![
-            Invariant::new(
-                "balances_equal",
-                moved_together,
-                format!("account {accounts}, teller {tellers}, branch {branches}, history {history}"),
-            ),
+            balances.judge(accounts, apart),
             Invariant::new(
                 "accounts_complete",
                 rows == expected,
@@ -241,6 +236,49 @@ impl Workload for TpcB {
             session.drop_table(table).await?;
         }
         Ok(())
+    }
+}
+
+/// How far history and tellers are apart, as noted at a start.
+const APART: &str = "apart";
+
+/// The sums that move together with those of the accounts.
+#[derive(Clone, Copy, Debug)]
+struct Balances {
+    tellers: i64,
+    branches: i64,
+    history: i64,
+}
+
+impl Balances {
+    async fn read<S: Session>(session: &mut S) -> Result<Self> {
+        Ok(Balances {
+            tellers: sum(session, "tbalance", "pgbench_tellers").await?,
+            branches: sum(session, "bbalance", "pgbench_branches").await?,
+            history: sum(session, "delta", "pgbench_history").await?,
+        })
+    }
+
+    /// What transactions without teller and branch have moved.
+    fn apart(&self) -> i64 {
+        self.history - self.tellers
+    }
+
+    /// Accounts move with the history, and tellers with the branches, whatever the script. The full one moves all:
+    /// `apart` is how far the two pairs were apart before it, where that is known.
+    fn judge(&self, accounts: i64, apart: Option<i64>) -> Invariant {
+        let Balances { tellers, branches, history } = *self;
+        let moved_together = accounts == history && tellers == branches;
+        let detail = format!("account {accounts}, teller {tellers}, branch {branches}, history {history}");
+        let before = match apart {
+            None | Some(0) => String::new(),
+            Some(apart) => format!("; history and teller were {apart} apart before"),
+        };
+        Invariant::new(
+            "balances_equal",
+            moved_together && apart.is_none_or(|apart| self.apart() == apart),
+            detail + &before,
+        )
     }
 }
 
@@ -319,6 +357,16 @@ mod tests {
         assert!(history_complete(11, &told(10, 1)).holds);
         assert!(!history_complete(9, &told(10, 1)).holds);
         assert!(!history_complete(12, &told(10, 1)).holds);
+    }
+
+    #[test]
+    fn a_full_run_moves_all_balances_alike_from_where_a_simple_one_left_them() {
+        let balances = |tellers, branches, history| Balances { tellers, branches, history };
+        assert!(balances(5, 5, 5).judge(5, Some(0)).holds);
+        assert!(balances(5, 5, 12).judge(12, Some(7)).holds, "7 were moved without teller and branch");
+        assert!(!balances(5, 5, 12).judge(12, Some(0)).holds, "a teller and its branch were missed");
+        assert!(balances(5, 5, 12).judge(12, None).holds, "any script may have run");
+        assert!(!balances(5, 4, 12).judge(12, None).holds && !balances(5, 5, 12).judge(11, None).holds);
     }
 
     #[test]
