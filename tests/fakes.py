@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Tally
-from dbdyno.engines.engine import Ask, Engine, HugePages
+from dbdyno.engines.engine import Ask, Engine, HugePages, Refused
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
@@ -99,6 +99,9 @@ class FakeEngine:
 
     def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})
+
+    def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+        return {}
 
     def initialise(self, installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
         self.initialised.append(dict(settings))

@@ -127,6 +127,17 @@ def test_a_server_that_does_not_start_fails_that_variant_alone(homes: Path) -> N
     assert leftovers() == []
 
 
+def test_a_baseline_that_does_not_start_ends_the_run_and_names_the_setting(homes: Path) -> None:
+    with pytest.raises(DynoError) as ended:
+        carry_out(make_study(1, 2, 3, 4, blocks=2), engine=FakeEngine(fails_to_start_with_speed=1))
+    told = "the baseline, with config.speed = 1, could not be run: the server did not start: speed refused"
+    assert ended.value.message == told
+    assert [record.variant for record in stored() if record.outcome is Outcome.FAILED] == ["baseline"]
+    assert stored()[-1].variant == "baseline"
+    assert {record.block for record in stored()} == {0}
+    assert leftovers() == []
+
+
 def test_a_speed_that_the_driver_set_is_refused(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = FakeLoad.run
 

@@ -136,6 +136,22 @@ def test_a_plan_tells_what_will_be_done_to_the_host(study: Path) -> None:
     assert (change["scope"], change["needs"]) == ("host", "root")
 
 
+def test_a_plan_refuses_a_level_that_the_engine_cannot_take(study: Path) -> None:
+    study.write_text(STUDY.replace("16384", "5000"))
+    told = complaint("plan", str(study))
+    assert "line 10: config.page_size: Firebird 5" in told
+    assert "does not take '5000'\n" in told and "it takes 4096, 8192, 16384, 32768" in told
+
+
+def test_a_plan_says_that_levels_were_not_checked(study: Path) -> None:
+    study.write_text(STUDY.replace("firebird@5", "firebird@99.7").replace("16384", "5000"))
+    told = " ".join(dyno("plan", str(study)).stdout.split())
+    assert "the levels of `config` were not checked, because firebird@99.7 is not on this machine" in told
+    assert "99.7" in json.loads(dyno("plan", str(study), "--json").stdout)["unchecked"]
+    study.write_text(STUDY)
+    assert json.loads(dyno("plan", str(study), "--json").stdout)["unchecked"] == ""
+
+
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)

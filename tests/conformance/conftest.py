@@ -30,7 +30,8 @@ from tests.needs import skipping_blocked
 class Sample:
     """What the suite must know of an engine to try it.
 
-    `level` is not the default of `setting`; `creation` takes effect only when the data is made.
+    `level` is not the default of `setting`; `creation` takes effect only when the data is made. `wrong` is a
+    setting, a level that the engine does not take, and what it takes instead or says.
     """
 
     setting: str
@@ -38,6 +39,7 @@ class Sample:
     creation: tuple[str, Level]
     misspelt: str
     meant: str
+    wrong: tuple[tuple[str, Level, str], ...]
     version: str = ""
 
 
@@ -48,6 +50,14 @@ SAMPLES = {
         creation=("innodb_page_size", "8K"),
         misspelt="innodb_bufer_pool_size",
         meant="innodb_buffer_pool_size",
+        wrong=(
+            ("innodb_buffer_pool_size", "128 MB", 'did you mean "128M"?'),
+            ("innodb_buffer_pool_size", "1.5G", 'did you mean "1536M"?'),
+            ("innodb_flush_log_at_trx_commit", 7, "it takes 0 to 3"),
+            ("innodb_io_capacity", "many", "it takes 100 to"),
+            ("binlog_format", "mixd", 'did you mean "MIXED"?'),
+            ("innodb_doublewrite", "perhaps", "the server says: "),
+        ),
         version="11.8",
     ),
     "firebird": Sample(
@@ -56,6 +66,12 @@ SAMPLES = {
         creation=("page_size", 16384),
         misspelt="DefaultDbCachePage",
         meant="DefaultDbCachePages",
+        wrong=(
+            ("TempCacheLimit", "64 MB", 'did you mean "64M"?'),
+            ("ReadConsistency", "perhaps", "it takes true and false"),
+            ("page_size", 5000, "it takes 4096"),
+            ("page_buffers", "64K", "without a unit"),
+        ),
     ),
     "mysql": Sample(
         setting="innodb_io_capacity",
@@ -63,6 +79,14 @@ SAMPLES = {
         creation=("innodb_page_size", "8K"),
         misspelt="innodb_bufer_pool_size",
         meant="innodb_buffer_pool_size",
+        wrong=(
+            ("innodb_buffer_pool_size", "128 MB", 'did you mean "128M"?'),
+            ("innodb_buffer_pool_size", "1.5G", 'did you mean "1536M"?'),
+            ("innodb_flush_log_at_trx_commit", 7, "it takes 0 to 2"),
+            ("innodb_io_capacity", "many", "it takes 100 to"),
+            ("binlog_format", "mixd", 'did you mean "MIXED"?'),
+            ("innodb_doublewrite", "perhaps", "the server says: "),
+        ),
     ),
     "postgresql": Sample(
         setting="work_mem",
@@ -70,6 +94,13 @@ SAMPLES = {
         creation=("data_checksums", True),
         misspelt="shared_bufers",
         meant="shared_buffers",
+        wrong=(
+            ("shared_buffers", "128M", 'did you mean "128MB"?'),
+            ("checkpoint_timeout", "5 minutes", 'did you mean "5min"?'),
+            ("shared_buffers", 4, "outside the valid range"),
+            ("wal_sync_method", "fdatasinc", 'did you mean "fdatasync"'),
+            ("wal_segment_size", "3MB", "power of two"),
+        ),
     ),
     "sqlite": Sample(
         setting="synchronous",
@@ -77,6 +108,12 @@ SAMPLES = {
         creation=("page_size", 16384),
         misspelt="synchronus",
         meant="synchronous",
+        wrong=(
+            ("synchronous", "ful", 'did you mean "full"?'),
+            ("journal_mode", "wall", 'did you mean "wal"?'),
+            ("page_size", 5000, "it takes 512"),
+            ("cache_size", "much", "a whole number"),
+        ),
     ),
 }
 ASK = "import sys; from dbdyno.driver import _driver; print(_driver.query(sys.argv[1], sys.argv[2]))"

@@ -93,6 +93,16 @@ def test_the_settings_are_known_by_name(bench: Bench) -> None:
     assert bench.engine.settings.CREATION & names
 
 
+def test_a_level_that_the_engine_cannot_take_is_refused_with_what_it_takes(bench: Bench) -> None:
+    sample, installation = bench.sample, bench.installation
+    good = dict([(sample.setting, sample.level), sample.creation])
+    assert bench.engine.settings.refused(installation, good) == {}
+    for name, level, takes in sample.wrong:
+        found = bench.engine.settings.refused(installation, {**good, name: level})
+        assert list(found) == [name], (name, level)
+        assert takes in found[name].takes, found
+
+
 def test_a_changed_setting_is_read_back(bench: Bench) -> None:
     bench.initialise()
     name, level = bench.sample.setting, bench.sample.level

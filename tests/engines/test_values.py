@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.values import as_text, quantity, respelled, same_value
 from dbdyno.frozen import Level
 
 
@@ -71,3 +71,27 @@ def test_every_level_equals_itself_as_a_server_would_read_it(level: Level) -> No
 def test_no_text_is_too_odd_to_be_looked_at(text: str) -> None:
     found = quantity(text)
     assert found is None or found[1] in ("", "bytes", "ms")
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "spellings"),
+    [
+        ("128 MB", ("K", "M", "G"), ["128M"]),
+        ("128M", ("kB", "MB", "GB"), ["128MB"]),
+        ("1.5G", ("K", "M", "G"), ["1536M"]),
+        ("5m", ("ms", "s", "min"), ["5ms", "5min"]),
+        ("many", ("K", "M"), []),
+        ("128", ("K", "M"), []),
+        ("1.5h", ("ms", "s"), []),
+    ],
+)
+def test_other_spellings_of_a_number_with_a_unit(
+    text: str, units: tuple[str, ...], spellings: list[str]
+) -> None:
+    assert respelled(text, units) == spellings
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["k", "KB", "Mb", "GiB", "t"]))
+def test_a_respelled_size_means_the_same(number: int, unit: str) -> None:
+    for spelling in respelled(f"{number} {unit}", ("K", "M", "G", "T")):
+        assert quantity(spelling) == quantity(f"{number}{unit}")

@@ -12,7 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import budget_option, json_option
-from dbdyno.cli.study_file import budget_text, overhead_s, refuse_both, seed_of, study_at, why_counted
+from dbdyno.cli.study_file import (
+    budget_text,
+    overhead_s,
+    refuse_both,
+    seed_of,
+    study_at,
+    unchecked_text,
+    why_counted,
+)
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
 from dbdyno.layers.foresight import Foresight, foresee
@@ -47,12 +55,19 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
         # All trials of a study have the same phases.
         trials = plan.model_dump(mode="json", exclude={"trials": {"__all__": {"phases"}}})
         told = {**trials, **foresight.model_dump(mode="json")}
-        document = {"title": read.title, "expected_s": expected_s, **told}
+        document = {
+            "title": read.title,
+            "expected_s": expected_s,
+            "unchecked": unchecked_text(read),
+            **told,
+        }
         click.echo(json.dumps(document, indent=2))
         return
     console = Console(highlight=False)
     _print_plan(console, read, plan)
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
+    if unchecked := unchecked_text(read):
+        console.print(Text(unchecked, style="yellow"))
     if budget_s is not None:
         console.print(Text(budget_text(read)))
     if counted := why_counted(read):

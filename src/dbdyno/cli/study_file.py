@@ -161,6 +161,18 @@ def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Referenc
     return check
 
 
+def unchecked_text(study: Study) -> str:
+    """What could not be checked of the study's levels, and what allows it; empty where they were."""
+    names = {*study.settings, *study.baseline}
+    if installation_of(study.engine) is not None or not any(name.startswith("config.") for name in names):
+        return ""
+    try:
+        registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    except DynoError as missing:
+        return f"the levels of `config` were not checked, because {missing.message}; {missing.hint}"
+    return ""
+
+
 @functools.cache
 def installation_of(reference: Reference) -> Installation | None:
     """The installation, where there is one: a study can be read where its engine is not."""

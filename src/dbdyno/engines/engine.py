@@ -112,6 +112,14 @@ class HugePages:
     cache_bytes: int
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A level that an engine does not take as it is: what it does instead, and what it takes."""
+
+    reason: str
+    takes: str = ""
+
+
 class Settings(Protocol):
     """What can be set, and what is set. The config and memory layers ask, and the making of pristine data."""
 
@@ -124,6 +132,12 @@ class Settings(Protocol):
 
     def names(self, installation: Installation) -> frozenset[str]:
         """The names of every setting that this installation knows, as a study writes them after `config.`."""
+        ...
+
+    def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+        """Those of the settings, known by name, whose levels this installation does not take. No server
+        starts, and nothing is written.
+        """
         ...
 
     def read(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os.path
 import re
+from collections.abc import Sequence
 
 from dbdyno.frozen import Level
 
@@ -51,6 +52,28 @@ def quantity(text: str) -> tuple[float, str] | None:
         return number * MILLISECONDS[unit], "ms"
     prefix = unit[0] if re.fullmatch(r"[kmgtpe](i?b)?|b", unit) else ""
     return (number * BYTES[prefix], "bytes") if prefix else None
+
+
+def respelled(text: str, units: Sequence[str]) -> list[str]:
+    """The same number and unit in the spellings that an engine may know: `128 MB` is `128M` in K, M, G, and
+    `1.5G` is `1536M`. `units` go from small to large; empty when the text is no number with a unit.
+    """
+    found = re.fullmatch(r"([-+]?\d+)(\.\d+)?\s*([a-z]+)", text.strip(), re.IGNORECASE)
+    if not found:
+        return []
+    number, fraction, unit = found.groups()
+    if not fraction:
+        return [f"{number}{one}" for one in units if one[0].lower() == unit[0].lower()]
+    size = quantity(text)
+    if size is None or size[1] != "bytes":
+        return []
+    sizes = [
+        (one, BYTES[one[0].lower()])
+        for one in units
+        if quantity(f"1{one}") == (BYTES.get(one[0].lower()), "bytes")
+    ]
+    exact = [f"{size[0] / bytes_each:.0f}{one}" for one, bytes_each in sizes if size[0] % bytes_each == 0]
+    return exact[-1:]
 
 
 def _same_quantity(wanted: str, found: str) -> bool:

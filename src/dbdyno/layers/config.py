@@ -36,7 +36,7 @@ class ConfigLayer:
             return []
         known = engine.settings.names(installation)
         if factor.knob in known:
-            return []
+            return self._refused(factor, engine, installation)
         nearest = get_close_matches(factor.knob, known, n=1)
         hint = (
             f"did you mean config.{nearest[0]}?"
@@ -44,6 +44,16 @@ class ConfigLayer:
             else f"it knows {len(known)} settings; none is near"
         )
         return [Mistake(0, f"{engine.title} {installation.version} has no setting {factor.knob!r}", hint)]
+
+    def _refused(self, factor: Factor, engine: Engine, installation: Installation) -> list[Mistake]:
+        """A mistake for each level that the engine, asked before anything runs, does not take."""
+        faults = [
+            fault
+            for level in factor.levels
+            for fault in engine.settings.refused(installation, {factor.knob: level}).values()
+        ]
+        who = f"{factor.name}: {engine.title} {installation.version}"
+        return [Mistake(0, f"{who} {fault.reason}", fault.takes) for fault in faults]
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return (Settings(levels),)

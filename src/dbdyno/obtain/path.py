@@ -80,10 +80,18 @@ def version(command: tuple[str, ...], pattern: str, title: str) -> str:
     return found[1]
 
 
-def ask(command: tuple[str, ...], *arguments: str, timeout_s: float = 30.0) -> str:
+def ask(command: tuple[str, ...], *arguments: str) -> str:
     """Output of a short, harmless run of the server's binary."""
+    done = answer(command, *arguments)
+    return done.stdout or done.stderr
+
+
+def answer(
+    command: tuple[str, ...], *arguments: str, timeout_s: float = 30.0
+) -> subprocess.CompletedProcess[str]:
+    """A short, harmless run of the server's binary: what it wrote, what it complained of, and its status."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [*command, *arguments],
             capture_output=True,
             text=True,
@@ -100,7 +108,6 @@ def ask(command: tuple[str, ...], *arguments: str, timeout_s: float = 30.0) -> s
         raise UserError(
             f"{command[-1]} {' '.join(arguments)} did not end", "is it a database server?"
         ) from None
-    return done.stdout or done.stderr
 
 
 def digest(file: Path) -> str:

@@ -6,13 +6,15 @@ seed draws (R. A. Fisher, The Design of Experiments, 1935). The block is the uni
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 
 from dbdyno.errors import DynoError, UserError
+from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
-from dbdyno.study import TRIALS_MAX, Study
+from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Plan, Trial, Variant
@@ -61,9 +63,11 @@ def next_trials(
 
     `left_out` names the variants that have no trial in a block after the first, from the records of the
     blocks before it. Blocks follow one another, so that all before the last one begun are over.
-    Raises DynoError when the first block is over and none of its trials could be measured.
+    The first block halts after the baseline's trial: without a baseline the rest would compare nothing.
+    Raises DynoError when the baseline came to no load there, or none of the first block could be measured.
     """
     variants = variants_of(study)
+    _require_baseline(study, records)
     _require_hope(variants, records)
     done = {record.trial for record in records if record.whole}
     begun = max((record.block for record in records), default=0)
@@ -71,8 +75,31 @@ def next_trials(
         over = left_out([record for record in records if record.block < block]) if block else frozenset()
         trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
-            return going_on
+            return going_on if block else _halted_after_baseline(going_on)
     return ()
+
+
+def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+    """The trials up to the baseline's; all of them where that is done."""
+    halt = next((index for index, trial in enumerate(trials) if trial.variant.name == BASELINE), len(trials))
+    return trials[: halt + 1]
+
+
+def _require_baseline(study: Study, records: Sequence[Record]) -> None:
+    """Whether the baseline of the first block came as far as its load."""
+    first = next((one for one in records if one.block == 0 and one.variant == BASELINE), None)
+    if first is None or first.phases or first.outcome is Outcome.MEASURED:
+        return
+    levels = {**study.settings, **first.levels}
+    named = [f"{name} = {level_text(level)}" for name, level in levels.items() if _names(first.cause, name)]
+    who = f"the baseline, with {', '.join(named)}," if named else "the baseline"
+    raise DynoError(f"{who} could not be run: {first.cause}", first.remedy)
+
+
+def _names(cause: str, factor: str) -> bool:
+    """Whether a server's or a layer's words name this factor, in any spelling of its knob."""
+    knob = re.escape(factor.partition(".")[2]).replace("_", "[-_]")
+    return re.search(rf"(?<![\w-]){knob}(?![\w-])", cause) is not None
 
 
 def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> None:

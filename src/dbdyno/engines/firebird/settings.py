@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask
-from dbdyno.engines.values import FALSE, TRUE, as_text, same_value
+from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -25,11 +25,47 @@ ATTRIBUTES = {
 }
 """Attributes that stand in the database file itself, and where the running engine shows them."""
 
+SWITCHES = ("forced_writes", "reserve_space")
+"""Attributes that are on or off."""
+
+PAGE_BYTES = (4096, 8192, 16384, 32768)
+
 huge_pages = embedded.huge_pages
 
 
 def names(installation: Installation) -> frozenset[str]:
     return frozenset(_parameters(installation)) | frozenset(ATTRIBUTES)
+
+
+def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+    """Firebird takes 0 for a number that it cannot read, so the types come from its own firebird.conf."""
+    types = _parameters(installation)
+    found = {name: _fault(name, level, types.get(name, "")) for name, level in settings.items()}
+    return {name: fault for name, fault in found.items() if fault}
+
+
+def _fault(name: str, level: Level, kind: str) -> Refused | None:
+    text = as_parameter(level).lower()
+    reason = f"does not take {as_parameter(level)!r}"
+    if name in ATTRIBUTES:
+        return _fault_of_attribute(name, level, reason)
+    if kind == "integer" and not re.fullmatch(r"[-+]?\d+[kmg]?", text):
+        near = respelled(text, ("K", "M", "G"))
+        guess = f'did you mean "{near[0]}"? ' if near else ""
+        return Refused(reason, f"{guess}it takes a whole number, which K, M or G may follow")
+    if kind == "boolean" and text not in TRUE | FALSE | {"y", "n"}:
+        return Refused(reason, "it takes true and false")
+    return None
+
+
+def _fault_of_attribute(name: str, level: Level, reason: str) -> Refused | None:
+    try:
+        number = as_attributes({name: level}).get(name)
+    except ServerFailed as fault:
+        return Refused(reason, fault.hint)
+    if name == "page_size" and number not in PAGE_BYTES:
+        return Refused(reason, f"it takes {', '.join(map(str, PAGE_BYTES))}")
+    return None
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
@@ -60,13 +96,14 @@ def as_attributes(attributes: Mapping[str, Level]) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for name, level in attributes.items():
         text = as_text(level).lower()
-        if text in TRUE | FALSE and name in ("forced_writes", "reserve_space"):
+        if text in TRUE | FALSE and name in SWITCHES:
             number = int(text in TRUE)
         elif re.fullmatch(r"\d+", text):
             number = int(text)
         else:
             raise ServerFailed(
-                f"Firebird's `{name}` cannot be {level!r}", "give a whole number, or true and false"
+                f"Firebird's `{name}` cannot be {level!r}",
+                "it takes true and false" if name in SWITCHES else "it takes a whole number without a unit",
             )
         if name == "reserve_space":
             numbers["no_reserve"] = 1 - number
@@ -79,7 +116,15 @@ def _whole(value: str | float | None) -> str:
     return str(int(value)) if isinstance(value, float) else str(value)
 
 
-def _parameters(installation: Installation) -> set[str]:
-    """The parameters that this build's own firebird.conf names; defaults stand there as comments."""
+def _parameters(installation: Installation) -> dict[str, str]:
+    """The parameters that this build's own firebird.conf names, with their types; defaults stand there as
+    comments."""
     text = (installation.prefix / "firebird.conf").read_text(errors="replace")
-    return set(re.findall(r"^#?([A-Z][A-Za-z0-9]+)\s*=", text, re.MULTILINE))
+    types: dict[str, str] = {}
+    kind = ""
+    for line in text.splitlines():
+        if told := re.match(r"#\s*Type: (\w+)", line):
+            kind = told[1]
+        elif parameter := re.match(r"#?([A-Z][A-Za-z0-9]+)\s*=", line):
+            types.setdefault(parameter[1], kind)
+    return types

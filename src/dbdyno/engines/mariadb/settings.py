@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.mariadb import levels
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.frozen import Level
-from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
 
@@ -72,6 +71,9 @@ OTHER_LARGE_AREAS_BYTES = 64 << 20
 """Log buffers, lock and adaptive hash tables, which also go to large pages."""
 
 
+refused = levels.refused
+
+
 def names(installation: Installation) -> frozenset[str]:
     return frozenset(defaults(installation)) - OURS
 
@@ -107,16 +109,4 @@ def arguments(settings: Mapping[str, Level]) -> list[str]:
 
 def defaults(installation: Installation) -> dict[str, str]:
     """Every setting of this build with its default, as `--verbose --help` prints them."""
-    return _defaults_of(installation.command, tuple(folders(installation)))
-
-
-@lru_cache
-def _defaults_of(command: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, str]:
-    return listed(path.ask(command, "--no-defaults", *folders, "--verbose", "--help"))
-
-
-def listed(shown: str) -> dict[str, str]:
-    """The settings and their defaults in what `--verbose --help` prints."""
-    table = shown.split("\n--------", 1)[-1].split("\n\n", 1)[0]
-    pairs = [line.split(None, 1) for line in table.splitlines()[1:]]
-    return {pair[0].replace("-", "_"): pair[1].strip() if len(pair) > 1 else "" for pair in pairs if pair}
+    return dict(levels.shown_by(installation.command, tuple(folders(installation)), {}).values)

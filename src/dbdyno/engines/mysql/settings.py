@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
+from dbdyno.engines.engine import Refused
+from dbdyno.engines.mariadb import levels
 from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mysql.prefix import folders
 from dbdyno.frozen import Level
-from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 
 CREATION = frozenset(
@@ -50,9 +50,12 @@ def names(installation: Installation) -> frozenset[str]:
 
 def defaults(installation: Installation) -> dict[str, str]:
     """Every setting of this build with its default, as `--verbose --help` prints them."""
-    return _defaults_of(installation.command, tuple(folders(installation)))
+    return dict(_shown(installation, {}).values)
 
 
-@lru_cache
-def _defaults_of(command: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, str]:
-    return mariadb.listed(path.ask(command, "--no-defaults", *folders, "--verbose", "--help"))
+def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+    return levels.refused_by(lambda tried: _shown(installation, tried), settings)
+
+
+def _shown(installation: Installation, settings: Mapping[str, Level]) -> levels.Shown:
+    return levels.shown_by(installation.command, tuple(folders(installation)), settings)

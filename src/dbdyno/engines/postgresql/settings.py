@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.postgresql import levels
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
 
-CREATION = frozenset({"data_checksums", "wal_segment_size"})
+CREATION = levels.CREATION
 LOADING: Mapping[str, Level] = {}
 
 OURS = frozenset(
@@ -40,6 +41,9 @@ BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
 
 OTHER_SHARED_BYTES = 32 << 20
 """Shared memory that does not grow with the buffers."""
+
+
+refused = levels.refused
 
 
 def names(installation: Installation) -> frozenset[str]:

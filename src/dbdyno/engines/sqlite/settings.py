@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -38,11 +39,48 @@ WORDS = {
 }
 """Pragmas that take a word and answer with its number."""
 
+PLAIN_WORDS = {
+    "encoding": ("UTF-8", "UTF-16", "UTF-16le", "UTF-16be"),
+    "journal_mode": ("delete", "truncate", "persist", "memory", "wal", "off"),
+    "locking_mode": ("normal", "exclusive"),
+}
+"""Pragmas that take a word and answer with it."""
+
+PAGE_BYTES = tuple(512 << power for power in range(8))
+SMALLEST = {"cache_size": -(2**31)}
+"""The least whole number that a pragma takes, where that is not 0."""
+
 huge_pages = embedded.huge_pages
 
 
 def names(_installation: Installation) -> frozenset[str]:
     return PRAGMAS
+
+
+def refused(_installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+    """SQLite passes over what it does not understand, so this is said here, not asked there."""
+    found = {name: _fault(name, level) for name, level in settings.items()}
+    return {name: fault for name, fault in found.items() if fault}
+
+
+def _fault(name: str, level: Level) -> Refused | None:
+    text = as_text(level).lower()
+    reason = f"does not take {as_text(level)!r}"
+    words = WORDS.get(name, ()) or PLAIN_WORDS.get(name, ())
+    if words:
+        numbers = [str(index) for index in range(len(WORDS.get(name, ())))]
+        switched = name == "synchronous" and text in TRUE | FALSE
+        if switched or text in [word.lower() for word in words] or text in numbers:
+            return None
+        near = get_close_matches(text, words, n=1)
+        guess = f'did you mean "{near[0]}"? ' if near else ""
+        return Refused(reason, f"{guess}it takes {', '.join(words)}")
+    amount = quantity(text)
+    if amount is None or not amount[0].is_integer() or amount[0] < SMALLEST.get(name, 0):
+        return Refused(reason, f"it takes a whole number of at least {SMALLEST.get(name, 0)}")
+    if name == "page_size" and int(amount[0]) not in PAGE_BYTES:
+        return Refused(reason, f"it takes {', '.join(map(str, PAGE_BYTES))}")
+    return None
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
