@@ -118,7 +118,7 @@ class FakeEngine:
     ) -> FakeServer:
         if settings.get("speed") == self.fails_to_start_with_speed is not None:
             raise ServerFailed("the server did not start: speed refused", log="[ERROR] speed refused")
-        assert (data / "rows").read_bytes() == ROWS, "the data were not put back"
+        assert (data / "rows").read_bytes() == ROWS, "the data were not restored"
         is_trial = bool(settings.keys() - self.CREATION)
         if is_trial:
             # What a trial does to its rows must not last; the pristine data are made without such settings.

@@ -1,4 +1,4 @@
-"""The spine with a fake engine: order, outcomes, resuming, and a host that is always put back."""
+"""The spine with a fake engine: order, outcomes, resuming, and a host that is always restored."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(homes: Path, stage: str) ->
         carry_out(study, Stages(interrupt))
     assert leftovers() == []
     kept = stored()
-    # The record is written before the host is put back: an interruption then costs nothing.
+    # The record is written before the host is restored: an interruption then costs nothing.
     assert [record.trial for record in kept] == ([0, 1] if stage == "restore" else [0])
     resumed = Stages()
     records = carry_out(study, resumed)

@@ -46,6 +46,9 @@ BROKEN = {
     ),
     "only_the_command_line_prints": Source("src/dbdyno/host/journal.py", "def f():\n    print('undone')"),
     "the_pure_rooms_need_no_database": Source("src/dbdyno/report/html.py", "import dbdyno.engines.registry"),
+    "numbers_are_written_in_one_place": Source(
+        "src/dbdyno/report/parts/split.py", 'text = f"{100.0 * share:.1f} %"'
+    ),
     "an_analysis_follows_from_its_records": Source("src/dbdyno/analyse/gap.py", "from pathlib import Path"),
     "only_engines_know_an_engines_name": Source(
         "src/dbdyno/trial/check.py", 'if engine.name == "mariadb": pass'

@@ -73,6 +73,7 @@ ENGINE_ASKED = re.compile(
     r"(engine|dialect|protocol)(\.name)?\s*(==|!=|in\s*[(\[{])\s*\(?[\"'](mariadb|firebird|postgres|sqlite|mysql)"
 )
 KNOWS_ENGINES = ("src/dbdyno/engines/", "src/dbdyno/obtain/", "/session/", "records/store.py", "tests/")
+PERCENTAGE = re.compile(r"100(\.0)? \* .* %|:[^{}]*%\}")
 RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
 
 
@@ -131,6 +132,15 @@ def the_pure_rooms_need_no_database(source: Source) -> Iterator[str]:
     for name in sorted(_imports(source)):
         if name in NOT_PURE or (room_of(name) in NOT_PURE and not name.startswith(TALLY)):
             yield f"imports {name}"
+
+
+@rule
+def numbers_are_written_in_one_place(source: Source) -> Iterator[str]:
+    if not source.module.startswith(("report.parts", "report.figures")):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if PERCENTAGE.search(line):
+            yield f"line {number}: a percentage; report/words/numbers.py writes them"
 
 
 @rule

@@ -73,8 +73,8 @@ Keep = Callable[[Record], None]
 def run_trial(
     trial: Trial, bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
 ) -> Record:
-    """One trial, every stage in order. Whatever happens the host is put back, and a failure is a record
-    too. It is kept before the host is put back, so that an interruption then costs nothing.
+    """One trial, every stage in order. Whatever happens the host is restored, and a failure is a record
+    too. It is kept before the host is restored, so that an interruption then costs nothing.
     """
     draft = Draft(trial, bench, progress.stage_began)
     progress.trial_began(trial)

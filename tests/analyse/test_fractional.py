@@ -1,4 +1,4 @@
-"""The gap from a fraction of the setups: what was put in is found, and what cannot be told apart is said."""
+"""The gap from a fraction of the variants: what was put in is found, what cannot be told apart is said."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def factors_of(count: int) -> tuple[Factor, ...]:
 
 
 def cells_of(count: int, effects: Effects, noise: tuple[float, ...] = (0.0, 0.0)) -> Cells:
-    """Responses whose log is a sum of halves of effects with their setups' signs; `noise` is by block."""
+    """Responses whose log is a sum of halves of effects with their variants' signs; `noise` is by block."""
     cells: dict[Setting, dict[Block, float]] = {}
     for signs in fraction.points(count):
         log = sum(effect / 2 * math.prod(signs[i] for i in which) for which, effect in effects.items())
@@ -113,7 +113,7 @@ def test_a_fraction_is_planned_measured_and_explained() -> None:
         for variant in variants
     }
     gap = analyse(study, a_run(study), records_of(study, ratios, trial_sd=0.002)).gap
-    assert gap is not None and gap.setups == 33 and gap.blocks == 5
+    assert gap is not None and gap.variants_measured == 33 and gap.blocks == 5
     shares = {share.factor: math.exp(log(share.share)) for share in gap.shares}
     assert shares["config.f3"] == pytest.approx(2.0, rel=0.01)
     assert shares["config.f0"] == pytest.approx(1.1, rel=0.01)

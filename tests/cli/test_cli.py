@@ -129,7 +129,7 @@ def test_a_plan_tells_what_will_be_done_to_the_host(study: Path) -> None:
     with study.open("a") as file:
         file.write('"memory.thp" = ["never", "always"]\n"cpu.weight" = [100, 50]\n')
     told = " ".join(dyno("plan", str(study)).stdout.split())
-    assert "transparent_hugepage/enabled := always; put back after each trial; needs root (variant 2)" in told
+    assert "transparent_hugepage/enabled := always; restored after each trial; needs root (variant 2)" in told
     changes = json.loads(dyno("plan", str(study), "--json").stdout)["host"]
     (change,) = [change for change in changes if change["factor"] == "memory.thp"]
     assert change["variants"] == ["memory.thp=always"]

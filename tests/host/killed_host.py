@@ -156,7 +156,7 @@ def killed_at(number: int) -> Callable[[str], None]:
 
 
 def what_is_left(before: Mapping[str, str]) -> dict[str, str]:
-    """What differs from before once the next start has put the host back and the kernel has caught up."""
+    """What differs from before once the next start has restored the host and the kernel has caught up."""
     replay_abandoned()
     deadline = time.monotonic() + BACK_S
     while True:

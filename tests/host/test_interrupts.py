@@ -1,4 +1,4 @@
-"""Ending signals: the first interrupts, later ones get a line, none reaches the putting back."""
+"""Ending signals: the first interrupts, later ones get a line, none reaches the restoring."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def test_one_that_comes_again_waits_for_a_shield_too(monkeypatch: pytest.MonkeyP
         Interrupted()
         with shielded():
             signal.raise_signal(AGAIN)
-            done.append("put back")
+            done.append("restored")
     signal.setitimer(signal.ITIMER_REAL, 0)
-    assert done == ["put back"]
+    assert done == ["restored"]
 
 
 def test_a_shield_lets_its_work_end_first(answers: list[str]) -> None:
@@ -95,5 +95,5 @@ def test_a_shield_raised_after_an_interrupt_keeps_to_one(capsys: pytest.CaptureF
         finally:
             with shielded():
                 os.kill(os.getpid(), signal.SIGINT)
-            done.append("put back")
-    assert done == ["put back"]
+            done.append("restored")
+    assert done == ["restored"]

@@ -18,7 +18,7 @@ def test_equal_deeds_stand_in_one_row_with_their_variants() -> None:
     }
     (change,) = foresee(variants, FakeEngine().engine).host
     assert (change.factor, change.does, change.needs) == ("memory.thp", THP, ROOT)
-    assert (change.after, change.scope) == ("put back after each trial", Scope.HOST)
+    assert (change.after, change.scope) == ("restored after each trial", Scope.HOST)
     assert change.variants == ("always", "fast")
 
 

@@ -156,7 +156,7 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
                 Deed(
                     "storage.page_cache",
                     "the host's page cache is emptied before the server starts",
-                    "not put back",
+                    "not restored",
                 ),
             ],
         ),
@@ -166,7 +166,7 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
                 Deed(
                     "storage.device",
                     "/dev/sdb is overwritten with a raw volume (dyno run --allow-device /dev/sdb)",
-                    "not put back",
+                    "not restored",
                 )
             ],
         ),

@@ -79,7 +79,7 @@ def file_systems() -> Analysis:
 
 @cache
 def fraction_of_seven() -> Analysis:
-    """A gap from a fraction of the setups between."""
+    """A gap from a fraction of the variants between."""
     names = [f"config.setting_{letter}" for letter in "abcdef"]
     study = a_study(
         {**{name: ["off", "on"] for name in names}, "workload.clients": [1, 8]},

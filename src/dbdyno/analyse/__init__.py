@@ -4,7 +4,7 @@
 the statistics of ratios, `effects` judges each variant by them and by its `guards`, `assurance` tells how
 many more blocks that takes, `floor` what a run cannot tell, `twin` judges the instrument itself, `factorial`
 the factors and their interactions, `gap` shares a gap out among factors, `fractional` does from a fraction of
-the setups, `frontier` sets recall against speed, `split` tells where an operation's time went, `overhead`
+the variants, `frontier` sets recall against speed, `split` tells where an operation's time went, `overhead`
 where a trial's, `museum` collects the answer.
 """
 
@@ -195,7 +195,7 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
 
 
 def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
-    """From the baseline to the setup of every factor's last level, where the study measured all between, or
+    """From the baseline to the variant of every factor's last level, where the study measured all between, or
     a fraction made for it."""
     all_between = study.design is Design.FACTORIAL and 2 <= len(study.factors) <= FACTORS_MOST
     if not all_between and study.design is not Design.FRACTIONAL:

@@ -3,7 +3,7 @@
 Their blocks have nothing in common, so nothing can be paired: intervals are Welch's on the logs of single
 trials (B. L. Welch, Biometrika 34, 1947, 28-35). A gap right / left is split exactly, in logs, into
 
-    factors    the ratio of the two setups as the left run measured it, paired by block (1 for one setup)
+    factors    the ratio of the two variants as the left run measured it, paired by block (1 for one variant)
     hardware   cores x frequency, to the powers with which the response goes by `SCALES`
     residual   what is left: host, kernel, memory, disks, neighbours, and whatever else was not measured
 
@@ -163,7 +163,7 @@ def _gap(left: Analysis, right: Analysis, ends: tuple[str, str], confidence: flo
     total = welch(response, logs[1], logs[0], confidence)
     sides = _hardware(ours, left), _hardware(theirs, right)
     same = ends[0] == ends[1]
-    # The right run's setup on the left host: from the left setup to it goes by factors, from it by hosts.
+    # The right run's variant on the left host: from the left variant to it goes by factors, from it by hosts.
     bridge = ours if same else _measured(left, ends[1])
     hardware = _hardware_ratio(response, sides, bridge or ours, theirs)
     factors = None if same else _paired(left, ends)
@@ -258,7 +258,7 @@ def _logs(records: Sequence[Record], metric: str) -> list[float]:
 
 
 def _paired(analysis: Analysis, ends: tuple[str, str]) -> Ratio | None:
-    """The second setup over the first within one run, paired by block."""
+    """The second variant over the first within one run, paired by block."""
     read = metrics.find(analysis.method.response).read
     under, over = (
         {

@@ -1,4 +1,4 @@
-"""The floor of a run: how far two runs of one setup differ here, and what comparing within blocks is worth.
+"""The floor of a run: how far two runs of one variant differ here, and what comparing within blocks is worth.
 
 The floor is half the width that the interval of two equal variants has, from as many blocks as the run has.
 A true difference of that size is told in every second run, and a smaller one is mostly missed. A twin gives
@@ -58,7 +58,7 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
 
 
 def _spread_of_twins(trials: Sequence[Trials], method: Method) -> float | None:
-    """Of the log ratios twin / baseline, about zero, because both are one setup; None where too few are."""
+    """Of the log ratios twin / baseline, about zero, because both are one variant; None where too few are."""
     twins = [each for each in trials if each.role is Role.TWIN]
     ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], method.response)]
     if len(ratios) < method.blocks_least:

@@ -1,4 +1,4 @@
-"""The gap between two setups from a fraction of the setups between them.
+"""The gap between two variants from a fraction of the variants between them.
 
 With k factors coded -1 and 1, the log response is a sum over all subsets of factors, and from all low to all
 high only subsets of odd size change. A factor's Shapley share is its main effect, plus a part of each
@@ -8,8 +8,8 @@ and a fraction of resolution IV estimates them clear of all interactions of two 
 
 What is not so stands in the residual: the total, which is measured on the two ends themselves, over the
 product of the shares. It holds interactions of three or more factors, and the noise of the ends. An
-interaction of three factors whose sign agrees with one factor's in all setups is in that factor's share, and
-cannot be seen in the residual; the share names it.
+interaction of three factors whose sign agrees with one factor's in all variants is in that factor's share,
+and cannot be seen in the residual; the share names it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dbdyno.analyse.model import Confounded, Gap, Ratio, Share
 from dbdyno.study import Factor, fraction
 
 Logs = Sequence[Sequence[float]]
-"""Log responses by block, then by setup of the fraction."""
+"""Log responses by block, then by variant of the fraction."""
 
 
 def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float) -> Gap:
     """Shares the gap out between the baseline and every factor's second level. `missing` of the result holds
-    the setups that no block measured together with the others; with any, nothing is shared out.
+    the variants that no block measured together with the others; with any, nothing is shared out.
     """
     count = len(factors)
     settings = [_setting(factors, signs) for signs in fraction.points(count)]
@@ -40,7 +40,7 @@ def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, con
         slow=slow,
         fast=fast,
         confidence=confidence,
-        setups=len(settings),
+        variants_measured=len(settings),
         missing=missing,
     )
     blocks = sorted(set.intersection(*(set(cells[one]) for one in settings))) if not missing else []

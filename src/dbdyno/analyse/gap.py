@@ -1,12 +1,12 @@
-"""The gap between two setups as a product of factors.
+"""The gap between two variants as a product of factors.
 
-With k factors that differ, all 2^k setups between the slow and the fast one are measured in every block.
+With k factors that differ, all 2^k variants between the slow and the fast one are measured in every block.
 The log of the ratio fast / slow is then shared out among the factors by Shapley's value (L. S. Shapley, A
 value for n-person games, 1953): the gain of a factor averaged over every order in which the factors could
 be changed. The shares do not depend on the order of the telling, and they multiply out to the whole
 exactly, in each block and in the mean.
 
-Beside it stand what each factor gains alone, on the slow setup, and the interactions: the whole divided by
+Beside it stand what each factor gains alone, on the slow variant, and the interactions: the whole divided by
 the product of the gains alone. Interactions of 1 mean that the factors simply multiply.
 """
 
@@ -23,7 +23,7 @@ from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.study import Factor
 
 FACTORS_MOST = 6
-"""Beyond, 2^k setups are too many to measure in blocks: `fractional` is for those."""
+"""Beyond, 2^k variants are too many to measure in blocks: `fractional` is for those."""
 
 Subset = frozenset[int]
 Logs = Mapping[Subset, Mapping[Block, float]]
@@ -33,7 +33,7 @@ Logs = Mapping[Subset, Mapping[Block, float]]
 def explain(
     metric: str, factors: tuple[Factor, ...], cells: Cells, slow: Setting, fast: Setting, confidence: float
 ) -> Gap:
-    """Shares the gap out. `missing` of the result holds the setups that no block measured together with the
+    """Shares the gap out. `missing` of the result holds the variants that no block measured together with the
     others; with any, nothing is shared out.
     """
     moved = tuple(index for index in range(len(factors)) if slow[index] != fast[index])

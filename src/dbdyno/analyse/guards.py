@@ -1,6 +1,6 @@
 """Guards: what a variant must keep for its speed to count.
 
-A guard is judged by an interval over blocks, never by one reading: of two equal setups, either one is above
+A guard is judged by an interval over blocks, never by one reading: of two equal variants, either one is above
 the other in every second block. The intervals of guards belong to the same family as those of the response,
 so all that decides verdicts holds together with the study's confidence.
 

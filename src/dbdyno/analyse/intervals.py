@@ -6,7 +6,7 @@ in common (Student, Biometrika 6, 1908; for randomised blocks R. A. Fisher, The 
 1935).
 
 Each comparison keeps the spread of its own log ratios. Dunnett's intervals (JASA 50, 1955) would be
-narrower, since they pool the spread of all variants; but a setup that syncs every commit is noisier than
+narrower, since they pool the spread of all variants; but a variant that syncs every commit is noisier than
 one that does not, and a pooled spread makes its interval too narrow and all others too wide.
 
 All comparisons share the baseline, so they are corrected together by Šidák's inequality (JASA 62, 1967,

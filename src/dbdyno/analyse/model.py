@@ -13,7 +13,7 @@ from dbdyno.frozen import Frozen, Level
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Verdict(StrEnum):
@@ -284,10 +284,10 @@ class Factorial(Frozen):
 class Share(Frozen):
     """One factor's part of a gap, each as a ratio fast / slow of the response.
 
-    `share` is its Shapley value: all shares multiply to the total. `alone` is its gain on the slow setup,
+    `share` is its Shapley value: all shares multiply to the total. `alone` is its gain on the slow variant,
     `last` its gain when all others have been moved, `step` its gain in the order in which the study names
-    the factors. A fraction of the setups tells `share` alone, with the interactions of three factors that are
-    in `holds_besides`.
+    the factors. A fraction of the variants tells `share` alone, with the interactions of three factors that
+    are in `holds_besides`.
     """
 
     factor: str
@@ -320,13 +320,13 @@ class LeftOut(Frozen):
 
 
 class Gap(Frozen):
-    """The gap between two setups (a level per factor, in the order of `factors`) and its shares.
+    """The gap between two variants (a level per factor, in the order of `factors`) and its shares.
 
     `total` is fast / slow; `interactions` is the total over the product of the gains alone. `missing` holds
-    setups between the two that were not measured: with any, nothing is shared out. A factor of `left_out`
+    variants between the two that were not measured: with any, nothing is shared out. A factor of `left_out`
     stays at its slow level.
 
-    From a fraction of the setups come `setups`, how many of the 2^k were measured; `residual`, the total over
+    From a fraction come `variants_measured`, how many of the 2^k were measured; `residual`, the total over
     the product of the shares; and `confounded` in place of `interactions`.
     """
 
@@ -341,7 +341,7 @@ class Gap(Frozen):
     blocks: int = 0
     missing: tuple[tuple[Level, ...], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    setups: int | None = None
+    variants_measured: int | None = None
     residual: Ratio | None = None
     confounded: tuple[Confounded, ...] = ()
 
@@ -471,7 +471,7 @@ class Blocking(Frozen):
 
 
 class Floor(Frozen):
-    """How far two runs of one setup differ here: by up to the share `difference`, with `confidence`.
+    """How far two runs of one variant differ here: by up to the share `difference`, with `confidence`.
 
     `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
     variants and blocks leave unexplained.

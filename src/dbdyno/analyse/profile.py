@@ -1,4 +1,4 @@
-"""From samples of stacks to microseconds per operation: one setup's profile, and what two differ in.
+"""From samples of stacks to microseconds per operation: one variant's profile, and what two differ in.
 
 A function's CPU time is its share of the samples' weight, times the CPU time per operation that the kernel
 counted in the same trial. The sampling error is that of the weights (for equal weights: the square root of
@@ -30,7 +30,7 @@ class Stack(Frozen):
 
 
 class Profile(Frozen):
-    """Where one setup's CPU time per operation was spent, from samples of its stacks.
+    """Where one variant's CPU time per operation was spent, from samples of its stacks.
 
     `way` is how callers were found, `event` what was counted; `unresolved_share` of the time lies in code
     whose file names no function there.
@@ -57,7 +57,7 @@ class FunctionTime(Frozen):
 
 
 class FunctionChange(Frozen):
-    """A function's own CPU time per operation in two setups: `change_us` = `us` - `against_us`."""
+    """A function's own CPU time per operation in two variants: `change_us` = `us` - `against_us`."""
 
     name: str
     us: float
@@ -73,7 +73,7 @@ def profile_of(
     cpu_us_per_op: float,
     **facts: object,
 ) -> Profile | None:
-    """The profile of one setup from (weight, frames from root to leaf); None without a sample.
+    """The profile of one variant from (weight, frames from root to leaf); None without a sample.
 
     A frame without a symbol is shown as its module in brackets, so that what is unknown of one library is
     one box.

@@ -1,4 +1,4 @@
-"""The instrument against itself: twin and baseline are the same setup, so any difference called is a false
+"""The instrument against itself: twin and baseline are the same variant, so any difference called is a false
 alarm.
 """
 

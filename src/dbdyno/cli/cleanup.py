@@ -1,4 +1,4 @@
-"""`dyno cleanup`: puts back what a Dyno that died left behind."""
+"""`dyno cleanup`: restores what a Dyno that died left behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.host.once import sweep
 
 @click.command()
 def command() -> None:
-    """Put back what a Dyno that died left behind: its processes, sockets, files and host settings."""
+    """Restore what a Dyno that died left behind: its processes, sockets, files and host settings."""
     lines = replay_abandoned() + [f"unfinished {path}" for path in sweep()]
     for line in lines:
         click.echo(line)
@@ -19,7 +19,7 @@ def command() -> None:
 
 
 def tell_of_others() -> None:
-    """What Dynos of other users left is theirs to put back, and may be felt by every measurement."""
+    """What Dynos of other users left is theirs to restore, and may be felt by every measurement."""
     for user in left_by_others():
         click.echo(
             f"warning: a Dyno of user {user} died and left changes to this host; as {user}: dyno cleanup",

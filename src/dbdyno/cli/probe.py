@@ -19,7 +19,7 @@ from dbdyno.host.probe import Finding, probe
 @click.command()
 @json_option
 def command(as_json: bool) -> None:
-    """Find out what this host is and offers, by doing each thing and putting it back.
+    """Find out what this host is and offers, by doing each thing and restoring it.
 
     Takes a few seconds. As root it can tell more; without, it says what needs root.
     """

@@ -237,7 +237,7 @@ def measured_installation(study: Study, run: Run) -> Installation:
     if installation.digest != run.installation.get("digest"):
         raise UserError(
             f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
-            "put that engine back, or start a new run",
+            "restore that engine, or start a new run",
         )
     return installation
 

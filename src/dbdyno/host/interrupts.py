@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: the first ends the current trial, and none ends the putting back of the host."""
+"""Ctrl-C and its kin: the first ends the current trial, and none ends the restoring of the host."""
 
 from __future__ import annotations
 

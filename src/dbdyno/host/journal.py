@@ -98,9 +98,7 @@ class Journal:
                 self._append({"undone": entry["id"]})
         if failures:
             self._resisted = True
-            raise DynoError(
-                "could not put back: " + "; ".join(failures), f"the journal stays at {self._path}"
-            )
+            raise DynoError("could not restore: " + "; ".join(failures), f"the journal stays at {self._path}")
 
     def close(self) -> None:
         """Undoes what still stands and removes the file, unless something could not be undone."""
@@ -163,12 +161,12 @@ def replay_abandoned() -> list[str]:
             if len(failures) == kept:
                 path.unlink(missing_ok=True)
     if failures:
-        raise DynoError("could not put back: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
+        raise DynoError("could not restore: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
     return done
 
 
 def left_by_others() -> tuple[str, ...]:
-    """Users of this host whose Dynos died before they had put all back, which only they can do."""
+    """Users of this host whose Dynos died before they had restored all, which only they can do."""
     users: dict[str, None] = {}
     for path in (path for folder in paths.hosts_of_all() for path in (folder / "journal").glob("*.jsonl")):
         with suppress(OSError, ValueError):

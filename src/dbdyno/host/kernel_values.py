@@ -1,4 +1,4 @@
-"""Values of the running kernel under /sys and /proc/sys: read, set through the journal, put back.
+"""Values of the running kernel under /sys and /proc/sys: read, set through the journal, restored.
 
 A value is set only after the journal holds what it was. Files that offer a choice (`always [madvise] never`)
 are read as the word in brackets.
@@ -19,7 +19,7 @@ _claimed: dict[Path, int] = {}
 """The locks of the values that this process has set."""
 
 _HOMES = (Path("/sys"), Path("/proc/sys"))
-"""The only trees in which Dyno ever sets or puts back a kernel value."""
+"""The only trees in which Dyno ever sets or restores a kernel value."""
 
 
 def read(path: Path) -> str:
@@ -38,7 +38,7 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
     """Sets a value until the journal's scope ends and returns what the kernel then says it is.
 
     Raises Blocked, for `factor`, when the kernel or the lack of a right refuses, or when another Dyno has
-    set it and will put it back.
+    set it and will restore it.
     """
     try:
         claimed_here = _claim(path, factor)
@@ -59,7 +59,7 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
 
 
 def _claim(path: Path, factor: str) -> bool:
-    """Locks the value's own file until it is put back: every Dyno of the host, whoever runs it, sees that
+    """Locks the value's own file until it is restored: every Dyno of the host, whoever runs it, sees that
     lock. Returns whether it was free of a claim of this process's own.
     """
     if path in _claimed:

@@ -48,7 +48,7 @@ def state() -> Path:
 
 
 def host() -> Path:
-    """The journal: what is needed to put the host back. One place per user whatever the XDG variables are:
+    """The journal: what is needed to restore the host. One place per user whatever the XDG variables are:
     the Dyno that comes after one that died may have others.
     """
     folder = host_place()

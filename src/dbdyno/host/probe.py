@@ -1,7 +1,7 @@
 """The probe: what this host offers, found by doing it, never by the presence of a header, a file or a name.
 
 Each finding says yes, or no with who refused and what would change that. Whatever is touched goes through the
-journal and is put back before the probe ends.
+journal and is restored before the probe ends.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Counted
 
-PUT_BACK = "put back after each trial"
+RESTORED = "restored after each trial"
 REMOVED = "removed after each trial"
-STAYS = "not put back"
+STAYS = "not restored"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Deed:
 
     factor: str
     does: str
-    after: str = PUT_BACK
+    after: str = RESTORED
 
 
 class Request(ABC):

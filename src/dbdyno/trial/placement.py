@@ -1,4 +1,4 @@
-"""Placement: pristine data put back for one trial, in a folder or on a volume, and verified once a run."""
+"""Placement: pristine data restored for one trial, in a folder or on a volume, and verified once a run."""
 
 from __future__ import annotations
 

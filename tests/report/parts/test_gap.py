@@ -1,4 +1,4 @@
-"""The gap explained, in each form: from all setups, from a fraction, and with a factor left out."""
+"""The gap explained, in each form: from all variants, from a fraction, and with a factor left out."""
 
 from __future__ import annotations
 

@@ -34,3 +34,25 @@ def test_an_interval_beyond_all_measure_is_said_so() -> None:
 )
 def test_durations_read_well(seconds: float, text: str) -> None:
     assert numbers.seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (numbers.share_text(0.9949), "99.49 %"),
+        (numbers.share_text(0.12345, digits=2), "12 %"),
+        (numbers.part_text(1.0, 8.0), "12.5 %"),
+        (numbers.part_text(1.0, 0.0), numbers.DASH),
+        (numbers.change_text(-0.025), "-2.5 %"),
+        (numbers.tenth_text(0.6234), "62.3 %"),
+        (numbers.coarse_text(0.0034), "0.3 %"),
+        (numbers.coarse_text(0.6234), "62 %"),
+        (numbers.half_text(0.01), "<0.1"),
+        (numbers.half_text(12.3), "12"),
+        (numbers.hundredths_text(1.028), "102.8"),
+        (numbers.hundredths_text(1e9), "∞"),
+        (numbers.stage_seconds_text(1204.1), "1,204.10"),
+    ],
+)
+def test_shares_and_seconds_are_written_in_one_place(written: str, text: str) -> None:
+    assert written == text

@@ -294,7 +294,7 @@ def _trial_lines() -> Layer:
 
 
 def waterfall(gap: Gap) -> Spec | None:
-    """The gap on a log axis: from 1, the slow setup, a bar per factor's share to the total of the fast
+    """The gap on a log axis: from 1, the slow variant, a bar per factor's share to the total of the fast
     one.
     """
     if gap.total is None:
@@ -312,8 +312,8 @@ def waterfall(gap: Gap) -> Spec | None:
 
 
 def comparison(gap: VariantGap, metric: str) -> Spec | None:
-    """The gap between two runs as a waterfall: setups, hardware and what is left; None where hardware is not
-    known.
+    """The gap between two runs as a waterfall: variants, hardware and what is left; None where hardware is
+    not known.
     """
     parts = compare_words.parts(gap)
     if not parts:
@@ -354,7 +354,7 @@ def _waterfall(bars: Rows, title: str) -> Layer:
 
 
 def split(splits: Sequence[TimeSplit]) -> Spec:
-    """A stacked bar per setup: where the microseconds of one operation went."""
+    """A stacked bar per variant: where the microseconds of one operation went."""
     rows: Rows = [
         {
             "variant": naming.wrapped(safe.clean(each.variant), NAME_COLUMNS),

@@ -1,7 +1,7 @@
 """Flame graphs (B. Gregg, The Flame Graph, Communications of the ACM 59(6), 2016, 48-57) as one HTML file.
 
 A box is a function, on top of its caller; its width is the CPU time per operation with all that it calls.
-With two setups, boxes are coloured by what they gained or lost against the other one.
+With two variants, boxes are coloured by what they gained or lost against the other one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from dbdyno.analyse.profile import KERNEL_MARK, Profile
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts import profile as words
-from dbdyno.report.words import safe
+from dbdyno.report.words import numbers, safe
 
 WIDTH, ROW = 1200.0, 17.0
 NARROWEST = 0.0004
@@ -92,7 +92,7 @@ def tree(profile: Profile) -> Node:
 def _boxes(profile: Profile, other: Profile | None) -> list[Box]:
     root = tree(profile)
     opposite = tree(other) if other else None
-    # Colours are strongest where the difference is a quarter of the larger setup's whole.
+    # Colours are strongest where the difference is a quarter of the larger variant's whole.
     full = 0.25 * max(profile.cpu_us_per_op, other.cpu_us_per_op if other else 0.0)
     return list(_laid_out("all", root, opposite, 0.0, 0, root.us, full if other else 0.0))
 
@@ -104,7 +104,7 @@ def _laid_out(
     if width < NARROWEST:
         return
     kind, strength = _colour(name, node, opposite, full)
-    tip = f"{name}: {number_text(node.us)} us per operation, {100.0 * width:.3g} %"
+    tip = f"{name}: {number_text(node.us)} us per operation, {numbers.share_text(width, digits=3)}"
     if full:
         tip += f"; the other variant {number_text(opposite.us if opposite else 0.0)} us"
     yield Box(safe.clean(name), left, width, depth, safe.clean(tip), kind, strength)

@@ -128,7 +128,7 @@ def _made_of(gap: VariantGap) -> str:
     ):
         if power and over and under and abs(over / under - 1.0) >= WORTH_A_WORD:
             more = over > under
-            share = f"{100.0 * abs(over / under - 1.0):.3g} %"
+            share = numbers.share_text(abs(over / under - 1.0), digits=3)
             parts.append(f"{share} {words[0] if more else words[1]}")
     return " and ".join(parts) or "the same hardware and the same variant"
 
@@ -151,9 +151,9 @@ def note(found: Comparison) -> str:
     lines = [
         f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
         "means over trials. The runs share no block, so intervals are Welch's on logs of trials, together "
-        f"with {found.confidence:.0%}. Factors: the two variants as the left run measured them. Hardware "
-        "assumes that the response goes with cores (no more than clients) and frequency; it is a "
-        "normalisation, not a measurement."
+        f"with {numbers.share_text(found.confidence)}. Factors: the two variants as the left run measured "
+        "them. Hardware assumes that the response goes with cores (no more than clients) and frequency; it "
+        "is a normalisation, not a measurement."
     ]
     if any(not side.measured for gap in found.gaps for side in gap.hardware_sides):
         lines.append(
@@ -176,9 +176,9 @@ def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
     """
     if gap.hardware is None or gap.residual is None:
         return []
-    setups = [("variants", gap.factors.ratio, told(gap.factors))] if gap.factors else []
+    variants = [("variants", gap.factors.ratio, told(gap.factors))] if gap.factors else []
     return [
-        *setups,
+        *variants,
         ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),
         ("residual", gap.residual.ratio, told(gap.residual)),
     ]

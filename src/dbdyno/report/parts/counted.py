@@ -10,7 +10,7 @@ from rich.text import Text
 from dbdyno.analyse.counted import changes, spread
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted
-from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table, percent
+from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table
 from dbdyno.report.words import numbers, safe
 
 Named = tuple[str, Counted]
@@ -48,7 +48,7 @@ def functions_table(name: str, counted: Counted) -> Shown:
         (
             _function(one.name, one.module),
             number_text(one.own[INSTRUCTIONS]),
-            percent(one.own[INSTRUCTIONS], total),
+            numbers.part_text(one.own[INSTRUCTIONS], total),
             number_text(one.whole),
         )
         for one in counted.functions[:SHOWN]
@@ -65,7 +65,7 @@ def changes_table(one: Named, other: Named) -> Shown:
             number_text(change.own),
             number_text(change.against),
             _signed(change.change),
-            numbers.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
+            numbers.DASH if change.share is None else numbers.share_text(change.share, digits=3),
         )
         for change in changes(one[1], other[1])[:SHOWN]
     ]
@@ -88,14 +88,14 @@ def sentences(each: Sequence[Named]) -> list[str]:
     lines = [
         f"{safe.clean(name)}: {number_text(counted.per_op[INSTRUCTIONS])} instructions per transaction. "
         f"{len(counted.repeats)} counts of {counted.operations:,} transactions differ by up to "
-        f"{100.0 * spread(counted):.2g} %."
+        f"{numbers.share_text(spread(counted), digits=2)}."
         for name, counted in each
     ]
     if len(each) == 2:
         ours, theirs = (counted.per_op[INSTRUCTIONS] for _, counted in each)
         lines.append(
             f"{safe.clean(each[0][0])} executes {_signed(ours - theirs)} instructions per transaction "
-            f"against {safe.clean(each[1][0])}: {100.0 * (ours / theirs - 1.0):+.3g} %."
+            f"against {safe.clean(each[1][0])}: {numbers.change_text(ours / theirs - 1.0)}."
         )
     return lines
 

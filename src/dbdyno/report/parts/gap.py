@@ -1,4 +1,4 @@
-"""The gap explained: the product as a table, and as a waterfall on a log axis from the slow setup to the
+"""The gap explained: the product as a table, and as a waterfall on a log axis from the slow variant to the
 fast."""
 
 from __future__ import annotations
@@ -92,11 +92,12 @@ def render(gap: Gap, console: Console) -> None:
 def note(gap: Gap) -> str:
     """How the columns were made."""
     over = f"All ratios fast / slow, geometric means over {numbers.plural(gap.blocks, 'block')}. "
-    if gap.setups is not None:
+    if gap.variants_measured is not None:
         return over + _note_of_fraction(gap)
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
-        f"total exactly, with no residual; their intervals hold together with {gap.confidence:.0%}. "
+        f"total exactly, with no residual; their intervals hold together with "
+        f"{numbers.share_text(gap.confidence)}. "
         "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
     )
@@ -109,10 +110,11 @@ def _note_of_fraction(gap: Gap) -> str:
         "holds (named in the JSON). "
     )
     return (
-        f"{gap.setups} of {2 ** len(gap.factors):,} variants were measured. Share: the factor's effect, "
-        "averaged over the settings of the others, clear of interactions of two factors; where no three "
-        f"interact it is Shapley's share. Intervals hold together with {gap.confidence:.0%} within each "
-        "table; residual and total by themselves. Residual: the total, measured, over the product of the "
+        f"{gap.variants_measured} of {2 ** len(gap.factors):,} variants were measured. "
+        "Share: the factor's effect, averaged over the settings of the others, clear of interactions of two "
+        "factors; where no three interact it is Shapley's share. Intervals hold together with "
+        f"{numbers.share_text(gap.confidence)} within each table; residual and total by themselves. "
+        "Residual: the total, measured, over the product of the "
         "shares: interactions of three or more factors, and noise. "
         f"{hidden if besides else ''}Interactions of two do not change the total: what one factor gains "
         "before the other it lacks after. Those in one line cannot be told apart."
@@ -126,11 +128,11 @@ CONFOUNDED_HEADS = ("interactions (1: they multiply)", "ratio", "interval")
 
 def heads(gap: Gap) -> tuple[str, ...]:
     """Of the table of `rows`."""
-    return FULL_HEADS if gap.setups is None else FRACTION_HEADS
+    return FULL_HEADS if gap.variants_measured is None else FRACTION_HEADS
 
 
 def rows(gap: Gap) -> list[tuple[str, ...]]:
-    """Factor, share, its interval, and where all setups were measured alone, last, step: as text, with the
+    """Factor, share, its interval, and where all variants were measured alone, last, step: as text, with the
     residual or the interactions, and the total, at the end."""
     lines = [_row(gap, index, share) for index, share in enumerate(gap.shares)]
     if gap.interactions is not None:
@@ -138,7 +140,9 @@ def rows(gap: Gap) -> list[tuple[str, ...]]:
     if gap.residual is not None:
         lines.append((RESIDUAL, _ratio(gap.residual), _interval(gap.residual)))
     total = ("total", _ratio(gap.total), _interval(gap.total))
-    lines.append(total if gap.setups is not None else (*total, _ratio(gap.total), "", _ratio(gap.total)))
+    lines.append(
+        total if gap.variants_measured is not None else (*total, _ratio(gap.total), "", _ratio(gap.total))
+    )
     return lines
 
 
@@ -146,7 +150,7 @@ def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
     name = f"{naming.factor_text(share.factor)}: {safe.clean(levels)}"
     shown = (_ratio(share.share), _interval(share.share))
-    if gap.setups is not None:
+    if gap.variants_measured is not None:
         return (f"{fraction.LETTERS[index]}  {name}", *shown)
     return (name, *shown, _ratio(share.alone), _ratio(share.last), _ratio(share.step))
 

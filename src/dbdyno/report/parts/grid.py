@@ -27,7 +27,7 @@ Setting = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """One setup: its ratio x 100 and the interval, or the word for why there is none."""
+    """One variant: its ratio x 100 and the interval, or the word for why there is none."""
 
     value: str
     spread: str = ""
@@ -157,16 +157,8 @@ def _cell(variant: VariantResult | None) -> Cell:
         return Cell(variant.verdict.value if variant.verdict else numbers.DASH, verdict=variant.verdict)
     spread = ""
     if effect.low is not None and effect.high is not None:
-        spread = f"{_hundredths(effect.low)}{numbers.DASH}{_hundredths(effect.high)}"
-    return Cell(_hundredths(effect.ratio), spread, variant.verdict)
-
-
-def _hundredths(ratio: float) -> str:
-    """A ratio with 1 written as 100: 102.8, 49.0, 1,204."""
-    value = ratio * 100
-    if value >= 1e6:
-        return "∞"
-    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+        spread = f"{numbers.hundredths_text(effect.low)}{numbers.DASH}{numbers.hundredths_text(effect.high)}"
+    return Cell(numbers.hundredths_text(effect.ratio), spread, variant.verdict)
 
 
 def _note(analysis: Analysis) -> str:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Condition, Overhead
 from dbdyno.records import metrics
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.words import safe
+from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
 STAGES = {
     "prepare": "prepare: data restored, server started",
@@ -33,9 +34,9 @@ NOTE = (
 def title(found: Overhead) -> str:
     """The whole in a sentence."""
     return (
-        f"A trial takes {_seconds(found.trial_s)} s (median of {numbers.plural(found.trials, 'trial')}), "
-        f"{_seconds(found.overhead_s)} s of it beside the load; in all, {_percent(found.overhead_share)} of "
-        "the wall time is no load."
+        f"A trial takes {stage_seconds_text(found.trial_s)} s (median of {plural(found.trials, 'trial')}), "
+        f"{stage_seconds_text(found.overhead_s)} s of it beside the load; in all, "
+        f"{tenth_text(found.overhead_share)} of the wall time is no load."
     )
 
 
@@ -44,9 +45,9 @@ def rows(found: Overhead) -> list[list[str]]:
     return [
         [
             STAGES.get(stage.name, safe.clean(stage.name)),
-            _seconds(stage.median_s),
-            _seconds(stage.longest_s),
-            _percent(stage.share),
+            stage_seconds_text(stage.median_s),
+            stage_seconds_text(stage.longest_s),
+            tenth_text(stage.share),
         ]
         for stage in found.stages
     ]
@@ -89,11 +90,3 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
 def _named(name: str) -> str:
     metric = metrics.find(name)
     return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.2f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"

@@ -1,4 +1,4 @@
-"""A profile in tables and words: which functions the CPU time went to, and what two setups differ in."""
+"""A profile in tables and words: which functions the CPU time went to, and what two variants differ in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def functions_table(profile: Profile) -> Shown:
             safe.clean(time.name),
             number_text(time.own_us),
             f"±{number_text(time.half_us)}",
-            percent(time.own_us, profile.cpu_us_per_op),
+            numbers.part_text(time.own_us, profile.cpu_us_per_op),
             number_text(time.whole_us),
         )
         for time in functions(profile)[:SHOWN]
@@ -54,7 +54,7 @@ def changes_table(profile: Profile, against: Profile) -> Shown:
             number_text(change.against_us),
             f"{change.change_us:+.4g}",
             f"±{number_text(change.half_us)}",
-            numbers.DASH if change.share is None else f"{100.0 * change.share:.3g} %",
+            numbers.DASH if change.share is None else numbers.share_text(change.share, digits=3),
         )
         for change in changes(profile, against)[:SHOWN]
     ]
@@ -71,7 +71,7 @@ def sentences(profiles: Sequence[Profile]) -> list[str]:
     first = next(iter(functions(profile)))
     return [
         f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
-        f"operation; {percent(first.own_us, profile.cpu_us_per_op)} of it in "
+        f"operation; {numbers.part_text(first.own_us, profile.cpu_us_per_op)} of it in "
         f"{safe.clean(first.name)} itself."
     ]
 
@@ -106,7 +106,8 @@ def notes(profiles: Sequence[Profile], embedded: bool) -> list[str]:
         lines.append("The engine is embedded: the driver's own work is in the samples and in the CPU time.")
     lines += [
         f"{safe.clean(profile.variant)}: {profile.samples:,} samples of {profile.event}, callers by "
-        f"{profile.way}; {100.0 * profile.unresolved_share:.3g} % of the time in code without a symbol."
+        f"{profile.way}; {numbers.share_text(profile.unresolved_share, digits=3)} of the time in code "
+        "without a symbol."
         for profile in profiles
     ]
     if any(profile.unresolved_share > UNRESOLVED_MUCH for profile in profiles):
@@ -153,8 +154,3 @@ def as_table(shown: Shown) -> Table:
     for row in shown.rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
-
-
-def percent(part: float, whole: float) -> str:
-    """A share of the whole; a dash where there is no whole."""
-    return f"{100.0 * part / whole:.3g} %" if whole else numbers.DASH

@@ -46,12 +46,12 @@ GRAIN = 0.02
 
 
 def title(splits: Sequence[TimeSplit]) -> str:
-    """The slowest setup's largest part, in a sentence."""
+    """The slowest variant's largest part, in a sentence."""
     slow = max(splits, key=lambda split: split.whole.mean)
     largest = max(slow.parts, key=lambda part: part.mean)
     return (
         f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation; "
-        f"the largest part is {PARTS[largest.name]}: {_percent(slow.share(largest))}."
+        f"the largest part is {PARTS[largest.name]}: {numbers.coarse_text(slow.share(largest))}."
     )
 
 
@@ -80,14 +80,15 @@ def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
 
 
 def beyond(splits: Sequence[TimeSplit]) -> list[str]:
-    """A line for each setup whose parts come to more than the whole."""
+    """A line for each variant whose parts come to more than the whole."""
     lines = []
     for split in splits:
         if split.beyond_us > 0.0:
             share = split.beyond_us / split.whole.mean
             name = safe.clean(split.variant)
             lines.append(
-                f"{name}: the parts come to {_percent(share)} more than the whole, {_why_beyond(share)}"
+                f"{name}: the parts come to {numbers.coarse_text(share)} more than the whole, "
+                f"{_why_beyond(share)}"
             )
     return lines
 
@@ -102,13 +103,13 @@ def _why_beyond(share: float) -> str:
 
 
 def heads(splits: Sequence[TimeSplit], short: bool = False) -> list[str]:
-    """The columns that any setup has."""
+    """The columns that any variant has."""
     words = SHORT if short else PARTS
     return ["variant", "us/op", *(words[name] for name in _parts(splits))]
 
 
 def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
-    """A row per setup: the whole in microseconds, then each part's share with its interval."""
+    """A row per variant: the whole in microseconds, then each part's share with its interval."""
     return [
         [
             safe.clean(split.variant),
@@ -129,7 +130,7 @@ def facts(splits: Sequence[TimeSplit]) -> tuple[list[str], list[list[str]]]:
 
 
 def render(splits: Sequence[TimeSplit], console: Console) -> None:
-    """Prints the sentence, a row per setup, and the facts beside it."""
+    """Prints the sentence, a row per variant, and the facts beside it."""
     console.print(Text("Where the time goes", style="bold"))
     console.print(Text(title(splits)))
     console.print(_table(heads(splits, short=True), rows(splits)))
@@ -161,30 +162,19 @@ def _share(split: TimeSplit, name: str) -> str:
     part = next((part for part in split.parts if part.name == name), None)
     if part is None:
         return numbers.DASH
-    text = _percent(split.share(part))
+    text = numbers.coarse_text(split.share(part))
     if part.high is None:
         return text
-    return f"{text} ±{_half(100.0 * (part.high - part.mean) / split.whole.mean)}"
+    return f"{text} ±{numbers.half_text(100.0 * (part.high - part.mean) / split.whole.mean)}"
 
 
 def _fact(split: TimeSplit, name: str) -> str:
     fact = next((fact for fact in (*split.hardware, *split.engine) if fact.name == name), None)
     if fact is None:
         return numbers.DASH
-    return _percent(fact.mean) if name.endswith("_share") else _with_half(fact)
+    return numbers.coarse_text(fact.mean) if name.endswith("_share") else _with_half(fact)
 
 
 def _with_half(fact: Estimate) -> str:
     text = number_text(fact.mean)
-    return text if fact.high is None else f"{text} ±{_half(fact.high - fact.mean)}"
-
-
-def _half(width: float) -> str:
-    """Half an interval's width, no finer than a tenth where it is small beside what it belongs to."""
-    if width >= 9.95:
-        return f"{width:,.0f}"
-    return f"{width:.1f}" if width >= 0.05 else "<0.1"
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"
+    return text if fact.high is None else f"{text} ±{numbers.half_text(fact.high - fact.mean)}"

@@ -43,9 +43,44 @@ def differs(effect: Ratio) -> bool:
     return effect.low is not None and effect.high is not None and not effect.low <= 1.0 <= effect.high
 
 
-def share_text(share: float) -> str:
+def share_text(share: float, digits: int = 4) -> str:
     """A share as a percentage with no more digits than it needs: 2 %, 0.5 %, 99.49 %."""
-    return f"{100.0 * share:.4g} %"
+    return f"{100.0 * share:.{digits}g} %"
+
+
+def part_text(part: float, whole: float) -> str:
+    """A part of a whole as a percentage of three digits; a dash where there is no whole."""
+    return share_text(part / whole, digits=3) if whole else DASH
+
+
+def change_text(change: float) -> str:
+    """By how much something is more or less than another: +2.5 %."""
+    return f"{100.0 * change:+.3g} %"
+
+
+def tenth_text(share: float) -> str:
+    """A share to a tenth of a percent: 0.4 %, 62.3 %."""
+    return f"{100.0 * share:.1f} %"
+
+
+def coarse_text(share: float) -> str:
+    """A share of what was sampled or clocked: to a tenth of a percent below ten percent, whole above."""
+    return tenth_text(share) if share < 0.0995 else f"{100.0 * share:.0f} %"
+
+
+def half_text(width: float) -> str:
+    """Half an interval's width, no finer than a tenth where it is small beside what it belongs to."""
+    if width >= 9.95:
+        return f"{width:,.0f}"
+    return f"{width:.1f}" if width >= 0.05 else "<0.1"
+
+
+def hundredths_text(ratio: float) -> str:
+    """A ratio with 1 written as 100: 102.8, 49.0, 1,204."""
+    value = ratio * 100
+    if value >= 1e6:
+        return "∞"
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
 
 
 def rough_share_text(share: float) -> str:
@@ -67,6 +102,11 @@ def percentile_text(above: float) -> str:
 def value_text(metric: str, value: float) -> str:
     """A metric's value in the format of its registry, without unit."""
     return metrics.find(metric).format(value)
+
+
+def stage_seconds_text(seconds: float) -> str:
+    """Seconds to a hundredth: 0.42, 1,204.10."""
+    return f"{seconds:,.2f}"
 
 
 def seconds_text(seconds: float) -> str:
