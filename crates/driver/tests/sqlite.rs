@@ -1,4 +1,5 @@
-//! What SQLite's session does of its own: the URL's pragmas, files that are none, locks, and a file that may not grow.
+//! What SQLite's session does of its own: the library that it loads, the URL's pragmas, files that are none, locks, and
+//! a file that may not grow.
 
 use dyno_driver::io::{self, Backend};
 use dyno_driver::session::sqlite::Sqlite;
@@ -67,6 +68,45 @@ fn the_urls_pragmas_are_in_effect() {
     let error = refusal(&folder.url("page_size=4096"));
     assert_eq!(error.kind(), Kind::User);
     assert!(error.message().contains("it is 8192") && error.hint_text().contains("fixed once"), "{error}");
+}
+
+#[test]
+fn a_files_encoding_is_chosen_when_it_is_made() {
+    let folder = Folder::new("encoding");
+    run(async {
+        let mut session = connect(&folder.url("encoding=UTF-16le")).await.unwrap();
+        session.text("CREATE TABLE t (note TEXT)", &mut ()).await.unwrap();
+        let insert = session.prepare("INSERT INTO t VALUES (?)").await.unwrap();
+        session.execute(insert, &[Value::Text("zażółć")], &mut ()).await.unwrap();
+        assert_eq!(ask(&mut session, "SELECT note FROM t").await, "zażółć");
+    });
+    assert!(refusal(&folder.url("encoding=UTF-8")).message().contains("it is UTF-16le"));
+}
+
+/// A library that holds nothing of SQLite's.
+fn other_library() -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let path = |line: &str| line.find('/').map(|start| line[start..].to_owned());
+    maps.lines().filter_map(path).find(|path| path.contains("/libc.so")).unwrap()
+}
+
+#[test]
+fn a_library_that_cannot_be_used_is_named_with_a_remedy() {
+    let folder = Folder::new("library");
+    let text = folder.0.join("text.so");
+    std::fs::write(&text, "no library").unwrap();
+    let cases = [
+        ("/nowhere/libsqlite3.so.0".to_owned(), "cannot be loaded"),
+        (text.display().to_string(), "cannot be loaded"),
+        (other_library(), "it has no sqlite3_"),
+    ];
+    for (library, said) in cases {
+        let error = refusal(&folder.url(&format!("library={library}")));
+        assert_eq!(error.kind(), Kind::Connect, "{error}");
+        assert!(error.message().contains(said) && error.message().contains(&library), "{error}");
+        assert!(error.hint_text().contains("?library="), "{error}");
+    }
+    assert!(!folder.file().exists());
 }
 
 #[test]

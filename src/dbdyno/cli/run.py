@@ -248,6 +248,7 @@ def _identity(installation: Installation) -> dict[str, str]:
         "version": installation.version,
         "origin": installation.origin,
         "digest": installation.digest,
+        **installation.facts,
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.host import kernel_values, memory
+from dbdyno.host import kernel_values, libraries, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
@@ -110,8 +110,8 @@ def _prove_allocator(level: str, running: Running) -> Evidence:
 
 
 def _mapped_allocators(process_id: int) -> set[str]:
-    maps = Path(f"/proc/{process_id}/maps").read_text()
-    return {name for name in memory.ALLOCATORS if re.search(rf"/lib{name}[^/\n]*\.so", maps)}
+    held = {path.name for path in libraries.mapped(process_id)}
+    return {name for name in memory.ALLOCATORS if any(one.startswith(f"lib{name}") for one in held)}
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:

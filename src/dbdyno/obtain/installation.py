@@ -28,7 +28,9 @@ class Offer:
 class Installation:
     """An engine that can be started. `command` runs the server binary, private loader included if any.
 
-    `origin` says where it came from in words a person can check; `digest` identifies the bytes.
+    `origin` says where it came from in words a person can check; `digest` identifies the bytes. `library` is
+    the file that the load process must hold, for an embedded engine that proves it. `facts` are what else the
+    engine says of its build, by name.
     """
 
     engine: str
@@ -38,6 +40,8 @@ class Installation:
     command: tuple[str, ...]
     digest: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    library: Path | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def offer(self) -> Offer:

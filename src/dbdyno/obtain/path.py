@@ -40,16 +40,18 @@ def binary(path: str, names: tuple[str, ...]) -> Path:
     return given.absolute()
 
 
-def file(path: str, name: str) -> Path:
-    """The file `name` at `path`: itself, or in the folder or its `lib`. Raises EngineMissing when there is
-    none.
+def file(path: str, *names: str) -> Path:
+    """The library at `path`: itself, or the first of `names` in the folder or its `lib`. Its own name begins
+    with one of them.
+
+    Raises EngineMissing when there is none.
     """
     given = Path(path).expanduser()
-    places = (given, given / name, given / "lib" / name)
-    found = next((place for place in places if place.name.startswith(name) and place.is_file()), None)
+    places = [given, *(given / part / name for name in names for part in ("", "lib"))]
+    found = next((place for place in places if place.name.startswith(names) and place.is_file()), None)
     if found is None:
         raise EngineMissing(
-            f"there is no {name} at {given}", "give the path of the library, or of its folder"
+            f"there is no {' or '.join(names)} at {given}", "give the path of the library, or of its folder"
         )
     return found.absolute()
 

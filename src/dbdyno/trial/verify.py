@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.errors import Blocked
+from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
+from dbdyno.host import libraries
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.setup import Running
+from dbdyno.obtain import path
 from dbdyno.records.record import Evidence
 
 
@@ -18,9 +20,26 @@ def verify(
     if running.setup.engine.embedded:
         # Its library is loaded with the first statement; before that its process shows nothing of it.
         running.status()
+        _require_library(running)
     return tuple(
         evidence for name, knobs in levels.items() for evidence in layers[name].prove(knobs, running)
     )
+
+
+def _require_library(running: Running) -> None:
+    """Raises ServerFailed where the load process does not hold the very library that the run began with."""
+    installation = running.setup.installation
+    library = installation.library
+    if library is None:
+        return
+    if (
+        library not in libraries.mapped(running.load.process_id)
+        or path.digest(library) != installation.digest
+    ):
+        raise ServerFailed(
+            f"the load process holds another {running.setup.engine.title} than the run began with, {library}",
+            "the file was replaced or removed: put it back, or start a new run",
+        )
 
 
 def exercised(

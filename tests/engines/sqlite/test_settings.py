@@ -16,7 +16,7 @@ from dbdyno.frozen import Level
         ("cache_size", -2000, "-2000"),
         ("mmap_size", "256M", "268435456"),
         ("synchronous", "normal", "normal"),
-        ("encoding", "UTF-16le", "'UTF-16le'"),
+        ("encoding", "UTF-16le", "UTF-16le"),
     ],
 )
 def test_a_level_becomes_what_a_pragma_takes(name: str, level: Level, text: str) -> None:

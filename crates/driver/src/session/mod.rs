@@ -1,7 +1,8 @@
-//! What a workload needs of a database connection. One file per protocol or embedded engine implements it.
+//! What a workload needs of a database connection. One folder per protocol or embedded engine implements it.
 
 mod dialect;
 mod engine_cpu;
+mod library;
 mod open;
 mod rows;
 mod target;

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.errors import EngineMissing
+from dbdyno.host import libraries
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.study.reference import Reference
@@ -24,8 +25,6 @@ RECIPE = debian.Recipe(
     without=("libc6",),
 )
 """The one library that the wheel expects of its host."""
-
-HOST_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib64", "/usr/local/lib")
 
 
 def locate(reference: Reference) -> Installation:
@@ -72,9 +71,8 @@ def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installatio
 
 def tommath() -> Path | None:
     """The library on this host, or the copy that was fetched."""
-    for folder in HOST_LIBRARIES:
-        for found in (*Path(folder).glob(TOMMATH), *Path(folder).glob(f"*-linux-gnu*/{TOMMATH}")):
-            return found
+    if (on_host := libraries.find(TOMMATH)) is not None:
+        return on_host
     for copy in debian.fetched(RECIPE.engine):
         found = copy.prefix / RECIPE.binary
         if found.is_file():

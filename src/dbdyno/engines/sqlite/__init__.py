@@ -1,4 +1,4 @@
-"""SQLite: the library is built into the driver, its settings are pragmas of each connection."""
+"""SQLite: a library inside the load process, whose settings are pragmas of each connection."""
 
 from __future__ import annotations
 
@@ -13,6 +13,5 @@ SQLITE = Engine(
     life=life,
     settings=settings,
     counters=counters,
-    # SQLite lies within the driver's own object; its source is one file.
-    under_valgrind=UnderValgrind(owns=lambda file, _object: file.endswith("/sqlite3.c")),
+    under_valgrind=UnderValgrind(owns=obtaining.owns),
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
 
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.embedded import EmbeddedServer, refuse_unknown, require_database
-from dbdyno.engines.sqlite.settings import CREATION, PRAGMAS, pragma
-from dbdyno.errors import ServerFailed
+from dbdyno.engines.sqlite.settings import CREATION, PRAGMAS
+from dbdyno.engines.sqlite.url import url
+from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
@@ -22,18 +22,14 @@ DATABASE = "dyno.sqlite"
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
     require_disk(data.parent, 10_000_000, "an SQLite database")
     data.mkdir(mode=0o700)
-    connection = sqlite3.connect(data / DATABASE)
+    creation = {name: level for name, level in settings.items() if name in CREATION}
     try:
-        for name in sorted(CREATION):
-            if name in settings:
-                connection.execute(f"PRAGMA {name} = {pragma(name, settings[name])}")
-        # An empty file has no header yet: this writes it, and with it what was chosen.
-        connection.execute("VACUUM")
-    except sqlite3.Error as error:
+        with LoadProcess({}, Launch()) as process:
+            # An empty file has no header yet: this writes it, and with it what was chosen.
+            process.query(url(data / DATABASE, installation.library, creation), "VACUUM")
+    except DriverFailed as failed:
         shutil.rmtree(data, ignore_errors=True)
-        raise ServerFailed(f"SQLite could not make its database: {error}", "see sqlite.org/pragma") from None
-    finally:
-        connection.close()
+        raise ServerFailed(f"SQLite could not make its database: {failed.message}", failed.hint) from None
 
 
 def start(
@@ -47,9 +43,8 @@ def start(
     require_database(database)
     refuse_unknown(settings, PRAGMAS, "Dyno cannot set SQLite's", f"there are: {', '.join(sorted(PRAGMAS))}")
     chosen = {name: level for name, level in settings.items() if name not in CREATION}
-    pragmas = "&".join(f"{name}={quote(pragma(name, level))}" for name, level in chosen.items())
     return EmbeddedServer(
-        url=f"sqlite://{quote(str(database), safe='/')}{'?' if pragmas else ''}{pragmas}",
+        url=url(database, installation.library, chosen),
         version=installation.version,
         driver_environment=dict(launch.environment),
     )

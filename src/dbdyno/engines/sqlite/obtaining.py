@@ -1,43 +1,102 @@
-"""Where SQLite comes from: it is built into the driver."""
+"""Where SQLite's library comes from: a path, what the host has, or Debian's packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
-from dbdyno.driver.query import query
-from dbdyno.errors import EngineMissing, UserError
-from dbdyno.obtain.installation import Installation, Offer, covers
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines.sqlite.url import url
+from dbdyno.errors import DriverFailed, UserError
+from dbdyno.host import libraries
+from dbdyno.host.launch import Launch
+from dbdyno.obtain import debian, path
+from dbdyno.obtain.installation import Installation, Offer, first_covering
 from dbdyno.study.reference import Reference
+
+LIBRARY = "libsqlite3.so.0"
+NAMES = (LIBRARY, "libsqlite3.so")
+RECIPE = debian.Recipe(
+    engine="sqlite",
+    packages=("libsqlite3-0",),
+    server="libsqlite3-0",
+    binary=f"usr/lib/{os.uname().machine}-linux-gnu/{LIBRARY}",
+    # The oldest suite that has it: the load process runs on the host's C library, which may be no newer.
+    suites={"3.40": "bookworm"},
+    without=("libc6",),
+)
 
 
 def locate(reference: Reference) -> Installation:
     if reference.path:
-        raise UserError("SQLite is built into the driver and has no path", 'write engine = "sqlite"')
-    version = _version()
-    if not covers(reference.version, version):
-        raise EngineMissing(f"sqlite@{reference.version} is not here", f"the driver has SQLite {version}")
-    return Installation(
-        engine="sqlite",
-        version=version,
-        origin="built into the driver",
-        prefix=Path("/"),
-        command=(),
-        digest=version,
-    )
+        return _installed(path.file(reference.path, *NAMES).resolve())
+    return first_covering(_here(), reference)
 
 
 def offers() -> list[Offer]:
-    return [locate(Reference("sqlite")).offer]
+    with suppress(UserError):
+        return [one.offer for one in _here()] + debian.offers(RECIPE)
+    return debian.offers(RECIPE)
 
 
 def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    return locate(Reference("sqlite", version))
+    return _unpacked(debian.fetch(RECIPE, version, mirror=mirror, tell=tell))
 
 
-def _version() -> str:
-    """The library's version, asked of the library itself."""
-    with TemporaryDirectory() as folder:
-        return str(query(f"sqlite://{quote(folder, safe='/')}/empty.sqlite", "SELECT sqlite_version()")[0][0])
+def owns(_file: str, object_file: str) -> bool:
+    """Whether a function of the load process is SQLite's, by the library that holds it."""
+    return object_file.rsplit("/", 1)[-1].startswith(NAMES)
+
+
+def _here() -> Iterator[Installation]:
+    """What the host has, as `dyno load` takes it, then what was fetched, the newest first."""
+    if (on_host := libraries.find(LIBRARY)) is not None:
+        yield _installed(on_host)
+    yield from map(_unpacked, debian.fetched(RECIPE.engine))
+
+
+def _unpacked(copy: debian.Fetched) -> Installation:
+    return _installation((copy.prefix / RECIPE.binary).resolve(), copy.prefix, copy.origin)
+
+
+def _installed(library: Path) -> Installation:
+    return _installation(library, library.parent, str(library))
+
+
+@cache
+def _installation(library: Path, prefix: Path, origin: str) -> Installation:
+    """The library's own word on what it is, in a process of its own: a broken one crashes that alone.
+
+    Raises UserError where it cannot be used.
+    """
+    try:
+        with TemporaryDirectory() as folder, LoadProcess({}, Launch()) as process:
+            asked = url(Path(folder) / "empty.sqlite", library)
+            version, source = process.query(asked, "SELECT sqlite_version(), sqlite_source_id()")[0]
+            options = [str(row[0]) for row in process.query(asked, "PRAGMA compile_options")]
+    except DriverFailed as failed:
+        raise UserError(
+            f"{library} cannot be used as SQLite: {failed.message}",
+            'name another library, as in engine = "sqlite:/path/to/libsqlite3.so.0"; '
+            "`dyno engines fetch sqlite` obtains one",
+        ) from None
+    return Installation(
+        engine="sqlite",
+        version=str(version),
+        origin=origin,
+        prefix=prefix,
+        command=(),
+        digest=path.digest(library),
+        library=library,
+        facts={"source": str(source), **dict(map(_fact, options))},
+    )
+
+
+def _fact(option: str) -> tuple[str, str]:
+    """`THREADSAFE=1` and `SECURE_DELETE` as name and value, so that two builds differ by what differs."""
+    name, _, value = option.partition("=")
+    return f"build.{name}", value or "yes"

@@ -109,6 +109,6 @@ def pragma(name: str, level: Level) -> str:
     if amount is None or not amount[1]:
         if not re.fullmatch(r"[-+.\w]+", text):
             raise ServerFailed(f"SQLite's `{name}` cannot be {text!r}", "give one word or number")
-        return f"'{text}'" if name == "encoding" else text
+        return text
     number = amount[0]
     return str(int(-number // 1024)) if name == "cache_size" else str(int(number))

@@ -3,13 +3,13 @@
 use super::interfaces::{call, Master, Provider, Util};
 use super::status::Status;
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use crate::session::library::{self, Libraries};
 
 /// What the dynamic loader is asked for where the URL names no library.
 const DEFAULT_LIBRARY: &str = "libfbclient.so.2";
+const REMEDY: &str = "name it in the URL: firebird:///PATH?library=/path/to/libfbclient.so.2";
 
-/// The library's entry points. It stays loaded until the process ends: the engine keeps threads of its own.
+/// The library's entry points.
 #[derive(Clone, Copy)]
 pub(super) struct Library {
     master: *mut Master,
@@ -23,22 +23,13 @@ unsafe impl Send for Library {}
 impl Library {
     /// Loads the library at `path` (or the dynamic loader's own find), once per process.
     pub fn load(path: Option<&str>) -> Result<Self> {
-        static LOADED: OnceLock<Mutex<BTreeMap<String, Library>>> = OnceLock::new();
-        let path = path.unwrap_or(DEFAULT_LIBRARY);
-        let mut loaded = LOADED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(library) = loaded.get(path) {
-            return Ok(*library);
-        }
-        let library = Self::open(path)?;
-        loaded.insert(path.to_owned(), library);
-        Ok(library)
+        static LOADED: Libraries<Library> = Libraries::new();
+        LOADED.get(path.unwrap_or(DEFAULT_LIBRARY), Self::open)
     }
 
     fn open(path: &str) -> Result<Self> {
         type GetMaster = unsafe extern "C" fn() -> *mut Master;
-        // SAFETY: loading runs the library's initialisers; that the user named a trustworthy file is for them to know.
-        let library = unsafe { libloading::Library::new(path) }
-            .map_err(|cause| not_loaded(path, &cause.to_string()))?;
+        let library = library::open(path, "Firebird's client library", REMEDY)?;
         // SAFETY: the symbol has had this type since Firebird 3.
         let master = match unsafe { library.get::<GetMaster>(b"fb_get_master_interface\0") } {
             // SAFETY: takes no argument and gives the process's only master.
@@ -72,18 +63,6 @@ impl Library {
     }
 }
 
-fn not_loaded(path: &str, cause: &str) -> Error {
-    // The loader names the file that it did not find, which may be one that the library needs.
-    let hint = match cause.split(':').next() {
-        Some(missing) if missing != path && missing.contains(".so") => {
-            format!("install the library {missing}, which Firebird's needs")
-        }
-        _ => "name it in the URL: firebird:///PATH?library=/path/to/libfbclient.so.2".to_owned(),
-    };
-    Error::connect(format!("Firebird's client library {path:?} cannot be loaded: {cause}")).hint(hint)
-}
-
 fn not_firebird(path: &str, why: &str) -> Error {
-    Error::connect(format!("{path:?} is not the client library of Firebird 3 or later: {why}"))
-        .hint("name the right one in the URL: firebird:///PATH?library=/path/to/libfbclient.so.2")
+    Error::connect(format!("{path:?} is not the client library of Firebird 3 or later: {why}")).hint(REMEDY)
 }

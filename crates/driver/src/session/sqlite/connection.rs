@@ -1,0 +1,100 @@
+//! A connection to a file, and what its errors mean.
+
+use super::library::{self, Database, Library};
+use crate::error::{Error, Fate, Result};
+use std::ffi::{c_int, CStr, CString};
+use std::ptr;
+
+const BUSY_TIMEOUT_MS: c_int = 5_000;
+
+pub(super) struct Connection {
+    pub library: &'static Library,
+    pub database: *mut Database,
+}
+
+impl Connection {
+    /// Opens the file at `path`, or makes it.
+    pub fn open(library: &'static Library, path: &str) -> Result<Self> {
+        let name = CString::new(path).map_err(|_| Error::user("the file's path holds a zero byte"))?;
+        let mut database = ptr::null_mut();
+        // Without SQLite's own mutex: a session stays on its thread.
+        let flags = library::OPEN_READ_WRITE | library::OPEN_CREATE | library::OPEN_NO_MUTEX;
+        // SAFETY: the name outlives the call; the handle is closed by Drop, as it must be even where opening failed.
+        let code = unsafe { (library.open_v2)(name.as_ptr(), &mut database, flags, ptr::null()) };
+        let connection = Connection { library, database };
+        connection.check(code).map_err(|error| not_opened(path, &error))?;
+        // SAFETY: the handle is open.
+        unsafe {
+            (library.extended_result_codes)(database, 1);
+            (library.busy_timeout)(database, BUSY_TIMEOUT_MS);
+        }
+        Ok(connection)
+    }
+
+    pub fn is_autocommit(&self) -> bool {
+        // SAFETY: the handle is open.
+        unsafe { (self.library.get_autocommit)(self.database) != 0 }
+    }
+
+    /// Rows changed since the connection was opened.
+    pub fn changes(&self) -> i64 {
+        // SAFETY: the handle is open.
+        unsafe { (self.library.total_changes64)(self.database) }
+    }
+
+    #[inline]
+    pub fn check(&self, code: c_int) -> Result<()> {
+        if code == library::OK {
+            return Ok(());
+        }
+        Err(self.error(code))
+    }
+
+    pub fn error(&self, code: c_int) -> Error {
+        // SAFETY: the message is the library's and valid until its next call; a null handle gives "out of memory".
+        let message =
+            unsafe { CStr::from_ptr((self.library.errmsg)(self.database)) }.to_string_lossy().into_owned();
+        let (word, fate) = meaning(code);
+        let error = Error::server(&format!("{code} {word}"), fate, message);
+        match code & 0xff {
+            library::FULL => error.hint("make room beside the database, and for SQLite's temporary files"),
+            _ => error,
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: the handle is owned; its statements are finalized, since the session declares them before it.
+        unsafe { (self.library.close)(self.database) };
+    }
+}
+
+/// A result code's word, and whether a retry cures it.
+fn meaning(code: c_int) -> (&'static str, Fate) {
+    match code {
+        library::BUSY_SNAPSHOT => ("busy_snapshot", Fate::Retry),
+        library::CONSTRAINT_UNIQUE | library::CONSTRAINT_PRIMARY_KEY => ("unique_violation", Fate::Failed),
+        _ => match code & 0xff {
+            library::BUSY => ("busy", Fate::Retry),
+            library::LOCKED => ("locked", Fate::Retry),
+            library::CONSTRAINT => ("constraint", Fate::Failed),
+            library::FULL => ("disk_full", Fate::Failed),
+            library::INPUT_OUTPUT => ("input_output", Fate::Failed),
+            library::CORRUPT | library::NOT_A_DATABASE => ("corrupt", Fate::Failed),
+            library::READ_ONLY => ("read_only", Fate::Failed),
+            library::CANNOT_OPEN => ("cannot_open", Fate::Failed),
+            _ => ("error", Fate::Failed),
+        },
+    }
+}
+
+/// What keeps a file from being opened, with the remedy.
+pub(super) fn not_opened(path: &str, error: &Error) -> Error {
+    let hint = match error.label().split(' ').nth(1) {
+        Some("corrupt") => "the file is no SQLite database, or is damaged: name another file",
+        Some("busy" | "locked") => "another process has locked the file: stop it",
+        _ => "check that the directory exists and that the file may be read and written",
+    };
+    Error::connect(format!("SQLite cannot open {path}: {}", error.message())).hint(hint)
+}

@@ -1,0 +1,203 @@
+//! SQLite, as a library in the driver's process. Each session is a connection of its own to the file.
+
+mod connection;
+mod library;
+mod open;
+mod statement;
+
+use super::engine_cpu::EngineCpu;
+use super::{
+    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+};
+use crate::error::{Error, Fate, Result};
+use connection::Connection;
+use statement::Prepared;
+use std::time::Instant;
+
+static DIALECT: Dialect = Dialect {
+    name: "sqlite",
+    placeholder: Placeholder::Question,
+    identity: Identity::RowId,
+    double: "DOUBLE PRECISION",
+    timestamp: "TIMESTAMP",
+    now: "CURRENT_TIMESTAMP",
+    text: "TEXT",
+    table_suffix: "",
+    char_padded: false,
+    for_update: false,
+    update_returning: true,
+    clustered: true,
+    truncate: false,
+    multi_row_insert: true,
+    after_load: None,
+    limit: "LIMIT {}",
+};
+
+/// A session on one connection.
+pub struct Sqlite {
+    statements: Vec<Prepared>,
+    begin: Prepared,
+    begin_immediate: Prepared,
+    commit: Prepared,
+    rollback: Prepared,
+    connection: Connection,
+    version: String,
+    engine_cpu: EngineCpu,
+    rows_received: u64,
+    /// The last transaction ended because another had the write lock.
+    lost_the_lock: bool,
+    patience: std::time::Duration,
+}
+
+impl Sqlite {
+    /// Runs `task` and counts the thread's CPU time for the engine's.
+    fn counted<T>(&mut self, task: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.engine_cpu.enter();
+        let result = task(self);
+        self.engine_cpu.leave();
+        result
+    }
+
+    fn run<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        match self.statements.get_mut(statement.0 as usize) {
+            Some(prepared) => prepared.run(&self.connection, parameters, rows),
+            None => Err(Error::internal("a statement of another session")),
+        }
+    }
+
+    /// Takes the write lock for a bulk load, queueing with the other loaders for longer than a transaction would.
+    fn begin_load(&mut self) -> Result<()> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            match self.begin_immediate.run(&self.connection, &[], &mut ()) {
+                Err(error) if error.fate() == Fate::Retry && Instant::now() < deadline => {}
+                other => return other.map(drop),
+            }
+        }
+    }
+
+    fn load(&self, sql: &str, mut next: impl FnMut(&mut RowBuffer) -> bool) -> Result<u64> {
+        let mut insert = Prepared::new(&self.connection, sql)?;
+        let (mut row, mut rows) = (RowBuffer::default(), 0);
+        while {
+            row.clear();
+            next(&mut row)
+        } {
+            insert.bind(&self.connection, row.values())?;
+            insert.step_to_end(&self.connection, &mut ())?;
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+impl Session for Sqlite {
+    const BLOCKING: bool = true;
+
+    async fn connect(target: &Target) -> Result<Self> {
+        let begin = if open::begins_immediately(target)? { "BEGIN IMMEDIATE" } else { "BEGIN DEFERRED" };
+        let connection = open::open(target)?;
+        Ok(Sqlite {
+            begin: Prepared::new(&connection, begin)?,
+            begin_immediate: Prepared::new(&connection, "BEGIN IMMEDIATE")?,
+            lost_the_lock: false,
+            commit: Prepared::new(&connection, "COMMIT")?,
+            rollback: Prepared::new(&connection, "ROLLBACK")?,
+            statements: Vec::new(),
+            version: format!("SQLite {}", connection.library.version()),
+            connection,
+            engine_cpu: EngineCpu::new(true),
+            rows_received: 0,
+            patience: target.answer_timeout,
+        })
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn server_version(&self) -> &str {
+        &self.version
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        self.statements.push(Prepared::new(&self.connection, &DIALECT.placeholders(sql))?);
+        Ok(Statement(self.statements.len() as u32 - 1))
+    }
+
+    async fn execute<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let answer = self.counted(|session| session.run(statement, parameters, rows));
+        match &answer {
+            Ok(answer) => self.rows_received += answer.rows,
+            Err(error) => self.lost_the_lock = error.fate() == Fate::Retry,
+        }
+        answer
+    }
+
+    async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        self.counted(|session| {
+            let mut statement = Prepared::new(&session.connection, sql)?;
+            rows.names(&statement.column_names());
+            statement.run(&session.connection, &[], rows)
+        })
+    }
+
+    /// SQLite does not let a transaction that has read wait for the write lock, as that might never end. One that was
+    /// refused it is therefore tried again with the lock taken, and waited for, first.
+    async fn begin(&mut self) -> Result<()> {
+        let lock_first = std::mem::take(&mut self.lost_the_lock);
+        self.counted(|session| {
+            let begin = if lock_first { &mut session.begin_immediate } else { &mut session.begin };
+            begin.run(&session.connection, &[], &mut ()).map(drop)
+        })
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.counted(|session| session.commit.run(&session.connection, &[], &mut ()).map(drop))
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        // Some errors, such as a full disk, have rolled back already.
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.counted(|session| session.rollback.run(&session.connection, &[], &mut ()).map(drop))
+    }
+
+    async fn bulk_insert(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64> {
+        let marks = vec!["?"; columns.len()].join(", ");
+        let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
+        self.begin_load()?;
+        let rows = self.counted(|session| session.load(&sql, next));
+        let end = if rows.is_ok() { self.commit().await } else { self.rollback().await };
+        end.and(rows)
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { rows_received: self.rows_received, ..Traffic::default() }
+    }
+
+    fn engine_cpu_ns(&self) -> Option<u64> {
+        self.engine_cpu.used_ns()
+    }
+
+    async fn close(self) {}
+}

@@ -1,0 +1,186 @@
+//! A prepared statement: its parameters bound, its rows read.
+
+use super::connection::Connection;
+use super::library::{self, Library, Program};
+use crate::error::{Error, Fate, Result};
+use crate::session::{Answer, Row, Rows, Value};
+use std::ffi::{c_int, CStr};
+use std::ptr;
+
+/// A statement of one connection, which must outlive it.
+pub(super) struct Prepared {
+    library: &'static Library,
+    program: *mut Program,
+    parameters: c_int,
+    columns: c_int,
+}
+
+impl Prepared {
+    pub fn new(connection: &Connection, sql: &str) -> Result<Self> {
+        let length =
+            c_int::try_from(sql.len()).map_err(|_| Error::user("the statement is longer than 2 GiB"))?;
+        let (library, database) = (connection.library, connection.database);
+        let (mut program, mut tail, flags) = (ptr::null_mut(), ptr::null(), library::PREPARE_PERSISTENT);
+        // SAFETY: the text is passed with its length, and `tail` points into it.
+        let rest = unsafe {
+            let start = sql.as_ptr().cast();
+            let code = (library.prepare_v3)(database, start, length, flags, &mut program, &mut tail);
+            connection.check(code)?;
+            tail.offset_from(start) as usize
+        };
+        if program.is_null() {
+            return Err(Error::server("1 error", Fate::Failed, "the text holds no statement"));
+        }
+        // SAFETY: the statement is live.
+        let mut prepared = unsafe {
+            Prepared {
+                library,
+                program,
+                parameters: (library.bind_parameter_count)(program),
+                columns: (library.column_count)(program),
+            }
+        };
+        if !sql.get(rest..).unwrap_or_default().trim().is_empty() {
+            prepared.finalize();
+            return Err(Error::server("1 error", Fate::Failed, "more than one statement in one text"));
+        }
+        Ok(prepared)
+    }
+
+    pub fn run<R: Rows>(
+        &mut self,
+        connection: &Connection,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        self.bind(connection, parameters.iter().copied())?;
+        self.step_to_end(connection, rows)
+    }
+
+    /// Binds all parameters. They are borrowed by SQLite until `step_to_end` has ended, so the caller keeps them.
+    pub fn bind<'v>(
+        &mut self,
+        connection: &Connection,
+        parameters: impl ExactSizeIterator<Item = Value<'v>>,
+    ) -> Result<()> {
+        if parameters.len() != self.parameters as usize {
+            return Err(Error::internal(format!(
+                "the statement takes {} parameters, {} were given",
+                self.parameters,
+                parameters.len()
+            )));
+        }
+        for (index, value) in (1..).zip(parameters) {
+            let (library, program) = (self.library, self.program);
+            // SAFETY: the statement is live, and text and bytes are passed with their length.
+            let code = unsafe {
+                match value {
+                    Value::Null => (library.bind_null)(program, index),
+                    Value::Int(number) => (library.bind_int64)(program, index, number),
+                    Value::Float(number) => (library.bind_double)(program, index, number),
+                    Value::Text(text) => {
+                        let (start, length) = (text.as_ptr().cast(), text.len() as u64);
+                        (library.bind_text64)(program, index, start, length, library::STATIC, library::UTF8)
+                    }
+                    Value::Bytes(bytes) => {
+                        let (start, length) = (bytes.as_ptr().cast(), bytes.len() as u64);
+                        (library.bind_blob64)(program, index, start, length, library::STATIC)
+                    }
+                }
+            };
+            connection.check(code)?;
+        }
+        Ok(())
+    }
+
+    pub fn step_to_end<R: Rows>(&mut self, connection: &Connection, rows: &mut R) -> Result<Answer> {
+        let mut answer = Answer::default();
+        let changes_before = connection.changes();
+        let code = loop {
+            // SAFETY: the statement is live.
+            match unsafe { (self.library.step)(self.program) } {
+                library::ROW => {
+                    answer.rows += 1;
+                    if R::READS {
+                        rows.row(&Current(self));
+                    }
+                }
+                code => break code,
+            }
+        };
+        answer.affected = (connection.changes() - changes_before) as u64;
+        // The message belongs to the step; the reset would give the same error once more.
+        let result = if code == library::DONE { Ok(answer) } else { Err(connection.error(code)) };
+        // SAFETY: the statement is live; after the reset nothing reads the borrowed parameters.
+        unsafe { (self.library.reset)(self.program) };
+        result
+    }
+
+    pub fn column_names(&self) -> Vec<String> {
+        let name = |column| {
+            // SAFETY: the column exists; the name is the statement's.
+            let name = unsafe { (self.library.column_name)(self.program, column) };
+            if name.is_null() {
+                return String::new();
+            }
+            // SAFETY: as above.
+            unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+        };
+        (0..self.columns).map(name).collect()
+    }
+
+    fn finalize(&mut self) {
+        // SAFETY: the statement is owned; a null one does nothing.
+        unsafe { (self.library.finalize)(self.program) };
+        self.program = ptr::null_mut();
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        self.finalize();
+    }
+}
+
+/// The row that a statement stands on.
+struct Current<'a>(&'a Prepared);
+
+impl Row for Current<'_> {
+    fn columns(&self) -> usize {
+        self.0.columns as usize
+    }
+
+    fn value(&self, column: usize) -> Value<'_> {
+        if column >= self.columns() {
+            return Value::Null;
+        }
+        let (library, program, column) = (self.0.library, self.0.program, column as c_int);
+        // SAFETY: the statement stands on a row that has the column; text and bytes live until the next step, which
+        // needs the statement that this row borrows.
+        unsafe {
+            match (library.column_type)(program, column) {
+                library::INTEGER => Value::Int((library.column_int64)(program, column)),
+                library::FLOAT => Value::Float((library.column_double)(program, column)),
+                library::TEXT => {
+                    let start = (library.column_text)(program, column);
+                    let bytes = content(start, (library.column_bytes)(program, column));
+                    std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text)
+                }
+                library::BLOB => {
+                    let start = (library.column_blob)(program, column).cast();
+                    Value::Bytes(content(start, (library.column_bytes)(program, column)))
+                }
+                _ => Value::Null,
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `start` is null or has `length` bytes that outlive `'a`.
+unsafe fn content<'a>(start: *const u8, length: c_int) -> &'a [u8] {
+    if start.is_null() {
+        return &[];
+    }
+    std::slice::from_raw_parts(start, length.max(0) as usize)
+}

@@ -1,0 +1,30 @@
+"""Shared libraries: those of this host, and those that a process holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDERS = (
+    "/usr/lib/{machine}-linux-gnu",
+    "/lib/{machine}-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+)
+
+
+def find(name: str) -> Path | None:
+    """The library of that file name on this host, links resolved; None when it is not installed."""
+    machine = os.uname().machine
+    for folder in FOLDERS:
+        path = Path(folder.format(machine=machine)) / name
+        if path.exists():
+            return path.resolve()
+    return None
+
+
+def mapped(process_id: int) -> frozenset[Path]:
+    """The files that a process has mapped into its memory; what was removed since is ` (deleted)` by name."""
+    fields = (line.split(maxsplit=5) for line in Path(f"/proc/{process_id}/maps").read_text().splitlines())
+    return frozenset(Path(found[5]) for found in fields if len(found) == 6 and found[5].startswith("/"))
