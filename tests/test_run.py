@@ -87,15 +87,36 @@ def test_a_record_holds_all_evidence(homes: Path) -> None:
     assert stored()[record.trial] == record
 
 
+def with_images(study: Study, images: int | None) -> Study:
+    return study.model_copy(update={"images": images})
+
+
 def test_pristine_data_are_made_once_per_creation_settings(homes: Path) -> None:
     engine = FakeEngine()
-    carry_out(make_study(1, 2, blocks=2), engine=engine)
+    carry_out(with_images(make_study(1, 2, blocks=2), 1), engine=engine)
     assert engine.initialised == [{}]
+
+
+def test_blocks_take_the_images_in_turn(homes: Path) -> None:
+    engine = FakeEngine()
+    records = carry_out(with_images(make_study(1, 2, blocks=5), 3), engine=engine)
+    assert {(record.block, record.reset["image"]) for record in records} == {
+        (0, 0), (1, 1), (2, 2), (3, 0), (4, 1),
+    }  # fmt: skip
+    assert len(engine.initialised) == 3
+
+
+@pytest.mark.parametrize(("duration_s", "images"), [(3600.0, 2), (0.0001, 1)])
+def test_a_second_image_is_made_where_it_costs_little(homes: Path, duration_s: float, images: int) -> None:
+    engine, study = FakeEngine(), make_study(1, 2, blocks=2)
+    workload = study.workload.model_copy(update={"duration_s": duration_s, "warmup_s": 0.0})
+    records = carry_out(study.model_copy(update={"workload": workload}), engine=engine)
+    assert len({record.reset["image"] for record in records}) == len(engine.initialised) == images
 
 
 def test_pristine_data_differ_by_what_is_fixed_at_creation(homes: Path) -> None:
     engine = FakeEngine()
-    carry_out(make_study(4096, 8192, factor="config.page", blocks=2), engine=engine)
+    carry_out(with_images(make_study(4096, 8192, factor="config.page", blocks=2), 1), engine=engine)
     assert sorted(engine.initialised, key=str) == [{"page": 4096}, {"page": 8192}]
 
 

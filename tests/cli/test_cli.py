@@ -152,6 +152,13 @@ def test_a_plan_says_that_levels_were_not_checked(study: Path) -> None:
     assert json.loads(dyno("plan", str(study), "--json").stdout)["unchecked"] == ""
 
 
+def test_a_plan_tells_of_the_images_of_the_data(study: Path) -> None:
+    told = " ".join(dyno("plan", str(study)).stdout.split())
+    assert "a second one for every second block if it takes at most" in told
+    study.write_text("images = 3\n" + STUDY)
+    assert "pristine data: 3 images, which blocks take in turn" in dyno("plan", str(study)).stdout
+
+
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)

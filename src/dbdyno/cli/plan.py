@@ -14,6 +14,7 @@ from rich.text import Text
 from dbdyno.cli.options import budget_option, json_option
 from dbdyno.cli.study_file import (
     budget_text,
+    images_text,
     overhead_s,
     refuse_both,
     seed_of,
@@ -72,6 +73,7 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
         console.print(Text(budget_text(read)))
     if counted := why_counted(read):
         console.print(Text(counted))
+    console.print(Text(images_text(read, budget_s)))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
 
 

@@ -25,6 +25,7 @@ from dbdyno.report.words import numbers
 from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
 from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
+from dbdyno.trial.pristine import worth_s
 
 DRAWN_SEEDS = 10**9
 """Enough to tell runs apart, and few digits to type again."""
@@ -82,6 +83,15 @@ def refuse_both(budget_s: float | None, **others: object) -> None:
     given = [f"--{name}" for name, value in others.items() if value is not None]
     if budget_s is not None and given:
         raise UserError(f"--budget and {given[0]} contradict each other", "leave one of the two out")
+
+
+def images_text(study: Study, budget_s: float | None) -> str:
+    """How many images of the pristine data blocks take in turn, as far as that is known before the first."""
+    if study.images is not None:
+        turns = ", which blocks take in turn" if study.images > 1 else ""
+        return f"pristine data: {numbers.plural(study.images, 'image')}{turns}"
+    limit = numbers.seconds_text(worth_s(study, budget_s))
+    return f"pristine data: one image, and a second one for every second block if it takes at most {limit}"
 
 
 def budget_text(study: Study) -> str:

@@ -123,7 +123,8 @@ class ListedVariant(Frozen):
 
 
 class Study(Frozen):
-    """A study as read. Without a `seed` each run draws its own. `settings` are levels that hold for every
+    """A study as read. Without a `seed` each run draws its own. Blocks take `images` of the pristine data in
+    turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
     variant, by factor name. `variants` is only for `list`, whose factors are what its variants set. `text`
     is the file as it was, `digest` its hash."""
 
@@ -133,6 +134,7 @@ class Study(Frozen):
     blocks: int = 6
     seed: int | None = None
     aa: bool = False
+    images: int | None = None
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]

@@ -29,6 +29,7 @@ from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
 
 BLOCKS_MAX = 10_000
+IMAGES_MAX = 10
 MISTAKES_MAX = 100
 INTERVALS = frozenset((Interval.STUDENT, Interval.SIGNED_RANK))
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
@@ -108,6 +109,7 @@ class _Reader(SectionReader):
             "blocks": self.take(("blocks",), partial(values.integer, low=1, high=BLOCKS_MAX), 6),
             "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), None),
             "aa": self.take(("aa",), values.boolean, False),
+            "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
 
     def workload(self) -> tuple[Workload | None, list[Factor]]:

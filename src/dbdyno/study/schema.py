@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, Design, Goal, Interval
-from dbdyno.study.reader import BLOCKS_MAX
+from dbdyno.study.reader import BLOCKS_MAX, IMAGES_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
@@ -48,6 +48,13 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "type": "boolean",
                 "default": False,
                 "description": "Measure the baseline twice: the two must not be called different.",
+            },
+            "images": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": IMAGES_MAX,
+                "description": "How many images of the pristine data blocks take in turn. "
+                "Default: two where a second one costs little beside the run.",
             },
             "workload": _workload(catalogue),
             "settings": {

@@ -16,7 +16,7 @@ from dbdyno.trial.pristine import Pristine
 
 
 def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
-    """Puts the data where the levels ask for them; returns the way, seconds, files, bytes, and if verified.
+    """Puts the data where the levels ask for them; returns the image, and how it came there.
 
     Raises Blocked when a volume cannot be made here, DynoError when the clone differs from its source.
     """
@@ -29,6 +29,7 @@ def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
         forget_cached(setup.data)
     apply(setup, data_in_place=True)
     return {
+        "image": pristine.image,
         "way": cloned.way,
         "seconds": round(cloned.seconds, 3),
         "files": cloned.files,

@@ -1,7 +1,9 @@
 """Pristine data: a workload's rows in a data directory, made once and cloned for each trial.
 
 Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the
-settings fixed at creation, the workload and its options.
+settings fixed at creation, the workload, its options, and the seed of the rows. Each seed makes an *image*:
+the same data in another layout. Blocks take the images in turn, so that a variant which one layout favours
+by chance differs between blocks, and its interval holds that.
 """
 
 from __future__ import annotations
@@ -20,10 +22,16 @@ from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
+from dbdyno.study import Study
+from dbdyno.study.designs import trial_count
+from dbdyno.study.phases import phases_of
 from dbdyno.trial.bench import Bench
 
 SEED = 1
-"""The rows are the same in every study, so that the data are made once."""
+"""Of the first image; each further one has the next. Every study has the same, so that data are made once."""
+
+WORTH_SHARE = 0.05
+"""A second image is made where that takes at most this share of the time that the run's loads take."""
 
 INDEXING_S = 3600.0
 """A server that makes an index is silent until it is done."""
@@ -35,10 +43,12 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Pristine:
-    """Data ready to be cloned. `checks` is what held right after they were made."""
+    """Data ready to be cloned. `checks` is what held right after they were made, which took `seconds`."""
 
     folder: Path
+    image: int
     checks: list[Invariant]
+    seconds: float
 
     @property
     def data(self) -> Path:
@@ -51,21 +61,36 @@ class Pristine:
         return clone_tree(self.data, target)
 
 
-def pristine_data(setup: Setup, bench: Bench) -> Pristine:
-    """The pristine data of a setup; makes them when they are not there yet."""
+def pristine_data(setup: Setup, bench: Bench, block: int) -> Pristine:
+    """The pristine data of a setup in a block; makes them when they are not there yet."""
+    images = bench.study.images
+    if images is None:
+        # How long the first one took is kept beside it, so every trial of a run finds the same.
+        images = 2 if _image(0, setup, bench).seconds <= worth_s(bench.study, bench.run.budget_s) else 1
+    return _image(block % images, setup, bench)
+
+
+def worth_s(study: Study, budget_s: float | None) -> float:
+    """The seconds that making an image may take, so that a run makes a second one of its own accord."""
+    loads_s = trial_count(study) * sum(phase.takes_s for phase in phases_of(study))
+    return WORTH_SHARE * (loads_s if budget_s is None else min(loads_s, budget_s))
+
+
+def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
     creation = {
         name: setup.settings[name] for name in sorted(setup.engine.settings.CREATION & set(setup.settings))
     }
     # A run goes on with the engine that it began with.
     once.shelf("engines").take(setup.installation.prefix.name)
-    key = _key(setup, creation, bench)
-    folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench))
+    seed = SEED + image
+    key = _key(setup, creation, bench, seed)
+    folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench, seed))
     account = json.loads((folder / "pristine.json").read_text())
     checks = [Invariant.model_validate(check) for check in account["checks"]]
-    return Pristine(folder, checks)
+    return Pristine(folder, image, checks, account["seconds"])
 
 
-def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
+def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int) -> str:
     options = setup.job.options
     shape = {
         "engine": setup.engine.name,
@@ -73,12 +98,14 @@ def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
         "creation": dict(creation),
         "workload": setup.job.workload,
         "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
-        "seed": SEED,
+        "seed": seed,
     }
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> tuple[str, str]:
+def _make(
+    making: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
+) -> tuple[str, str]:
     """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
     engine = f"{setup.engine.name} {setup.installation.version}"
     bench.journal.note("tree", path=str(making))
@@ -86,7 +113,7 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
         setup.engine.life.initialise(setup.installation, making / "data", creation)
-        prepared, checks = _load_rows(making / "data", setup, creation, bench)
+        prepared, checks = _load_rows(making / "data", setup, creation, bench, seed)
         account = {
             "engine": engine,
             "workload": setup.job.workload,
@@ -97,7 +124,8 @@ def _make(making: Path, setup: Setup, creation: Mapping[str, Level], bench: Benc
             "seconds": round(time.monotonic() - began, 3),
         }
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
-    return f"{_shape(setup)} in {engine}", setup.installation.origin
+    which = f", image {seed - SEED + 1}" if seed > SEED else ""
+    return f"{_shape(setup)} in {engine}{which}", setup.installation.origin
 
 
 def _shape(setup: Setup) -> str:
@@ -107,7 +135,7 @@ def _shape(setup: Setup) -> str:
 
 
 def _load_rows(
-    data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
+    data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
 ) -> tuple[Prepared, list[Invariant]]:
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note("tree", path=str(runtime))
@@ -117,7 +145,7 @@ def _load_rows(
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:
-            job = setup.job.but(url=server.url, seed=SEED, answer_timeout_s=INDEXING_S)
+            job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)
             checks = load.check(job, None)
         except BaseException:

@@ -44,6 +44,7 @@ def method_text(analysis: Analysis) -> list[str]:
         " difference of that size is told in every second run. Blocks: efficiency relative to trials in any"
         " order (Yates 1935; Cochran and Cox 1957), with its 95 % interval.",
         _steady_text(analysis),
+        *_images_text(analysis),
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
     ]
@@ -63,6 +64,17 @@ def _steady_text(analysis: Analysis) -> str:
         " the per-second series, warm-up included, in the manner of Barrett et al., OOPSLA 2017; lone seconds"
         " do not count."
     )
+
+
+def _images_text(analysis: Analysis) -> list[str]:
+    """How many images of the pristine data the verdicts rest on; nothing for records that do not say it."""
+    trials = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    images = {record.reset["image"] for record in trials if "image" in record.reset}
+    if not images:
+        return []
+    if len(images) > 1:
+        return [f"Data: blocks took {len(images)} images of the pristine data in turn; verdicts rest on all."]
+    return ["Data: made once; whether their layout favours one variant is not in the intervals."]
 
 
 def _correction(method: Method) -> str:

@@ -1,0 +1,34 @@
+"""What the report says of how its numbers were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dbdyno.analyse.model import Analysis
+from dbdyno.frozen import Level
+from dbdyno.report.words.method import method_text
+from tests.report.cases import CASES
+
+
+def with_reset(analysis: Analysis, reset: Callable[[int], dict[str, Level]]) -> Analysis:
+    """The analysis with records that tell how the data of each block came back."""
+    trials = tuple(
+        trial.model_copy(
+            update={"record": trial.record.model_copy(update={"reset": reset(trial.record.block)})}
+        )
+        for trial in analysis.trials
+    )
+    return analysis.model_copy(update={"trials": trials})
+
+
+@pytest.mark.parametrize(("images", "said"), [(1, "Data: made once;"), (2, "blocks took 2 images")])
+def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> None:
+    analysis = with_reset(CASES["guards"](), lambda block: {"image": block % images})
+    [line] = [line for line in method_text(analysis) if line.startswith("Data:")]
+    assert said in line
+
+
+def test_records_without_images_say_nothing_of_them() -> None:
+    assert not [line for line in method_text(CASES["guards"]()) if line.startswith("Data:")]
