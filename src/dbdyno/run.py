@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol
 
 from dbdyno.errors import ServerFailed
 from dbdyno.host.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
+from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Record, Run
 from dbdyno.records.store import Store
 from dbdyno.study import Study
-from dbdyno.study.trials import Trial
+from dbdyno.study.designs import variants_of
+from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.count import count
@@ -51,6 +54,44 @@ def run_study(study: Study, run: Run, ask: Ask, carry_out: CarryOut, store: Stor
             records.append(record)
     store.finish_run(run.run)
     return records
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two runs that take turns."""
+
+    study: Study
+    run: Run
+    ask: Ask
+    carry_out: CarryOut
+
+
+def run_side_by_side(side: Side, reference: Side, store: Store) -> tuple[list[Record], list[Record]]:
+    """Carries out a run, and in each of its blocks the reference's trial next to that of its own baseline, so
+    that both meet the same disturbances. Which of the two comes first is drawn like the order of a block.
+    Returns the records of both.
+    """
+    kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
+    while trials := side.ask(side.study, side.run, kept[side.run.run]):
+        again = reference.ask(reference.study, reference.run, kept[reference.run.run])
+        for each, trial in _in_turn(side, trials, reference, again):
+            for record in each.carry_out((trial,)):
+                store.add_record(record)
+                kept[each.run.run].append(record)
+    store.finish_run(side.run.run)
+    return kept[side.run.run], kept[reference.run.run]
+
+
+def _in_turn(
+    side: Side, trials: Sequence[Trial], reference: Side, again: Sequence[Trial]
+) -> list[tuple[Side, Trial]]:
+    baseline = variants_of(side.study)[0].name
+    place = next((index for index, trial in enumerate(trials) if trial.variant.name == baseline), 0)
+    sides = tuple(Variant(name=each.run.run, levels={}) for each in (side, reference))
+    drawn = Order.of(side.run).of_block(sides, trials[0].block)
+    place += drawn[0].name == side.run.run
+    woven = [(side, trial) for trial in trials]
+    return [*woven[:place], *((reference, trial) for trial in again), *woven[place:]]
 
 
 def on_this_host(bench: Bench, store: Store, progress: Progress) -> CarryOut:

@@ -1,69 +1,87 @@
-"""Exit codes by verdict: what a pipeline stops by."""
+"""`dyno run --against` and `dyno gate`: a run measured beside another, or held against what is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from dbdyno.analyse import analyse
-from dbdyno.cli.gate import exit_code
-from dbdyno.records.record import Outcome
-from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
+from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import complaint, dyno
 from tests.cli.test_run import STUDY
 
-VARIANT = "config.page_cache=64k"
-NO_SERVER = ended(Outcome.FAILED, "the server did not start", "")
+SLOW = STUDY.replace("blocks = 2", "blocks = 6").replace('["FULL", "OFF"]', '["OFF", "FULL"]')
+EXTRA = SLOW.replace('["OFF", "FULL"]', '["FULL", "OFF"]')
 
 
-def code_of(
-    fail_on: str, ratios: Mapping[str, float] | None = None, changes: Mapping[str, Change] | None = None
-) -> int:
-    study = a_study()
-    analysis = analyse(study, a_run(study), records_of(study, ratios or {}, changes or {}))
-    return exit_code(analysis, tuple(fail_on.split(",")))
+@pytest.fixture
+def main(homes: Path) -> Path:
+    """The folder of a store in which `main` is a run that did not wait for the disk."""
+    (homes / "main.toml").write_text(SLOW)
+    (homes / "change.toml").write_text(EXTRA)
+    ran = dyno("run", str(homes / "main.toml"), "--quiet", "--blocks", "1", "--name", "first")
+    assert ran.returncode == 0, ran.stderr
+    assert dyno("baseline", "set", "main", "first").returncode == 0
+    return homes
 
 
-@pytest.mark.parametrize(
-    ("fail_on", "ratio", "code"),
-    [
-        ("slower", 0.5, 6),
-        ("slower", 2.0, 0),
-        ("broken", 0.5, 0),
-        ("broken,slower", 0.5, 6),
-        ("slower,inconclusive", 2.0, 0),
-        ("slower,broken", 1.02, 0),
-    ],
-)
-def test_a_verdict_has_a_code_where_it_is_asked_for(fail_on: str, ratio: float, code: int) -> None:
-    assert code_of(fail_on, {VARIANT: ratio}) == code
+def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> None:
+    report = main / "gate.xml"
+    said = dyno("run", str(main / "change.toml"), "--against", "main", "--output", str(report))
+    assert said.returncode == 6, said.stdout + said.stderr
+    assert "main is measured again: 6 trials" in said.stderr
+    assert "exit code 6, slower: baseline" in said.stderr
+    suite = ElementTree.parse(report).getroot()[0]
+    assert suite.attrib["failures"] == "1"
+    with Store(store_url()) as store:
+        run = store.run("last")
+        assert run.reference is not None
+        ours, theirs = store.records(run.run), store.records(run.reference)
+        assert store.unfinished_runs() == []
+    assert [record.block for record in theirs] == list(range(6))
+    for again in theirs:
+        assert again.levels == {"config.synchronous": "OFF"}
+        began = [record.started_unix_s for record in (*ours, *theirs) if record.block == again.block]
+        mine = next(one for one in ours if (one.block, one.variant) == (again.block, "baseline"))
+        between = [one for one in began if min(again.started_unix_s, mine.started_unix_s) < one
+                   < max(again.started_unix_s, mine.started_unix_s)]  # fmt: skip
+        assert between == [], "the two baselines of a block stand next to each other"
+    gate = json.loads(dyno("gate", "--json").stdout)
+    assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
+    assert dyno("gate", "--fail-on", "broken").returncode == 0
+    assert "**Slower:" in dyno("gate", "--format", "markdown", "--against", "main").stdout
 
 
-def test_the_worst_verdict_gives_the_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert code_of("broken", changes={VARIANT: broken("account 118, history 117")}) == 4
-    assert code_of("slower,failed", changes={VARIANT: NO_SERVER}) == 5
-    assert f"exit code 5, failed: {VARIANT}" in capsys.readouterr().err
+def test_without_the_engine_the_stored_run_is_compared_and_that_is_said(main: Path) -> None:
+    with Store(store_url()) as store:
+        first = store.run("main")
+        gone = {**first.installation, "digest": "gone", "origin": "a build that is gone"}
+        store.change_run(first.model_copy(update={"installation": gone}))
+    said = dyno("run", str(main / "change.toml"), "--against", "main", "--blocks", "1")
+    assert said.returncode == 0, said.stderr
+    assert "main is not measured again" in said.stderr and "a build that is gone" in said.stderr
+    told = " ".join(said.stdout.split())
+    assert told.startswith("Inconclusive:") and "the run is the unit" in told
+    assert "a verdict needs 6 runs of one setup" in told
+    assert dyno("gate", "--against", "main", "--fail-on", "inconclusive").returncode == 7
 
 
-@pytest.mark.parametrize("change", [NO_SERVER, broken("account 118, history 117")])
-def test_a_baseline_without_a_speed_is_never_a_success(change: Change) -> None:
-    assert code_of("", changes={"baseline": change}) == 3
+def test_what_cannot_be_held_against_each_other_is_refused(main: Path) -> None:
+    other = main / "other.toml"
+    other.write_text(SLOW.replace('"0.5s"', '"0.6s"'))
+    assert "another load" in complaint("run", str(other), "--against", "main")
+    assert "no run 'nothing'" in complaint("run", str(other), "--against", "nothing")
+    assert "contradict" in complaint("run", str(other), "--against", "main", "--budget", "1m")
+    assert "a gate has no page" in complaint("run", str(other), "--against", "main", "--format", "html")
+    assert "against itself" in complaint("gate", "first", "--against", "main")
+    assert "took turns with no other" in complaint("gate")
 
 
-def test_a_run_ends_with_the_code_of_its_verdict_and_so_does_its_report(homes: Path) -> None:
-    path = homes / "study.toml"
-    path.write_text(STUDY)
-    said = dyno("run", str(path), "--quiet", "--blocks", "1", "--fail-on", "slower,inconclusive")
-    assert said.returncode == 7, said.stderr
-    assert "exit code 7, inconclusive: config.synchronous=OFF" in said.stderr
-    assert dyno("report", "--fail-on", "inconclusive").returncode == 7
-    assert dyno("report", "--fail-on", "slower").returncode == 0
-    assert dyno("report").returncode == 0
-
-
-def test_a_verdict_that_there_is_not_is_refused(homes: Path) -> None:
-    assert "'sloer' is none of broken, failed, slower, inconclusive" in complaint(
-        "report", "--fail-on", "sloer"
-    )
+def test_a_report_is_written_as_junit_too(main: Path) -> None:
+    root = ElementTree.fromstring(dyno("report", "--format", "junit").stdout.encode())
+    assert [case.attrib["name"] for case in root.iter("testcase")] == [
+        "baseline",
+        "config.synchronous=FULL: throughput",
+    ]

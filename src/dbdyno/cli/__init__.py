@@ -1,7 +1,7 @@
 """The command line: arguments, printing, exit codes; nothing else. One file per verb.
 
 Data goes to standard output, progress and messages to standard error. Exit codes: 0, 1 for a failure, 2 for a
-mistake in the input, 3 to 7 by verdict (`gate.py`), 130 after Ctrl-C.
+mistake in the input, 3 to 7 by verdict (`exit_codes.py`), 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ VERBS = {
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
     "report": "Show a run again, from the store alone.",
+    "gate": "Hold a run against another, and end with the verdict's exit code.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
     "compare": "Compare two runs of one study, on different hosts or days.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",

@@ -11,24 +11,41 @@ import click
 from dbdyno.errors import UserError
 
 FORMATS = ("terminal", "html", "markdown", "json")
-BY_ENDING = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".txt": "terminal"}
+VERDICT_FORMATS = (*FORMATS, "junit")
+BY_ENDING = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".json": "json",
+    ".txt": "terminal",
+    ".xml": "junit",
+}
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def format_options(command: Decorated) -> Decorated:
     """Adds the three options, as `form`, `as_json` and `output`."""
+    return _with_options(command, FORMATS, ".html, .md, .json or .txt")
+
+
+def verdict_format_options(command: Decorated) -> Decorated:
+    """The same for a verb that shows verdicts, which pipelines read as JUnit XML."""
+    return _with_options(command, VERDICT_FORMATS, ".html, .md, .json, .xml (JUnit) or .txt")
+
+
+def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) -> Decorated:
     for option in (
         click.option(
             "--output",
             type=click.Path(path_type=Path),
-            help="Write here instead of to standard output: .html, .md, .json or .txt.",
+            help=f"Write here instead of to standard output: {endings}.",
         ),
         click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
         click.option(
             "--format",
             "form",
-            type=click.Choice(FORMATS),
+            type=click.Choice(formats),
             help="Default: by the ending of --output, else terminal.",
         ),
     ):

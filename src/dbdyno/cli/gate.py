@@ -1,65 +1,191 @@
-"""The exit code of a verb that shows verdicts, so that a pipeline can stop by it."""
+"""`dyno gate`: the verdict on a run against another, for a pipeline to stop by."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
 
 import click
+from rich.console import Console
 
-from dbdyno.analyse.model import Analysis, Verdict
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
+from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verdicts_of
+from dbdyno.cli.formats import format_of, verdict_format_options
+from dbdyno.cli.options import store_option
+from dbdyno.cli.report import printed, write
+from dbdyno.cli.study_file import study_of
+from dbdyno.errors import StudyError, UserError
+from dbdyno.frozen import level_text
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store, store_url
+from dbdyno.report import junit, markdown
+from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.words import safe
+from dbdyno.study import Study
 
-NO_BASELINE = 3
-"""No ratio can be trusted, because the baseline has no speed or did not hold."""
-
-FAIL_ON = {
-    "broken": (4, (Verdict.BROKEN,)),
-    "failed": (5, (Verdict.FAILED, Verdict.BLOCKED)),
-    "slower": (6, (Verdict.SLOWER,)),
-    "inconclusive": (7, (Verdict.INCONCLUSIVE,)),
-}
-"""Exit codes and verdicts by what `--fail-on` names, the worst first."""
-
-
-class FailOn(click.ParamType[tuple[str, ...]]):
-    """Names of `FAIL_ON`, with commas between: `slower,broken`."""
-
-    name = "VERDICTS"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = tuple(name.strip() for name in str(value).split(","))
-        for name in names:
-            if name not in FAIL_ON:
-                self.fail(f"{name!r} is none of {', '.join(FAIL_ON)}", param, ctx)
-        return names
+HISTORY_MOST = 200
+"""Runs of the past that are looked at, the latest first."""
 
 
-fail_on_option = click.option(
-    "--fail-on",
-    type=FailOn(),
-    default=(),
-    metavar="VERDICTS",
-    help=f"Exit with a code other than 0 where a variant has one of these verdicts, with commas between: "
-    f"{', '.join(f'{name} ({code})' for name, (code, _) in FAIL_ON.items())}.",
+@click.command()
+@click.argument("run", default="last")
+@click.option(
+    "--against",
+    metavar="NAME",
+    help="The run that RUN is held against: a baseline or any run. Default: the one that took turns with it.",
 )
+@verdict_format_options
+@fail_on_option
+@store_option
+def command(
+    run: str,
+    against: str | None,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    fail_on: tuple[str, ...],
+    store: str | None,
+) -> None:
+    """Hold RUN (the last one if left out) against another, and end with the verdict's exit code.
+
+    `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
+    exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
+    """
+    form = gate_format_of(form, as_json, output)
+    with Store(store_url(store)) as opened:
+        found = opened.run(run)
+        named = against or found.reference
+        if named is None:
+            raise UserError(f"run {found.run} took turns with no other", "add --against NAME")
+        gate = gate_of(opened, found, named)
+    deliver(gate, form, output, fail_on)
+    sys.exit(gate_code(gate, fail_on))
 
 
-def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
-    """0, or the code of the worst finding, which is said on standard error."""
-    baseline = analysis.baseline
-    if analysis.answer.baseline_broken or baseline.response is None:
-        cause = analysis.answer.baseline_broken or "it was not measured"
-        return _told(NO_BASELINE, f"the baseline has no speed to compare with: {cause}")
-    for name, (code, verdicts) in FAIL_ON.items():
-        found = [variant.name for variant in analysis.variants if variant.verdict in verdicts]
-        if name in fail_on and found:
-            return _told(code, f"{name}: {'; '.join(found)}")
-    return 0
+def gate_format_of(form: str | None, as_json: bool, output: Path | None) -> str:
+    """The format of a gate. Raises UserError for a page, which it does not have."""
+    form = format_of(form, as_json, output)
+    if form == "html":
+        raise UserError("a gate has no page", "--format terminal, markdown, junit or json")
+    return form
 
 
-def _told(code: int, why: str) -> int:
-    click.echo(f"exit code {code}, {why}", err=True)
-    return code
+def gate_of(store: Store, run: Run, against: str) -> Gate:
+    """A run of the store held against the one that is named so. Raises UserError where the two measured
+    something else."""
+    reference = store.run(run.reference if against == run.reference else against)
+    again = store.run(run.reference) if run.reference else None
+    # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
+    if again is not None and setup_of(again) == setup_of(reference):
+        reference = again
+    if run.run == reference.run:
+        raise UserError("a run cannot be held against itself", "name two runs; see: dyno runs")
+    ours, theirs = _analysis(store, run), _analysis(store, reference)
+    require_one_load(ours.study, theirs.study, against)
+    past = list(_past(store, run))
+    if again is not None and reference.run == again.run:
+        made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
+    else:
+        known = [one for one in past if one.run != run.run]
+        made = against_stored(against, ours, theirs, setup_of(reference), known)
+    return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
+
+
+def require_one_load(study: Study, reference: Study, against: str) -> None:
+    """Raises UserError where two studies cannot be held against each other."""
+    same = study.workload == reference.workload and study.goal.response == reference.goal.response
+    if not same:
+        raise UserError(
+            f"{against} measured another load or response",
+            "a gate needs one [workload] and one response on both sides; engine and settings may differ",
+        )
+
+
+def setup_of(run: Run) -> str:
+    """A digest of what a run's baseline variant was: engine, build, levels and load."""
+    study = study_of(run)
+    levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
+    load = study.workload.model_dump(mode="json", exclude={"run_options"})
+    told = [study.engine.engine, run.installation.get("digest"), levels, load]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def deliver(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
+    """Prints the gate, or writes it and prints where."""
+    if output is not None:
+        write(output, _text(gate, form, fail_on))
+        click.echo(str(output))
+    elif form == "terminal":
+        gate_part.render(gate, Console(highlight=False))
+    else:
+        click.echo(_text(gate, form, fail_on), nl=False)
+
+
+def _text(gate: Gate, form: str, fail_on: tuple[str, ...]) -> str:
+    if form == "json":
+        text = gate.model_dump_json(indent=2, exclude={"run": {"study_text"}, "reference": {"study_text"}})
+        return safe.without_passwords(text) + "\n"
+    if form == "markdown":
+        return markdown.gate(gate)
+    if form == "junit":
+        return junit.gate(gate, verdicts_of(fail_on or GATE_FAILS_ON))
+    return printed(lambda console: gate_part.render(gate, console))
+
+
+def _analysis(store: Store, run: Run) -> Analysis:
+    records = store.records(run.run)
+    if not records:
+        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
+    return analyse(study_of(run), run, records)
+
+
+def _history(store: Store, run: Run) -> Iterator[Run]:
+    """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
+    study = study_of(run)
+    alike = [run.blocks, run.dyno_version, *_machine(run)]
+    for summary in store.runs()[:HISTORY_MOST]:
+        other = summary.run
+        if not summary.finished or [other.blocks, other.dyno_version, *_machine(other)] != alike:
+            continue
+        try:
+            asked = study_of(other)
+        except StudyError:
+            # A run of an engine or a workload that this Dyno does not know.
+            continue
+        if (asked.engine.engine, asked.workload) == (study.engine.engine, study.workload):
+            yield other
+
+
+def _machine(run: Run) -> list[object]:
+    """What a host is for its noise. Its name is left out, because a container has another one each day."""
+    cpu, memory = run.host.get("cpu") or {}, run.host.get("memory") or {}
+    return [
+        cpu.get("model"),
+        cpu.get("usable_cores"),
+        memory.get("total_bytes"),
+        run.host.get("virtualisation"),
+    ]
+
+
+def _past(store: Store, run: Run) -> Iterator[PastRun]:
+    for other in _history(store, run):
+        analysis = analyse(study_of(other), other, store.records(other.run))
+        value, response = log_mean(analysis), analysis.baseline.response
+        # A run that lost blocks wanders further than the others.
+        if value is not None and response is not None and response.trials == other.blocks:
+            yield PastRun(
+                run=other.run, setup=setup_of(other), began_unix_s=other.created_unix_s, log_mean=value
+            )
+
+
+def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]]:
+    """The runs of one setup that took turns before."""
+    history = {other.run: other for other in _history(store, run)}
+    for other in history.values():
+        reference = history.get(other.reference or "")
+        if other.run != run.run and reference is not None and setup_of(other) == setup_of(reference):
+            yield _analysis(store, other), _analysis(store, reference)

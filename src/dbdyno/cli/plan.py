@@ -47,7 +47,7 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     It shows as well what the trials will do to the host, and which variants cannot be put into effect
     anywhere.
     """
-    refuse_both(budget_s, blocks=blocks)
+    refuse_both("--budget", budget_s, blocks=blocks)
     read = study_at(study, blocks, seed, budget_s)
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))

@@ -24,8 +24,7 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.report import write
-from dbdyno.cli.run import measured_installation
-from dbdyno.cli.study_file import COUNTED_S, overhead_s, study_of
+from dbdyno.cli.study_file import COUNTED_S, measured_installation, overhead_s, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry

@@ -79,6 +79,20 @@ class Lines(Quiet):
         return f"{self._response.format(value)} {self._response.unit}" if value is not None else "measured"
 
 
+class Beside(Quiet):
+    """The same progress, for the trials of the run that takes turns."""
+
+    def __init__(self, progress: Quiet) -> None:
+        self._progress = progress
+
+    def stage_began(self, trial: Trial, stage: str) -> None:
+        self._progress.stage_began(trial, stage)
+
+    def trial_ended(self, record: Record) -> None:
+        named = record.model_copy(update={"variant": f"reference: {record.variant}"})
+        self._progress.trial_ended(named)
+
+
 class Live(Lines):
     """The same lines, and below them a bar with the stage that runs. A context manager."""
 

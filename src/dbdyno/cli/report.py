@@ -11,20 +11,20 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.gate import exit_code, fail_on_option
+from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, verdicts_of
+from dbdyno.cli.formats import format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
 from dbdyno.host import paths
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report import as_json, html, junit, markdown, terminal
 
 
 @click.command()
 @click.argument("run", default="last")
-@format_options
+@verdict_format_options
 @click.option(
     "--details",
     is_flag=True,
@@ -46,26 +46,26 @@ def command(
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         analysis = _analysis(opened, found)
-    deliver(analysis, form, output, details)
+    deliver(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
 
 
-def deliver(analysis: Analysis, form: str, output: Path | None, details: bool = False) -> None:
+def deliver(
+    analysis: Analysis,
+    form: str,
+    output: Path | None,
+    details: bool = False,
+    fail_on: tuple[str, ...] = (),
+) -> None:
     """Prints a run's report, or writes it and prints where."""
-    if output is None:
-        show(analysis, form, details)
-    else:
-        write(output, _text(analysis, form))
+    if output is not None:
+        write(output, _text(analysis, form, fail_on))
         click.echo(str(output))
-
-
-def show(analysis: Analysis, form: str, details: bool = False) -> None:
-    """Prints a run's report on standard output."""
-    if form == "terminal":
+    elif form == "terminal":
         terminal.render(analysis, Console(highlight=False), details)
     else:
-        click.echo(_text(analysis, form))
+        click.echo(_text(analysis, form, fail_on))
 
 
 def html_beside(analysis: Analysis) -> Path:
@@ -82,7 +82,9 @@ def _analysis(store: Store, run: Run) -> Analysis:
     return analyse(study_of(run), run, records)
 
 
-def _text(analysis: Analysis, form: str) -> str:
+def _text(analysis: Analysis, form: str, fail_on: tuple[str, ...]) -> str:
+    if form == "junit":
+        return junit.render(analysis, verdicts_of(fail_on or GATE_FAILS_ON))
     if form == "html":
         return html.render(analysis)
     if form == "markdown":

@@ -7,6 +7,7 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,10 @@ import click
 from dbdyno import __version__
 from dbdyno.analyse import analyse
 from dbdyno.cli.estimate import estimate, header
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.gate import exit_code, fail_on_option
+from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
+from dbdyno.cli.formats import format_of, verdict_format_options
+from dbdyno.cli.gate import deliver as deliver_gate
+from dbdyno.cli.gate import gate_format_of, gate_of, require_one_load
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -25,11 +28,12 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import Lines, Live, Quiet
+from dbdyno.cli.progress import Beside, Lines, Live, Quiet
 from dbdyno.cli.report import deliver, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
+    measured_installation,
     refuse_both,
     replan_text,
     seed_of,
@@ -40,24 +44,29 @@ from dbdyno.cli.study_file import (
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
-from dbdyno.host.journal import open_journal
+from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan import Ask, ask_for
+from dbdyno.plan import reference as reference_plan
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import on_this_host, run_study
+from dbdyno.report.words.numbers import plural
+from dbdyno.run import Side, on_this_host, run_side_by_side, run_study
 from dbdyno.study import Study
-from dbdyno.study.designs import trial_count
+from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
+
+SHARED_BY_TURNS = ("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host")
+"""Of a run, what the reference that takes turns with it has as well."""
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -92,13 +101,19 @@ SEQUENTIAL_BLOCKS = 50
     type=int,
     help="Draw the order from this seed, not the study's or a random one.",
 )
+@click.option(
+    "--against",
+    metavar="NAME",
+    help="Hold the run against a baseline, or any run: its baseline variant is measured again, side by side, "
+    "where its engine is still here. The exit code is that of the verdict.",
+)
 @click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
 @click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
 @devices_option
 @wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
 @store_option
-@format_options
+@verdict_format_options
 @fail_on_option
 def command(
     study: Path | None,
@@ -108,6 +123,7 @@ def command(
     until: str | None,
     budget_s: float | None,
     seed: int | None,
+    against: str | None,
     name: str | None,
     note: str,
     devices: tuple[Path, ...],
@@ -124,49 +140,113 @@ def command(
 
     Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
     """
-    form = format_of(form, as_json, output)
+    form = (gate_format_of if against else format_of)(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
     with Store(store_url(store)) as opened:
         opened.require_writable()
-        if name is not None:
-            opened.require_free(name)
-        refuse_both(budget_s, blocks=blocks, until=until, resume=resume)
+        _require_free(opened, name)
+        refuse_both("--budget", budget_s, blocks=blocks, until=until, resume=resume)
+        refuse_both("--against", against, budget=budget_s, until=until, resume=resume)
         blocks = blocks or (SEQUENTIAL_BLOCKS if until and resume is None else None)
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
             read, run, installation = _begin(study, blocks, seed, budget_s)
-        if budget_s is not None and not quiet:
-            click.echo(budget_text(read), err=True)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
+        reference, run = (None, run) if against is None else _reference(opened, against, read, run)
         try:
-            found = estimate(opened, read)
-            if not quiet:
-                kept = 0 if resume is None else len(opened.records(run.run))
-                click.echo(header(read, run, found, kept, time.time()), err=True)
-            expected_s = found.expected_s
+            expected_s = _expected_s(opened, read, run, resume, quiet)
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
                 opened.add_run(run)
                 _label(opened, run.run, name, note)
                 if add_blocks is not None:
                     opened.reopen_run(run)
-                records = _carry_out(read, run, installation, opened, expected_s, quiet, frozenset(devices))
+                here = _Here(opened, expected_s, quiet, frozenset(devices))
+                records = _carry_out(_Measured(read, run, installation), reference, here)
         except KeyboardInterrupt:
-            _tell_of_interruption(opened, run)
-            sys.exit(130)
+            sys.exit(_interrupted(opened, run))
         # A budget may have changed its blocks.
         run = opened.run(run.run)
+        gate = None if against is None else gate_of(opened, run, against)
     analysis = analyse(read.model_copy(update={"blocks": run.blocks}), run, records)
-    deliver(analysis, form, output)
+    if gate is None:
+        deliver(analysis, form, output, fail_on=fail_on)
+    else:
+        deliver_gate(gate, form, output, fail_on)
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
-    sys.exit(exit_code(analysis, fail_on))
+    sys.exit(exit_code(analysis, fail_on) if gate is None else gate_code(gate, fail_on))
 
 
-def _tell_of_interruption(store: Store, run: Run) -> None:
+@dataclass(frozen=True)
+class _Measured:
+    """A study, its run, and the engine that it measures."""
+
+    study: Study
+    run: Run
+    installation: Installation
+
+
+@dataclass(frozen=True)
+class _Here:
+    """What the runs of one call share."""
+
+    store: Store
+    expected_s: float
+    quiet: bool
+    devices: frozenset[Path]
+
+
+def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet: bool) -> float:
+    """Seconds that the run will take, which are told with its header."""
+    found = estimate(store, study)
+    if not quiet:
+        if run.budget_s is not None and resume is None:
+            click.echo(budget_text(study), err=True)
+        kept = 0 if resume is None else len(store.records(run.run))
+        click.echo(header(study, run, found, kept, time.time()), err=True)
+    beside = 1.0 / len(variants_of(study)) if run.reference else 0.0
+    return found.expected_s * (1.0 + beside)
+
+
+def _reference(store: Store, against: str, study: Study, run: Run) -> tuple[_Measured | None, Run]:
+    """The run that is held against, as it is measured again beside this one, which then names it; None where
+    its engine is no longer here. Raises UserError where the two cannot be compared."""
+    stored = store.run(against)
+    asked = study_of(stored)
+    require_one_load(study, asked, against)
+    again = stored.model_copy(
+        update={
+            "run": f"reference-{run.run}",
+            "reference": None,
+            "sequential": False,
+            "budget_s": None,
+            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
+        }
+    )
+    try:
+        installation = measured_installation(asked, stored)
+    except DynoError as error:
+        click.echo(f"{against} is not measured again: {error.message}", err=True)
+        return None, run
+    click.echo(
+        f"{against} is measured again: {plural(run.blocks, 'trial')}, in turn with this run's", err=True
+    )
+    return _Measured(study_of(again), again, installation), run.model_copy(update={"reference": again.run})
+
+
+def _interrupted(store: Store, run: Run) -> int:
+    """Tells what is kept and how to go on. Returns the exit code."""
     kept = len(store.records(run.run))
     planned = trial_count(study_of(store.run(run.run)))
     click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
     click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
+    return 130
+
+
+def _require_free(store: Store, name: str | None) -> None:
+    """Raises UserError for a name that the run cannot have, before anything is measured."""
+    if name is not None:
+        store.require_free(name)
 
 
 def _label(store: Store, run: str, name: str | None, note: str) -> None:
@@ -231,17 +311,6 @@ def _go_on(
     return study_of(run), run, installation
 
 
-def measured_installation(study: Study, run: Run) -> Installation:
-    """The engine that a run measured. Raises UserError when there is another in its place now."""
-    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    if installation.digest != run.installation.get("digest"):
-        raise UserError(
-            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
-            "restore that engine, or start a new run",
-        )
-    return installation
-
-
 def _identity(installation: Installation) -> dict[str, str]:
     return {
         "engine": installation.engine,
@@ -252,36 +321,47 @@ def _identity(installation: Installation) -> dict[str, str]:
     }
 
 
-def _carry_out(
-    study: Study,
-    run: Run,
-    installation: Installation,
-    store: Store,
-    expected_s: float,
-    quiet: bool,
-    devices: frozenset[Path],
-) -> list[Record]:
-    trials = trial_count(study)
+def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
+    study, run, store = measured.study, measured.run, here.store
+    trials = trial_count(study) + (study.blocks if reference is not None else 0)
     with contextlib.ExitStack() as stack:
         progress = Quiet()
-        if not quiet and sys.stderr.isatty():
-            progress = stack.enter_context(Live(trials, study, expected_s))
-        elif not quiet:
-            progress = Lines(trials, study, expected_s)
-        bench = Bench(
-            study=study,
-            run=run,
-            engine=registry.engine(study.engine.engine),
-            installation=installation,
-            layers=LAYERS,
-            journal=stack.enter_context(open_journal()),
-            open_load=LoadProcess,
-            cores=core_count(),
-            allowed_devices=devices,
-            callgrind=_callgrind(study, stack),
-        )
+        if not here.quiet and sys.stderr.isatty():
+            progress = stack.enter_context(Live(trials, study, here.expected_s))
+        elif not here.quiet:
+            progress = Lines(trials, study, here.expected_s)
+        journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
+        bench = _bench(measured, journal, callgrind, here.devices)
         ask = _shown(ask_for(run), store, progress)
-        return run_study(study, run, ask, on_this_host(bench, store, progress), store)
+        carry_out = on_this_host(bench, store, progress)
+        if reference is None:
+            return run_study(study, run, ask, carry_out, store)
+        store.add_run(reference.run)
+        # It has trials only beside this run's, so nobody goes on with it alone.
+        store.finish_run(reference.run.run)
+        again = on_this_host(_bench(reference, journal, callgrind, here.devices), store, Beside(progress))
+        sides = (
+            Side(study, run, ask_for(run), carry_out),
+            Side(reference.study, reference.run, reference_plan.ask, again),
+        )
+        return run_side_by_side(*sides, store)[0]
+
+
+def _bench(
+    measured: _Measured, journal: Journal, callgrind: Callgrind | None, devices: frozenset[Path]
+) -> Bench:
+    return Bench(
+        study=measured.study,
+        run=measured.run,
+        engine=registry.engine(measured.study.engine.engine),
+        installation=measured.installation,
+        layers=LAYERS,
+        journal=journal,
+        open_load=LoadProcess,
+        cores=core_count(),
+        allowed_devices=devices,
+        callgrind=callgrind,
+    )
 
 
 def _callgrind(study: Study, stack: contextlib.ExitStack) -> Callgrind | None:

@@ -78,11 +78,11 @@ def _require_vectors(study: Study) -> None:
         require_vectors({**study.workload.options, **varied})
 
 
-def refuse_both(budget_s: float | None, **others: object) -> None:
-    """Raises UserError when a budget is given together with what it would decide."""
-    given = [f"--{name}" for name, value in others.items() if value is not None]
-    if budget_s is not None and given:
-        raise UserError(f"--budget and {given[0]} contradict each other", "leave one of the two out")
+def refuse_both(option: str, value: object, **others: object) -> None:
+    """Raises UserError when an option is given together with one that it contradicts."""
+    given = [f"--{name}" for name, other in others.items() if other is not None]
+    if value is not None and given:
+        raise UserError(f"{option} and {given[0]} contradict each other", "leave one of the two out")
 
 
 def images_text(study: Study, budget_s: float | None) -> str:
@@ -126,6 +126,17 @@ def study_of(run: Run) -> Study:
     content = run.study_text.encode()
     study = parse_study(content, catalogue(ask_engines=False), run.study_path)
     return _changed(study, run.blocks, run.seed, run.duration_s)
+
+
+def measured_installation(study: Study, run: Run) -> Installation:
+    """The engine that a run measured. Raises UserError when there is another in its place now."""
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    if installation.digest != run.installation.get("digest"):
+        raise UserError(
+            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
+            "restore that engine, or start a new run",
+        )
+    return installation
 
 
 def is_of(run: Run, study: Study) -> bool:

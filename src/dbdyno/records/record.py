@@ -230,7 +230,8 @@ class Run(Frozen):
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
     most it takes. `seed` drew the order of its trials; where it is `mirrored`, every second block runs the
     order of the one before it backwards. `duration_s` is the measured part of each trial where it is not the
-    study's own. A run with a `budget_s` leaves out what its first block found blocked."""
+    study's own. A run with a `budget_s` leaves out what its first block found blocked. `reference` is the
+    run that took turns with this one, so that the two can be held against each other."""
 
     format: int = RUN_FORMAT
     run: str
@@ -247,3 +248,5 @@ class Run(Frozen):
     sequential: bool = False
     duration_s: float | None = None
     budget_s: float | None = None
+    # Left out where there is none, so that what is told of other runs does not change.
+    reference: str | None = Field(default=None, exclude_if=lambda run: run is None)

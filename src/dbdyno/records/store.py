@@ -60,6 +60,8 @@ _notes = sql.Table(
     sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), primary_key=True),
     sql.Column("note", sql.Text, nullable=False),
 )
+# A run and the reference that takes turns with it begin at the same moment.
+_LATEST_FIRST = (_runs.c.created_unix_s.desc(), _runs.c.run)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LAST = "last"
 """Stands for the latest run, so no run bears it."""
@@ -219,7 +221,7 @@ class Store:
     def run(self, name: str) -> Run:
         """The run of that name, whether Dyno's, its user's or a baseline's; or the only one whose name starts
         so, or the latest for `last`."""
-        query = sql.select(_runs.c.run, _runs.c.document).order_by(_runs.c.created_unix_s.desc())
+        query = sql.select(_runs.c.run, _runs.c.document).order_by(*_LATEST_FIRST)
         if name == LAST:
             query = query.limit(1)
         elif named := self._named().get(name):
@@ -241,7 +243,7 @@ class Store:
         """The runs that have trials left, the latest first."""
         query = sql.select(_runs.c.document).where(sql.not_(_runs.c.finished))
         with self._transaction() as connection:
-            documents = connection.scalars(query.order_by(_runs.c.created_unix_s.desc())).all()
+            documents = connection.scalars(query.order_by(*_LATEST_FIRST)).all()
         return [self._parse_run(document) for document in documents]
 
     def records(self, run: str) -> list[Record]:
@@ -263,7 +265,7 @@ class Store:
         with self._transaction() as connection:
             for run, outcome, count in connection.execute(counts):
                 outcomes.setdefault(run, {})[outcome] = count
-            query = sql.select(_runs.c.document, _runs.c.finished).order_by(_runs.c.created_unix_s.desc())
+            query = sql.select(_runs.c.document, _runs.c.finished).order_by(*_LATEST_FIRST)
             rows = connection.execute(query).all()
         own = {run: name for name, (run, baseline) in self._named().items() if not baseline}
         notes, baselines = self._notes(), self.baselines()

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.compare import Comparison
+from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.parts import compare, frontier, gap, grid, split
+from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 COSTS = (
@@ -51,6 +53,17 @@ def comparison(found: Comparison) -> str:
         _words(compare.difference_heads(found), compare.difference_rows(found))
         if found.differences
         else _escaped(compare.NOTHING_DIFFERS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def gate(found: Gate) -> str:
+    """A run held against another, for a merge request; ending in a newline."""
+    parts = [
+        f"# {_text(gate_part.title(found))}",
+        f"**{_escaped(gate_part.sentence(found))}**",
+        _words(gate_part.HEADS, gate_part.rows(found)),
+        _bullets(_escaped(note) for note in gate_part.notes(found)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,0 +1,291 @@
+"""A run held against another, so that a pipeline can stop by it: the baseline's variant of both.
+
+Measured side by side, the two runs take turns block by block. They share each block's disturbances, so they
+are paired by block and judged like a variant within a study.
+
+Against a stored run of another day the run is the unit, because blocks of one run share its day and its data.
+A run's value is the mean of the logs of its trials. The spread of these values is pooled within setups over
+all runs of the same load on the same host: with k_i runs of setup i it has sum(k_i - 1) degrees of freedom.
+A run is then held against the mean of the m runs of the reference's setup; of equal setups the difference
+has the variance s^2 (1 + 1/m) and Student's law (Biometrika 6, 1908).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from dbdyno.analyse.blocks import Trials
+from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each, judge, t_quantile, usable
+from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
+from dbdyno.analyse.twin import CONFIDENCE
+from dbdyno.frozen import Frozen
+from dbdyno.records.record import Run
+from dbdyno.study.trials import Variant
+
+RUNS_LEAST = BLOCKS_LEAST
+"""A spread that rests on fewer runs is too often too small by chance, as that of fewer blocks is."""
+
+COSTS = ("p99_ms", "server_cpu_us_per_op", "driver_cpu_us_per_op")
+
+
+class Way(StrEnum):
+    """How two runs were held against each other."""
+
+    SIDE_BY_SIDE = "side by side"
+    STORED = "stored"
+
+
+class PastRun(Frozen):
+    """A run as history knows it. Runs of one `setup` measured the same variant of the same engine's build;
+    `log_mean` is the mean of the logs of its baseline's responses."""
+
+    run: str
+    setup: str
+    began_unix_s: float
+    log_mean: float
+
+
+class NoiseFloor(Frozen):
+    """How far runs of one setup lie apart on this host. `runs` are those of setups that have two or more,
+    `degrees` of freedom is what their spread rests on, `log_sd` that spread. Two runs of one setup differ by
+    less than the factor `ratio` with the confidence of the study."""
+
+    runs: int
+    setups: int
+    degrees: int
+    log_sd: float
+    ratio: float
+    since_unix_s: float
+    until_unix_s: float
+
+
+class FalseAlarms(Frozen):
+    """How often this host's history called runs of one setup different, in the same `way` and by the same
+    rule. The 95 % interval of the true share is Clopper and Pearson's (Biometrika 26, 1934)."""
+
+    comparisons: int = 0
+    called: int = 0
+    promised: float
+    share_low: float = 0.0
+    share_high: float = 1.0
+
+
+class Gate(Frozen):
+    """The verdict on a run's baseline variant against that of `reference`, which was named `against`.
+
+    Every ratio is run / reference. `result.effect.pairs` counts blocks, or, against a stored run, the runs
+    that the spread rests on.
+    """
+
+    against: str
+    run: Run
+    reference: Run
+    way: Way
+    method: Method
+    reference_result: VariantResult
+    result: VariantResult
+    floor: NoiseFloor | None = None
+    alarms: FalseAlarms
+
+
+def side_by_side(
+    against: str, run: Analysis, reference: Analysis, earlier: Iterable[tuple[Analysis, Analysis]] = ()
+) -> Gate:
+    """Two runs that took turns. `earlier` are pairs of runs of one setup that did so: each one that was told
+    apart was a false alarm."""
+    method = _method(run)
+    verdicts = [_paired(*pair, method).verdict for pair in earlier]
+    return Gate(
+        against=against,
+        run=run.run,
+        reference=reference.run,
+        way=Way.SIDE_BY_SIDE,
+        method=method,
+        reference_result=reference.baseline,
+        result=_paired(run, reference, method),
+        alarms=_alarms(verdicts, method),
+    )
+
+
+def against_stored(
+    against: str, run: Analysis, reference: Analysis, setup: str, past: Sequence[PastRun]
+) -> Gate:
+    """A run against one that was measured before. `setup` is the reference's; `past` are all runs of this
+    load on this host but the run itself."""
+    method = _method(run)
+    alone = variant_result(_of(run, Role.CANDIDATE), _nothing(reference), run.study.goal, method, COSTS)
+    now = log_mean(run)
+    effect = None if now is None else _against_runs(now, setup, past, method)
+    return Gate(
+        against=against,
+        run=run.run,
+        reference=reference.run,
+        way=Way.STORED,
+        method=method,
+        reference_result=reference.baseline,
+        result=_judged(alone, effect, run, reference, method),
+        alarms=_alarms(_replayed(past, method), method),
+    )
+
+
+def with_floor(gate: Gate, past: Sequence[PastRun]) -> Gate:
+    """The gate with what the host's history says of its noise."""
+    return gate.model_copy(update={"floor": noise_floor(past, gate.method)})
+
+
+def log_mean(analysis: Analysis) -> float | None:
+    """The mean of the logs of the baseline's responses; None without one."""
+    logs = [
+        math.log(trial.response)
+        for trial in analysis.trials
+        if trial.record.variant == analysis.baseline.name
+        and trial.response is not None
+        and usable(trial.response)
+    ]
+    return math.fsum(logs) / len(logs) if logs else None
+
+
+def noise_floor(past: Sequence[PastRun], method: Method) -> NoiseFloor | None:
+    """The spread of runs of one setup, pooled over setups; None where no setup has two runs."""
+    groups = [group for group in _by_setup(past) if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in groups)
+    if not degrees:
+        return None
+    squares = sum(float(np.var([one.log_mean for one in group])) * len(group) for group in groups)
+    log_sd = math.sqrt(squares / degrees)
+    times = [one.began_unix_s for group in groups for one in group]
+    return NoiseFloor(
+        runs=len(times),
+        setups=len(groups),
+        degrees=degrees,
+        log_sd=log_sd,
+        ratio=math.exp(min(t_quantile(method.confidence, degrees + 1) * log_sd * math.sqrt(2.0), 700.0)),
+        since_unix_s=min(times),
+        until_unix_s=max(times),
+    )
+
+
+def _by_setup(past: Iterable[PastRun]) -> list[list[PastRun]]:
+    ordered = sorted(past, key=lambda one: (one.setup, one.began_unix_s, one.run))
+    return [list(group) for _, group in groupby(ordered, key=lambda one: one.setup)]
+
+
+def _against_runs(now: float, setup: str, past: Sequence[PastRun], method: Method) -> Ratio | None:
+    """The ratio of a run to the mean of the runs of a setup; without an interval where no spread is known."""
+    same = [one.log_mean for one in past if one.setup == setup]
+    if not same:
+        return None
+    difference = now - math.fsum(same) / len(same)
+    ratio = Ratio(
+        metric=method.response, pairs=1, ratio=math.exp(difference), confidence=method.confidence_each
+    )
+    floor = noise_floor(past, method)
+    if floor is None:
+        return ratio
+    quantile = t_quantile(method.confidence_each, floor.degrees + 1)
+    half = quantile * floor.log_sd * math.sqrt(1.0 + 1.0 / len(same))
+    return ratio.model_copy(
+        update={
+            "pairs": floor.degrees + 1,
+            "low": math.exp(max(difference - half, -700.0)),
+            "high": math.exp(min(difference + half, 700.0)),
+            "log_sd": floor.log_sd,
+        }
+    )
+
+
+def _replayed(past: Sequence[PastRun], method: Method) -> list[Verdict | None]:
+    """What this rule would have said of each past run, when it came, against those of its setup before it."""
+    by_runs = method.model_copy(update={"blocks_least": RUNS_LEAST})
+    ordered = sorted(past, key=lambda one: (one.began_unix_s, one.run))
+    effects = [
+        _against_runs(one.log_mean, one.setup, ordered[:place], method) for place, one in enumerate(ordered)
+    ]
+    return [
+        judge(effect, by_runs)[0] for effect in effects if effect is not None and effect.pairs >= RUNS_LEAST
+    ]
+
+
+def _alarms(verdicts: Sequence[Verdict | None], method: Method) -> FalseAlarms:
+    called = sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in verdicts)
+    counted = FalseAlarms(
+        comparisons=len(verdicts), called=called, promised=round(1.0 - method.confidence_each, 12)
+    )
+    if not verdicts:
+        return counted
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
+    share = stats.binomtest(called, len(verdicts)).proportion_ci(CONFIDENCE)
+    return counted.model_copy(update={"share_low": float(share.low), "share_high": float(share.high)})
+
+
+def _method(run: Analysis) -> Method:
+    """The run's method, for one comparison and its guards."""
+    goal = run.study.goal
+    each = confidence_each(goal.confidence, goal.comparisons(1))
+    changed: dict[str, Any] = {
+        "comparisons": goal.comparisons(1),
+        "confidence_each": each,
+        "blocks_least": blocks_least(each, run.method.interval),
+    }
+    return run.method.model_copy(update=changed)
+
+
+def _paired(run: Analysis, reference: Analysis, method: Method) -> VariantResult:
+    ours, theirs = _of(run, Role.CANDIDATE), _of(reference, Role.BASELINE)
+    return variant_result(ours, theirs, run.study.goal, method, COSTS)
+
+
+def _of(analysis: Analysis, role: Role) -> Trials:
+    """The trials of an analysis' baseline variant."""
+    baseline = analysis.baseline
+    return Trials(
+        variant=Variant(name=baseline.name, levels=baseline.levels),
+        role=role,
+        by_block={
+            (trial.record.host, trial.record.block): trial
+            for trial in analysis.trials
+            if trial.record.variant == baseline.name
+        },
+    )
+
+
+def _nothing(analysis: Analysis) -> Trials:
+    """The baseline variant without its trials: blocks of different days are never paired."""
+    baseline = analysis.baseline
+    return Trials(Variant(name=baseline.name, levels=baseline.levels), Role.BASELINE, {})
+
+
+def _judged(
+    alone: VariantResult, effect: Ratio | None, run: Analysis, reference: Analysis, method: Method
+) -> VariantResult:
+    """What was found of the run by itself, or else the verdict of the runs' ratio."""
+    found: dict[str, Any] = {"effect": effect, "dropped": (), "reason": None, "blocks_more": None}
+    states = {guard.state for guard in alone.guards}
+    if alone.verdict is not Verdict.INCONCLUSIVE:
+        return alone.model_copy(update={"effect": effect, "dropped": ()})
+    if reference.answer.baseline_broken:
+        found |= {"reason": Reason.BASELINE_BROKEN}
+    elif effect is None:
+        missing = Reason.NO_RESPONSE if run.baseline.response is None else Reason.NO_BASELINE
+        found |= {"reason": missing}
+    elif Kept.BROKEN in states:
+        found |= {"verdict": Verdict.BROKEN}
+    else:
+        by_runs = method.model_copy(update={"blocks_least": RUNS_LEAST})
+        verdict, reason = judge(effect, by_runs)
+        unproved = verdict is Verdict.FASTER and bool(states - {Kept.KEPT})
+        found |= (
+            {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
+            if unproved
+            else {"verdict": verdict, "reason": reason}
+        )
+    return alone.model_copy(update=found)

@@ -1,0 +1,86 @@
+"""The exit code of a verb that shows verdicts, so that a pipeline can stop by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
+
+NO_BASELINE = 3
+"""No ratio can be trusted, because the baseline has no speed or did not hold."""
+
+FAIL_ON = {
+    "broken": (4, (Verdict.BROKEN,)),
+    "failed": (5, (Verdict.FAILED, Verdict.BLOCKED)),
+    "slower": (6, (Verdict.SLOWER,)),
+    "inconclusive": (7, (Verdict.INCONCLUSIVE,)),
+}
+"""Exit codes and verdicts by what `--fail-on` names, the worst first."""
+
+GATE_FAILS_ON = ("broken", "failed", "slower")
+"""A gate that lets a slower run through unless it is told otherwise would be none."""
+
+
+def verdicts_of(fail_on: tuple[str, ...]) -> frozenset[Verdict]:
+    """The verdicts that a pipeline stops by."""
+    return frozenset(verdict for name in fail_on for verdict in FAIL_ON[name][1])
+
+
+class FailOn(click.ParamType[tuple[str, ...]]):
+    """Names of `FAIL_ON`, with commas between: `slower,broken`."""
+
+    name = "VERDICTS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in str(value).split(","))
+        for name in names:
+            if name not in FAIL_ON:
+                self.fail(f"{name!r} is none of {', '.join(FAIL_ON)}", param, ctx)
+        return names
+
+
+fail_on_option = click.option(
+    "--fail-on",
+    type=FailOn(),
+    default=(),
+    metavar="VERDICTS",
+    help=f"Exit with a code other than 0 where a variant has one of these verdicts, with commas between: "
+    f"{', '.join(f'{name} ({code})' for name, (code, _) in FAIL_ON.items())}.",
+)
+
+
+def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
+    """0, or the code of the worst finding, which is said on standard error."""
+    baseline = analysis.baseline
+    if analysis.answer.baseline_broken or baseline.response is None:
+        cause = analysis.answer.baseline_broken or "it was not measured"
+        return _told(NO_BASELINE, f"the baseline has no speed to compare with: {cause}")
+    return _worst(analysis.variants, fail_on)
+
+
+def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:
+    """0, or the code of what was found of a run against another, which is said on standard error."""
+    if gate.reference_result.response is None or gate.result.reason is Reason.BASELINE_BROKEN:
+        return _told(NO_BASELINE, f"{gate.against} has no speed to compare with")
+    return _worst([gate.result], fail_on or GATE_FAILS_ON)
+
+
+def _worst(variants: Sequence[VariantResult], fail_on: tuple[str, ...]) -> int:
+    for name, (code, verdicts) in FAIL_ON.items():
+        found = [variant.name for variant in variants if variant.verdict in verdicts]
+        if name in fail_on and found:
+            return _told(code, f"{name}: {'; '.join(found)}")
+    return 0
+
+
+def _told(code: int, why: str) -> int:
+    click.echo(f"exit code {code}, {why}", err=True)
+    return code

@@ -1,0 +1,98 @@
+"""Verdicts as JUnit XML, which pipelines show beside their tests: a test case for each comparison and each
+guard. What a pipeline stops by is a failure; what the data cannot say is skipped, with the reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from xml.etree import ElementTree
+
+from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.model import Analysis, Kept, VariantResult, Verdict
+from dbdyno.records import metrics
+from dbdyno.records.record import Run
+from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.words import numbers, remarks, safe
+
+NO_VERDICT = (Verdict.INCONCLUSIVE,)
+
+
+def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
+    """A run's verdicts, ending in a newline. Those in `failing` are failures."""
+    suite = _Suite(analysis.study.title, analysis.run)
+    broken = analysis.answer.baseline_broken
+    suite.case("baseline", f"the baseline did not hold: {broken}" if broken else "", "broken")
+    for variant in analysis.candidates:
+        name = f"{variant.name}: {metrics.find(analysis.method.response).title}"
+        why = "; ".join(filter(None, [_seen(variant), remarks.remark(variant, analysis)]))
+        suite.judged(name, variant, failing, why)
+    return suite.text()
+
+
+def gate(found: Gate, failing: Collection[Verdict]) -> str:
+    """A run held against another, ending in a newline. Verdicts in `failing` are failures."""
+    suite = _Suite(gate_part.title(found), found.run)
+    name = f"{metrics.find(found.method.response).title} against {found.against}"
+    suite.judged(name, found.result, failing, gate_part.sentence(found))
+    return suite.text("\n".join(gate_part.notes(found)))
+
+
+def _seen(variant: VariantResult) -> str:
+    verdict = variant.verdict.value if variant.verdict is not None else "no verdict"
+    if variant.effect is None:
+        return verdict
+    return f"{verdict}: {numbers.ratio_text(variant.effect.ratio)} ({numbers.interval_text(variant.effect)})"
+
+
+class _Suite:
+    """The cases of one run in the making."""
+
+    def __init__(self, title: str, run: Run) -> None:
+        self._suite = ElementTree.Element(
+            "testsuite",
+            name=safe.clean(title),
+            timestamp=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(run.created_unix_s)),
+            hostname=safe.clean(str(run.host.get("name") or "")),
+        )
+        self._class = safe.clean(f"dyno.{run.study_path}")
+
+    def judged(self, name: str, variant: VariantResult, failing: Collection[Verdict], why: str) -> None:
+        """A comparison and its guards."""
+        verdict = variant.verdict
+        if verdict in failing and verdict is not None:
+            self.case(name, why, verdict.value)
+        else:
+            self.case(name, why if verdict in NO_VERDICT else "")
+        for guard in variant.guards:
+            broken = guard.state is Kept.BROKEN and Verdict.BROKEN in failing
+            told = "" if guard.state is Kept.KEPT else f"{guard.state.value}, {remarks.guard_text(guard)}"
+            self.case(f"{variant.name}: guard {guard.text}", told, "guard" if broken else "")
+
+    def case(self, name: str, why: str, kind: str = "") -> None:
+        """Passed without a `why`; else a failure of a `kind`, or skipped without one."""
+        case = ElementTree.SubElement(
+            self._suite, "testcase", classname=self._class, name=safe.clean(name), time="0"
+        )
+        if why and kind:
+            failure = ElementTree.SubElement(case, "failure", message=safe.clean(why), type=kind)
+            failure.text = safe.clean(why)
+        elif why:
+            ElementTree.SubElement(case, "skipped", message=safe.clean(why))
+
+    def text(self, said: str = "") -> str:
+        """The document, with what is said beside its cases."""
+        counts = {
+            "tests": len(self._suite.findall("testcase")),
+            "failures": len(self._suite.findall("testcase/failure")),
+            "errors": 0,
+            "skipped": len(self._suite.findall("testcase/skipped")),
+        }
+        if said:
+            ElementTree.SubElement(self._suite, "system-out").text = safe.clean_lines(said)
+        root = ElementTree.Element("testsuites")
+        root.append(self._suite)
+        for element in (root, self._suite):
+            element.attrib |= {name: str(count) for name, count in counts.items()}
+        del root.attrib["skipped"]  # Jenkins' schema has it for a suite alone.
+        ElementTree.indent(root)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'

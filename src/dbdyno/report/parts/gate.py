@@ -1,0 +1,148 @@
+"""A run held against another: its verdict, the figures below it, and what makes the verdict honest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
+from dbdyno.analyse.model import Ratio, Reason, Verdict
+from dbdyno.records import metrics
+from dbdyno.report.words import numbers, remarks, safe, verdicts
+
+HEADS = ("what", "reference", "run", "run / reference", "says")
+
+
+def title(found: Gate) -> str:
+    """Which runs."""
+    return f"{found.run.study_path}: run {found.run.run} against {found.against} ({found.reference.run})"
+
+
+def render(found: Gate, console: Console) -> None:
+    """Prints the verdict, the figures and what they rest on."""
+    verdict = found.result.verdict
+    style = verdicts.LOOKS[verdict].style if verdict is not None else "bold"
+    console.print(Text(sentence(found), style=style))
+    console.print()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, head in enumerate(HEADS):
+        table.add_column(head, justify="right" if 0 < index < 4 else "left", overflow="fold")
+    for row in rows(found):
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for note in notes(found):
+        console.print(Text(note, style="dim"))
+
+
+def sentence(found: Gate) -> str:
+    """The verdict with its interval, and why it is no better known."""
+    result, metric = found.result, metrics.find(found.method.response)
+    word = (result.verdict or Verdict.INCONCLUSIVE).value.capitalize()
+    if result.verdict in (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED):
+        return f"{word}: {remarks.cause(result) or 'a trial ended so'}."
+    head = f"{word}: the {metric.title} is {_told(result.effect)} times that of {safe.clean(found.against)}."
+    why = _why_open(found)
+    return f"{head} {why}" if why else head
+
+
+def rows(found: Gate) -> list[tuple[str, ...]]:
+    """The response, what it cost, and the guards."""
+    result, metric = found.result, metrics.find(found.method.response)
+    sides = (found.reference_result.response, result.response)
+    figures = [numbers.DASH if side is None else metric.format(side.mean) for side in sides]
+    said = remarks.verdict_text(result)
+    lines = [(f"{metric.title}, {metric.unit}".strip(", "), *figures, _told(result.effect), said)]
+    for cost in result.costs:
+        known = metrics.find(cost.metric)
+        sides = (found.reference_result.summary(cost.metric), result.summary(cost.metric))
+        figures = [numbers.DASH if side is None else known.format(side.mean) for side in sides]
+        lines.append((f"{known.title}, {known.unit}".strip(", "), *figures, _told(cost), ""))
+    return [
+        *lines,
+        *((f"guard {remarks.guard_text(guard)}", "", "", "", guard.state.value) for guard in result.guards),
+    ]
+
+
+def notes(found: Gate) -> Iterator[str]:
+    """How the two were held against each other, this host's noise floor, and its false alarms."""
+    pairs = found.result.effect.pairs if found.result.effect else 0
+    if found.way is Way.SIDE_BY_SIDE:
+        yield (
+            f"The two runs took turns on this host: their trials stood side by side in"
+            f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
+        )
+    else:
+        yield (
+            f"{safe.clean(found.against)} was measured on {_day(found.reference.created_unix_s)} and not"
+            " again, so the run is the unit: the interval is of the spread between runs of one setup on"
+            " this host. What changed between the days is in the ratio."
+        )
+    yield _floor_text(found)
+    yield _alarms_text(found)
+
+
+def _why_open(found: Gate) -> str:
+    if found.result.verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    if found.way is Way.STORED and found.result.reason is Reason.TOO_FEW_PAIRS:
+        return (
+            "One run cannot tell a change from the difference of two days; a verdict needs"
+            f" {RUNS_LEAST} runs of one setup on this host, or the reference's engine, to measure both side"
+            " by side."
+        )
+    why = {
+        Reason.GUARD: "a guard is not shown to hold",
+        Reason.BASELINE_BROKEN: "the reference itself did not hold",
+        Reason.NO_BASELINE: "this Dyno knows no run of the reference's setup with this load on this host",
+        Reason.NO_RESPONSE: "the run gave no response above zero",
+        Reason.NOT_RUN: "the run has no trial",
+        Reason.SPREAD: "the interval is too wide to tell",
+        Reason.TOO_FEW_PAIRS: f"a verdict needs {numbers.plural(found.method.blocks_least, 'block')}",
+        None: "",
+    }[found.result.reason]
+    return f"It is open because {why}." if why else ""
+
+
+def _floor_text(found: Gate) -> str:
+    floor = found.floor
+    if floor is None:
+        return (
+            "The noise floor of this host is not known: the store holds no two runs of one setup with this"
+            " load."
+        )
+    sure = numbers.share_text(found.method.confidence)
+    return (
+        f"Noise floor: by {numbers.plural(floor.runs, 'run')} of {numbers.plural(floor.setups, 'setup')} on"
+        f" this host from {_day(floor.since_unix_s)} to {_day(floor.until_unix_s)}, two runs of one setup"
+        f" differ by less than {numbers.rough_share_text(floor.ratio - 1.0)} in {sure} of cases."
+    )
+
+
+def _alarms_text(found: Gate) -> str:
+    alarms = found.alarms
+    how = "took turns" if found.way is Way.SIDE_BY_SIDE else "came after others"
+    if not alarms.comparisons:
+        return f"False alarms: no runs of one setup {how} here yet, so none can be counted."
+    low, high, promised = map(numbers.tenth_text, (alarms.share_low, alarms.share_high, alarms.promised))
+    return (
+        f"False alarms: of {numbers.plural(alarms.comparisons, 'run')} of an unchanged setup that {how},"
+        f" {alarms.called} were called different; the true share lies between {low} and {high}, and at most"
+        f" {promised} is promised."
+    )
+
+
+def _told(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return numbers.DASH
+    if ratio.low is None:
+        return numbers.ratio_text(ratio.ratio)
+    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})"
+
+
+def _day(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(unix_s))

@@ -1,0 +1,160 @@
+"""A run against another: side by side by blocks, against stored runs by runs; and no more alarms than
+promised."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.gate import (
+    RUNS_LEAST,
+    PastRun,
+    Way,
+    against_stored,
+    log_mean,
+    noise_floor,
+    side_by_side,
+    with_floor,
+)
+from dbdyno.analyse.model import Kept, Reason, Verdict
+from dbdyno.records.record import Outcome
+from dbdyno.study import Goal, Guard
+from tests.analyse.factory import Change, a_run, a_study, broken, counted, ended, records_of
+
+STALLS = Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True)
+SETUP = "the setup"
+
+
+def an_analysis(
+    name: str = "now",
+    speed: float = 1.0,
+    seed: int = 1,
+    change: Change | None = None,
+    goal: Goal | None = None,
+) -> Analysis:
+    study = a_study(goal=goal)
+    run = a_run(study).model_copy(update={"run": name})
+
+    records = records_of(study, {"baseline": speed}, seed=seed)
+    return analyse(study, run, [change(record) for record in records] if change else records)
+
+
+def past_of(*log_means: float, setup: str = SETUP) -> list[PastRun]:
+    return [
+        PastRun(run=f"{setup}-{index}", setup=setup, began_unix_s=float(index), log_mean=value)
+        for index, value in enumerate(log_means)
+    ]
+
+
+def stored(now: Analysis, past: list[PastRun], reference: Analysis | None = None):  # type: ignore[no-untyped-def]
+    return against_stored("main", now, reference or an_analysis("then", seed=2), SETUP, past)
+
+
+@pytest.mark.parametrize(
+    ("speed", "verdict"), [(0.8, Verdict.SLOWER), (1.25, Verdict.FASTER), (1.0, Verdict.NO_EFFECT)]
+)
+def test_runs_that_took_turns_are_paired_by_block(speed: float, verdict: Verdict) -> None:
+    gate = side_by_side("main", an_analysis(speed=speed), an_analysis("main"))
+    assert (gate.way, gate.result.verdict) == (Way.SIDE_BY_SIDE, verdict)
+    assert gate.result.effect is not None and gate.result.effect.pairs == 6
+    assert gate.result.effect.ratio == pytest.approx(speed, rel=1e-4)
+
+
+def test_a_guard_is_held_against_the_reference() -> None:
+    goal = Goal(guards=(STALLS,))
+
+    def slow_tail(record):  # type: ignore[no-untyped-def]
+        latency = dict(record.tally.latency_us)
+        return counted(record, latency_us={**latency, "p99": latency["p99"] * 3.0})
+
+    gate = side_by_side("main", an_analysis(change=slow_tail, goal=goal), an_analysis("main", goal=goal))
+    assert gate.result.verdict is Verdict.BROKEN
+    assert [guard.state for guard in gate.result.guards] == [Kept.BROKEN]
+
+
+def test_a_broken_invariant_breaks_the_run_whatever_its_speed() -> None:
+    change = broken("account 118, history 117")
+    assert (
+        side_by_side("main", an_analysis(change=change), an_analysis("main")).result.verdict is Verdict.BROKEN
+    )
+    assert stored(an_analysis(change=change), past_of(*[0.0] * 8)).result.verdict is Verdict.BROKEN
+
+
+def test_a_reference_that_did_not_hold_gives_no_verdict() -> None:
+    reference = an_analysis("main", change=broken("account 118, history 117"))
+    assert side_by_side("main", an_analysis(), reference).result.verdict is Verdict.INCONCLUSIVE
+    gate = stored(an_analysis(), past_of(*[0.0] * 8), reference)
+    assert (gate.result.verdict, gate.result.reason) == (Verdict.INCONCLUSIVE, Reason.BASELINE_BROKEN)
+
+
+def test_one_run_against_one_stored_run_gives_no_verdict() -> None:
+    now = an_analysis(speed=0.5)
+    value = log_mean(an_analysis("then", seed=2))
+    assert value is not None
+    gate = with_floor(stored(now, past_of(value)), past_of(value))
+    assert (gate.result.verdict, gate.result.reason) == (Verdict.INCONCLUSIVE, Reason.TOO_FEW_PAIRS)
+    assert gate.result.effect is not None and gate.result.effect.low is None
+    assert gate.floor is None and gate.alarms.comparisons == 0
+
+
+def test_enough_runs_of_one_setup_tell_a_change_from_the_days() -> None:
+    value = log_mean(an_analysis())
+    assert value is not None
+    past = past_of(*(value + math.log(speed) for speed in (1.0, 1.01, 0.99, 1.02, 0.98, 1.0)))
+    assert stored(an_analysis(speed=0.8), past).result.verdict is Verdict.SLOWER
+    assert stored(an_analysis(speed=0.97), past).result.verdict is Verdict.INCONCLUSIVE
+    assert stored(an_analysis(speed=0.8), past[1:]).result.verdict is Verdict.INCONCLUSIVE
+    assert stored(
+        an_analysis(speed=0.8), [one.model_copy(update={"setup": "x"}) for one in past]
+    ).result.reason
+
+
+def test_the_spread_is_pooled_within_setups() -> None:
+    """Two setups of which one is ten times as fast: their own spreads count, not the distance of the two."""
+    method = side_by_side("main", an_analysis(), an_analysis("main")).method
+    slow, fast = [0.0, 0.1, 0.2], [2.3, 2.4]
+    floor = noise_floor([*past_of(*slow), *past_of(*fast, setup="fast"), *past_of(9.0, setup="one")], method)
+    assert floor is not None
+    assert (floor.runs, floor.setups, floor.degrees) == (5, 2, 3)
+    squares = np.var(slow) * 3 + np.var(fast) * 2
+    assert floor.log_sd == pytest.approx(math.sqrt(squares / 3))
+    # Student's 0.975 quantile with three degrees of freedom is 3.1824.
+    assert floor.ratio == pytest.approx(math.exp(3.1824 * floor.log_sd * math.sqrt(2.0)), rel=1e-4)
+
+
+def test_runs_of_one_setup_are_called_different_no_more_often_than_promised() -> None:
+    """Every run has a day of its own, ten times as far from the others as its blocks from each other."""
+    random = np.random.default_rng(4)
+    now, alarms, comparisons = an_analysis(), 0, 150
+    value = log_mean(now)
+    assert value is not None
+    for _ in range(comparisons):
+        # The run is where it is, so its day moves all others.
+        today, *days = random.normal(0.0, 0.1, 9)
+        gate = stored(now, past_of(*(value + day - today for day in days)))
+        alarms += gate.result.verdict in (Verdict.FASTER, Verdict.SLOWER)
+    assert alarms <= 0.05 * comparisons + 3.0 * math.sqrt(0.05 * 0.95 * comparisons)
+    assert alarms > 0, "an interval that never misses is no 95 % interval"
+
+
+def test_false_alarms_of_the_past_are_counted_by_the_same_rule() -> None:
+    quiet = past_of(0.0, 0.001, -0.001, 0.002, -0.002, 0.0, 0.001, -0.001)
+    gate = stored(an_analysis(), quiet)
+    assert gate.alarms.comparisons == len(quiet) - RUNS_LEAST and gate.alarms.called == 0
+    jumped = stored(an_analysis(), [*quiet[:-1], quiet[-1].model_copy(update={"log_mean": 1.0})])
+    assert jumped.alarms.called == 1 and jumped.alarms.share_low > 0.0
+
+
+def test_pairs_that_took_turns_before_count_as_alarms_where_they_were_told_apart() -> None:
+    same, apart = (an_analysis("a"), an_analysis("b")), (an_analysis("c", speed=0.5), an_analysis("d"))
+    alarms = side_by_side("main", an_analysis(), an_analysis("main"), [same, apart]).alarms
+    assert (alarms.comparisons, alarms.called) == (2, 1)
+
+
+def test_a_run_without_a_speed_has_no_verdict_but_its_end() -> None:
+    failed = ended(Outcome.FAILED, "the server did not start", "")
+    gate = stored(an_analysis(change=failed), past_of(*[0.0] * 8))
+    assert (gate.result.verdict, gate.result.effect) == (Verdict.FAILED, None)

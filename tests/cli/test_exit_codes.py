@@ -1,0 +1,69 @@
+"""Exit codes by verdict: what a pipeline stops by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dbdyno.analyse import analyse
+from dbdyno.cli.exit_codes import exit_code
+from dbdyno.records.record import Outcome
+from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
+from tests.cli.test_cli import complaint, dyno
+from tests.cli.test_run import STUDY
+
+VARIANT = "config.page_cache=64k"
+NO_SERVER = ended(Outcome.FAILED, "the server did not start", "")
+
+
+def code_of(
+    fail_on: str, ratios: Mapping[str, float] | None = None, changes: Mapping[str, Change] | None = None
+) -> int:
+    study = a_study()
+    analysis = analyse(study, a_run(study), records_of(study, ratios or {}, changes or {}))
+    return exit_code(analysis, tuple(fail_on.split(",")))
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "ratio", "code"),
+    [
+        ("slower", 0.5, 6),
+        ("slower", 2.0, 0),
+        ("broken", 0.5, 0),
+        ("broken,slower", 0.5, 6),
+        ("slower,inconclusive", 2.0, 0),
+        ("slower,broken", 1.02, 0),
+    ],
+)
+def test_a_verdict_has_a_code_where_it_is_asked_for(fail_on: str, ratio: float, code: int) -> None:
+    assert code_of(fail_on, {VARIANT: ratio}) == code
+
+
+def test_the_worst_verdict_gives_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("broken", changes={VARIANT: broken("account 118, history 117")}) == 4
+    assert code_of("slower,failed", changes={VARIANT: NO_SERVER}) == 5
+    assert f"exit code 5, failed: {VARIANT}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [NO_SERVER, broken("account 118, history 117")])
+def test_a_baseline_without_a_speed_is_never_a_success(change: Change) -> None:
+    assert code_of("", changes={"baseline": change}) == 3
+
+
+def test_a_run_ends_with_the_code_of_its_verdict_and_so_does_its_report(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    said = dyno("run", str(path), "--quiet", "--blocks", "1", "--fail-on", "slower,inconclusive")
+    assert said.returncode == 7, said.stderr
+    assert "exit code 7, inconclusive: config.synchronous=OFF" in said.stderr
+    assert dyno("report", "--fail-on", "inconclusive").returncode == 7
+    assert dyno("report", "--fail-on", "slower").returncode == 0
+    assert dyno("report").returncode == 0
+
+
+def test_a_verdict_that_there_is_not_is_refused(homes: Path) -> None:
+    assert "'sloer' is none of broken, failed, slower, inconclusive" in complaint(
+        "report", "--fail-on", "sloer"
+    )
