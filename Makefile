@@ -12,14 +12,17 @@ SOURCES := $(filter %.rs,$(RUST))
 
 setup: $(VENV)/driver.stamp
 
-# The driver compiles while pip installs the rest. A fault in it shows when `maturin develop` takes it up.
+# pip installs the rest while apt obtains the compilers and the driver compiles. A fault in the driver shows when
+# `maturin develop` takes it up.
 $(VENV)/packages.stamp: requirements.txt .ci/prerequisites
-	@.ci/prerequisites $(PYTHON)
+	@.ci/prerequisites python $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@sed -n '/^maturin==/,/# via/p' requirements.txt >$(VENV)/maturin.txt
 	@$(PIP) --no-deps -r $(VENV)/maturin.txt
-	@$(MATURIN) build --release --locked --auditwheel skip --out $(VENV)/wheels >$(VENV)/driver.log 2>&1 & \
-		$(PIP) -r requirements.txt; installed=$$?; wait; exit $$installed
+	@$(PIP) -r requirements.txt & packages=$$!; \
+		.ci/prerequisites compilers || { kill $$packages; exit 2; }; \
+		$(MATURIN) build --release --locked --auditwheel skip --out $(VENV)/wheels >$(VENV)/driver.log 2>&1; \
+		wait $$packages
 	@touch $@
 
 $(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
