@@ -85,6 +85,19 @@ def test_two_runs_of_one_study_are_compared(runs: Path) -> None:
     assert "right / left is" in said.stdout and "config.page_size=16384" in said.stdout
 
 
+def test_a_side_may_have_several_runs(runs: Path) -> None:
+    with Store(store_url()) as store:
+        third = store.run("second").model_copy(update={"run": "third"})
+        store.add_run(third)
+        for record in store.records("second"):
+            store.add_record(record.model_copy(update={"run": "third"}))
+    said = dyno("compare", "first,third", "second", "--format", "markdown").stdout
+    assert "run second beside runs first, third" in said
+    with Store(store_url()) as store:
+        store.change_run(third.model_copy(update={"host": third.host | {"name": "elsewhere"}}))
+    assert "of different hosts" in complaint("compare", "first,third", "second")
+
+
 @pytest.mark.parametrize(
     ("form", "beginning"), [("html", "<!doctype html>"), ("markdown", "# "), ("json", "{")]
 )
@@ -98,6 +111,7 @@ def test_a_comparison_is_written_in_every_form(runs: Path, tmp_path: Path, form:
 def test_runs_of_different_studies_are_refused(runs: Path) -> None:
     assert "different studies" in complaint("compare", "first", "other")
     assert "with itself" in complaint("compare", "first", "first")
+    assert "with itself" in complaint("compare", "first,second", "first")
     assert "has no variant 'x'" in complaint("compare", "first", "second", "--from", "x")
 
 

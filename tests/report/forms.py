@@ -66,7 +66,7 @@ def forms_of(case: str) -> dict[str, str]:
 
 def _comparison() -> dict[str, str]:
     sides = analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2)
-    two = compare(*sides, related=related_factors())
+    two = compare([sides[0]], [sides[1]], related=related_factors())
     return {
         "txt": on_terminal(lambda console: compare_report.render(two, console)),
         "html": without_vega(html.comparison(two)),

@@ -1,7 +1,10 @@
-"""Two runs of one study, on two hosts or two days: what differs, and what the gap between them is made of.
+"""Runs of one study, on two hosts or two days: what differs, and what the gap between them is made of.
 
-Their blocks have nothing in common, so nothing can be paired: intervals are Welch's on the logs of single
-trials (B. L. Welch, Biometrika 34, 1947, 28-35). A gap right / left is split exactly, in logs, into
+Their blocks have nothing in common, so nothing can be paired: intervals are Welch's (B. L. Welch, Biometrika
+34, 1947, 28-35). All blocks of a run share its day and its data, so the run is the unit of what differs
+between runs: a gap is told from runs that alternate between the sides, at least `RUNS_LEAST` a side, by the
+means of their logs. Of fewer runs the interval is on the logs of single trials, and says how far these very
+runs differ, not why. A gap right / left is split exactly, in logs, into
 
     factors    the ratio of the two variants as the left run measured it, paired by block (1 for one variant)
     hardware   cores x frequency, to the powers with which the response goes by `SCALES`
@@ -21,7 +24,7 @@ from enum import StrEnum
 import numpy as np
 
 from dbdyno.analyse.blocks import log_ratios
-from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
+from dbdyno.analyse.intervals import confidence_each, ratio_of, usable, within
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.split import HARDWARE
 from dbdyno.frozen import Frozen, level_text
@@ -39,11 +42,15 @@ queue goes with neither cores nor clients."""
 Related = Mapping[str, Sequence[str]]
 """Which factors of a study tell whether a difference of hosts matters, by the fingerprint's key."""
 
-ONE_RUN = (
-    "the runs differ, and one run a side cannot tell the hosts from their days; alternate at least three runs"
-    " a side"
+RUNS_LEAST = 3
+"""Fewer runs a side give no spread that an interval can rest on."""
+IN_A_ROW_MOST = 2
+"""More runs of one side after each other, and a drift of the host looks like a gap."""
+
+TOO_FEW_RUNS = (
+    f"the runs differ, and fewer than {RUNS_LEAST} runs a side cannot tell the hosts from their days"
 )
-"""Blocks of one run share its day and its data, so the run is the unit of what differs between runs."""
+NOT_IN_TURN = "the runs of the two sides did not alternate, so the hosts cannot be told from their days"
 
 IGNORED = ("name", "data.free_bytes", "disks.size_bytes", "privileges")
 
@@ -82,6 +89,7 @@ class Conclusion(StrEnum):
     """What the residual's interval allows to be said."""
 
     NO_GAP = "no gap"
+    GAP = "gap"
     OPEN = "open"
 
 
@@ -91,13 +99,15 @@ class VariantGap(Frozen):
 
     `per_unit` is each side's response with its own hardware taken out, as `SCALES` says: a throughput per
     core and GHz, a latency times both; `powers` are those of cores and of frequency. `why_open` says why
-    nothing can be concluded.
+    nothing can be concluded. `runs` are those of each side, and the unit of the intervals where there are
+    `RUNS_LEAST`; else `trials` are.
     """
 
     left: str
     right: str
     left_mean: float
     right_mean: float
+    runs: tuple[int, int]
     trials: tuple[int, int]
     hardware_sides: tuple[Hardware, Hardware]
     powers: tuple[int, int]
@@ -111,10 +121,14 @@ class VariantGap(Frozen):
 
 
 class Comparison(Frozen):
-    """Two runs of one study beside each other. `doubtful`: each side's measured trials with warnings."""
+    """Runs of one study beside each other: the first of each side, and the names of all of them.
+
+    `doubtful`: each side's measured trials with warnings.
+    """
 
     left: Run
     right: Run
+    runs: tuple[tuple[str, ...], tuple[str, ...]]
     metric: str
     margin: float
     confidence: float
@@ -125,62 +139,102 @@ class Comparison(Frozen):
     sequential: bool = False
 
 
+Side = Sequence[Analysis]
+"""The runs of one side, all of one host."""
+
+
 def compare(
-    left: Analysis, right: Analysis, ends: tuple[str, str] | None = None, related: Related | None = None
+    left: Side, right: Side, ends: tuple[str, str] | None = None, related: Related | None = None
 ) -> Comparison:
-    """Compares every variant with itself, or with `ends` one of the left run with one of the right.
+    """Compares every variant with itself, or with `ends` one of the left runs with one of the right.
 
     Without `related` only a factor of the difference's own name is taken to tell whether it matters.
     """
-    names = [variant.name for variant in left.variants if variant.response is not None]
-    theirs = {variant.name for variant in right.variants if variant.response is not None}
+    first = left[0]
+    names, theirs = _in_every_run(left), _in_every_run(right)
     pairs = [ends] if ends else [(name, name) for name in names if name in theirs]
-    each = confidence_each(left.study.goal.confidence, len(pairs))
+    each = confidence_each(first.study.goal.confidence, len(pairs))
     return Comparison(
-        left=left.run,
-        right=right.run,
-        metric=left.method.response,
-        margin=left.method.margin,
-        confidence=left.study.goal.confidence,
+        left=first.run,
+        right=right[0].run,
+        runs=(tuple(one.run.run for one in left), tuple(one.run.run for one in right)),
+        metric=first.method.response,
+        margin=first.method.margin,
+        confidence=first.study.goal.confidence,
         differences=tuple(_differences(left, right, related or {})),
         gaps=tuple(gap for pair in pairs if (gap := _gap(left, right, pair, each)) is not None),
-        not_in_both=tuple(sorted({variant.name for variant in left.variants} - (set(names) & theirs))),
+        not_in_both=tuple(sorted({variant.name for variant in first.variants} - (set(names) & set(theirs)))),
         doubtful=(_doubtful(left), _doubtful(right)),
-        sequential=left.run.sequential or right.run.sequential,
+        sequential=any(one.run.sequential for one in (*left, *right)),
     )
 
 
-def _doubtful(analysis: Analysis) -> int:
-    return sum(bool(trial.warnings) for trial in analysis.trials if trial.response is not None)
+def in_turn(left: Side, right: Side) -> bool:
+    """Whether the runs of the two sides alternated, so that no drift of a host looks like a gap."""
+    began = sorted(
+        [(one.run.created_unix_s, 0) for one in left] + [(one.run.created_unix_s, 1) for one in right]
+    )
+    sides = [side for _, side in began]
+    return all(len(set(sides[at : at + IN_A_ROW_MOST + 1])) > 1 for at in range(len(sides) - IN_A_ROW_MOST))
 
 
-def _gap(left: Analysis, right: Analysis, ends: tuple[str, str], confidence: float) -> VariantGap | None:
+def _in_every_run(side: Side) -> list[str]:
+    """The variants that each run of a side measured, in the first one's order."""
+    measured = [{one.name for one in run.variants if one.response is not None} for run in side]
+    return [one.name for one in side[0].variants if all(one.name in names for names in measured)]
+
+
+def _doubtful(side: Side) -> int:
+    return sum(bool(trial.warnings) for one in side for trial in one.trials if trial.response is not None)
+
+
+Trials = Sequence[Sequence[Record]]
+"""The measured trials of one variant, by run."""
+Logs = Sequence[Sequence[float]]
+"""Log responses by run."""
+
+
+def _gap(left: Side, right: Side, ends: tuple[str, str], confidence: float) -> VariantGap | None:
     ours, theirs = _measured(left, ends[0]), _measured(right, ends[1])
-    response = left.method.response
-    logs = _logs(ours, response), _logs(theirs, response)
+    response = left[0].method.response
+    logs = [_logs(trials, response) for trials in (ours, theirs)]
     if not all(logs):
         return None
-    total = welch(response, logs[1], logs[0], confidence)
-    sides = _hardware(ours, left), _hardware(theirs, right)
+    runs = len(logs[0]), len(logs[1])
+    by_run = min(runs) >= RUNS_LEAST
+    total = welch(response, units(logs[1], by_run), units(logs[0], by_run), confidence)
+    sides = _hardware(ours, left[0]), _hardware(theirs, right[0])
     same = ends[0] == ends[1]
-    # The right run's variant on the left host: from the left variant to it goes by factors, from it by hosts.
+    # The right runs' variant on the left host: from the left variant to it goes by factors, from it by hosts.
     bridge = ours if same else _measured(left, ends[1])
-    hardware = _hardware_ratio(response, sides, bridge or ours, theirs)
+    hardware = _hardware_ratio(response, sides, bridge or ours, theirs, by_run)
     factors = None if same else _paired(left, ends)
     residual = None
     if hardware is not None and bridge:
-        scaled = _per_unit(bridge, sides[0], left), _per_unit(theirs, sides[1], right)
+        scaled = [
+            units(_per_unit(trials, side, response), by_run)
+            for trials, side in zip((bridge, theirs), sides, strict=True)
+        ]
         residual = welch(response, scaled[1], scaled[0], confidence) if all(scaled) else None
-    conclusion, why = _conclusion(residual, factors, same, left.method.margin, hardware)
+    open_still = _why_open(residual, factors, same, hardware)
+    conclusion, why = (
+        (Conclusion.OPEN, open_still)
+        if open_still or residual is None
+        else judged(residual, left[0].method.margin, min(*runs, len(bridge)), in_turn(left, right))
+    )
     return VariantGap(
         left=ends[0],
         right=ends[1],
-        left_mean=math.exp(float(np.mean(logs[0]))),
-        right_mean=math.exp(float(np.mean(logs[1]))),
-        trials=(len(logs[0]), len(logs[1])),
+        left_mean=math.exp(_mean(logs[0], by_run)),
+        right_mean=math.exp(_mean(logs[1], by_run)),
+        runs=runs,
+        trials=(sum(map(len, logs[0])), sum(map(len, logs[1]))),
         hardware_sides=sides,
-        powers=powers(response, [*ours, *theirs]),
-        per_unit=(_mean_per_unit(ours, sides[0], left), _mean_per_unit(theirs, sides[1], right)),
+        powers=powers(response, [record for run in (*ours, *theirs) for record in run]),
+        per_unit=(
+            _mean_per_unit(ours, sides[0], response, by_run),
+            _mean_per_unit(theirs, sides[1], response, by_run),
+        ),
         total=total,
         factors=factors,
         hardware=hardware,
@@ -188,6 +242,15 @@ def _gap(left: Analysis, right: Analysis, ends: tuple[str, str], confidence: flo
         conclusion=conclusion,
         why_open=why,
     )
+
+
+def units(logs: Logs, by_run: bool) -> list[float]:
+    """What an interval is made of: the means of runs, or single trials."""
+    return [float(np.mean(run)) for run in logs] if by_run else [log for run in logs for log in run]
+
+
+def _mean(logs: Logs, by_run: bool) -> float:
+    return float(np.mean(units(logs, by_run)))
 
 
 def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence: float) -> Ratio:
@@ -222,57 +285,80 @@ def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence
     )
 
 
-def _conclusion(
-    residual: Ratio | None, factors: Ratio | None, same: bool, margin: float, hardware: float | None
-) -> tuple[Conclusion, str]:
+def _why_open(residual: Ratio | None, factors: Ratio | None, same: bool, hardware: float | None) -> str:
+    """What is missing for any conclusion; empty where nothing is."""
     if hardware is None:
-        return Conclusion.OPEN, "cores or frequency of a host are not known"
+        return "cores or frequency of a host are not known"
     if residual is None or (not same and factors is None):
-        return (
-            Conclusion.OPEN,
-            "the left run did not measure both variants, so the host cannot be told from the variant",
-        )
+        return "the left run did not measure both variants, so the host cannot be told from the variant"
     if residual.low is None or residual.high is None:
-        return Conclusion.OPEN, "each run needs two measured trials at least"
-    if residual.low >= 1.0 / (1.0 + margin) and residual.high <= 1.0 + margin:
+        return "each run needs two measured trials at least"
+    return ""
+
+
+def judged(residual: Ratio, margin: float, runs: int, alternating: bool) -> tuple[Conclusion, str]:
+    """What the residual's interval allows to be said, from so many runs of the side with fewer."""
+    if within(residual, margin):
         return Conclusion.NO_GAP, ""
-    if residual.low > 1.0 or residual.high < 1.0:
-        return Conclusion.OPEN, ONE_RUN
-    return (
-        Conclusion.OPEN,
-        "the residual's interval holds 1 and reaches beyond the margin: more blocks are needed",
-    )
+    if not excludes_one(residual):
+        more = "runs" if runs >= RUNS_LEAST else "blocks"
+        reason = f"the residual's interval holds 1 and reaches beyond the margin: more {more} are needed"
+        return Conclusion.OPEN, reason
+    if runs < RUNS_LEAST:
+        return Conclusion.OPEN, TOO_FEW_RUNS
+    return (Conclusion.GAP, "") if alternating else (Conclusion.OPEN, NOT_IN_TURN)
 
 
-def _measured(analysis: Analysis, variant: str) -> list[Record]:
-    return [
-        trial.record
-        for trial in analysis.trials
-        if trial.record.variant == variant and trial.record.outcome is Outcome.MEASURED
+def excludes_one(ratio: Ratio) -> bool:
+    """Whether the whole interval lies on one side of 1."""
+    return ratio.low is not None and ratio.high is not None and (ratio.low > 1.0 or ratio.high < 1.0)
+
+
+def _measured(side: Side, variant: str) -> list[list[Record]]:
+    """The measured trials of a variant, by run; runs without one are left out."""
+    found = [
+        [
+            trial.record
+            for trial in one.trials
+            if trial.record.variant == variant and trial.record.outcome is Outcome.MEASURED
+        ]
+        for one in side
     ]
+    return [run for run in found if run]
 
 
-def _logs(records: Sequence[Record], metric: str) -> list[float]:
-    values = [metrics.find(metric).read(record) for record in records]
-    return [math.log(value) for value in values if value is not None and usable(value)]
+def _logs(trials: Trials, metric: str) -> list[list[float]]:
+    read = metrics.find(metric).read
+    found = [
+        [math.log(value) for record in run if (value := read(record)) is not None and usable(value)]
+        for run in trials
+    ]
+    return [run for run in found if run]
 
 
-def _paired(analysis: Analysis, ends: tuple[str, str]) -> Ratio | None:
-    """The second variant over the first within one run, paired by block."""
-    read = metrics.find(analysis.method.response).read
+def _paired(side: Side, ends: tuple[str, str]) -> Ratio | None:
+    """The second variant over the first within each run, paired by block."""
+    response = side[0].method.response
+    logs = [log for one in side for log in _paired_logs(one, ends, response)]
+    return ratio_of(response, logs, side[0].study.goal.confidence)
+
+
+def _paired_logs(run: Analysis, ends: tuple[str, str], response: str) -> list[float]:
+    read = metrics.find(response).read
     under, over = (
         {
             (record.host, record.block): value
-            for record in _measured(analysis, name)
+            for trials in _measured([run], name)
+            for record in trials
             if (value := read(record)) is not None
         }
         for name in ends
     )
-    logs = list(log_ratios(over, under).values())
-    return ratio_of(analysis.method.response, logs, analysis.study.goal.confidence)
+    return list(log_ratios(over, under).values())
 
 
-def _hardware(records: Sequence[Record], analysis: Analysis) -> Hardware:
+def _hardware(trials: Trials, analysis: Analysis) -> Hardware:
+    records = [record for run in trials for record in run]
     counted = [ghz for record in records if (ghz := _gigahertz(record)) is not None]
     cpu = analysis.run.host.get("cpu") or {}
     cores, named = cpu.get("usable_cores"), cpu.get("frequency_mhz")
@@ -315,30 +401,33 @@ def powers(response: str, records: Sequence[Record]) -> tuple[int, int]:
     return (0, 0) if open_loop and unit in BY_THE_LOAD else SCALES.get(unit, (0, 0))
 
 
-def _per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis) -> list[float]:
+def _per_unit(trials: Trials, side: Hardware, response: str) -> list[list[float]]:
     """Log responses with cores and frequency taken out, trial by trial."""
-    response = analysis.method.response
     read = metrics.find(response).read
-    return [
-        math.log(value) - _hardware_log(record, side, response)
-        for record in records
-        if (value := read(record)) is not None and usable(value)
+    found = [
+        [
+            math.log(value) - _hardware_log(record, side, response)
+            for record in run
+            if (value := read(record)) is not None and usable(value)
+        ]
+        for run in trials
     ]
+    return [run for run in found if run]
 
 
-def _mean_per_unit(records: Sequence[Record], side: Hardware, analysis: Analysis) -> float | None:
+def _mean_per_unit(trials: Trials, side: Hardware, response: str, by_run: bool) -> float | None:
     """The geometric mean of a side's responses without its hardware; None where that is not known, or where
     the response goes with none of it.
     """
-    response = analysis.method.response
-    logs = _per_unit(records, side, analysis)
-    if powers(response, records) == (0, 0) or side.cores is None or side.gigahertz is None or not logs:
+    logs = _per_unit(trials, side, response)
+    goes_with_none = powers(response, [record for run in trials for record in run]) == (0, 0)
+    if goes_with_none or side.cores is None or side.gigahertz is None or not logs:
         return None
-    return math.exp(math.fsum(logs) / len(logs))
+    return math.exp(_mean(logs, by_run))
 
 
 def _hardware_ratio(
-    response: str, sides: tuple[Hardware, Hardware], under: Sequence[Record], over: Sequence[Record]
+    response: str, sides: tuple[Hardware, Hardware], under: Trials, over: Trials, by_run: bool
 ) -> float | None:
     """Over / under of cores x frequency, as far as the response goes with them; geometric means over the
     trials that have a response, so that with the residual it multiplies out.
@@ -346,28 +435,38 @@ def _hardware_ratio(
     if any(side.cores is None or side.gigahertz is None for side in sides):
         return None
     means = []
-    for side, records in zip(sides, (under, over), strict=True):
-        logs = [_hardware_log(record, side, response) for record in records if _logs([record], response)]
-        if not logs:
+    for side, trials in zip(sides, (under, over), strict=True):
+        logs = [
+            [_hardware_log(record, side, response) for record in run if _logs([[record]], response)]
+            for run in trials
+        ]
+        if not (logs := [run for run in logs if run]):
             return None
-        means.append(math.fsum(logs) / len(logs))
+        means.append(_mean(logs, by_run))
     return math.exp(means[1] - means[0])
 
 
-def _differences(left: Analysis, right: Analysis, related: Related) -> list[Difference]:
-    """What differs, each with what both runs know of factors that it is related to."""
+def _differences(left: Side, right: Side, related: Related) -> list[Difference]:
+    """What differs, each with what both sides' first runs know of factors that it is related to."""
     facts = _facts(left), _facts(right)
     found = []
     for name in dict.fromkeys([*facts[0], *facts[1]]):
         values = [side.get(name, "not known") for side in facts]
         if values[0] != values[1]:
             factors = next((factors for key, factors in related.items() if name.startswith(key)), (name,))
-            known = (*_known("left", left, factors), *_known("right", right, factors))
+            known = (*_known("left", left[0], factors), *_known("right", right[0], factors))
             found.append(Difference(name=name, left=values[0], right=values[1], known=known))
     return found
 
 
-def _facts(analysis: Analysis) -> dict[str, str]:
+def _facts(side: Side) -> dict[str, str]:
+    """The facts of all runs of a side; where they differ among themselves, each value once."""
+    each = [_facts_of(one) for one in side]
+    names = dict.fromkeys(name for facts in each for name in facts)
+    return {name: ", ".join(sorted({facts.get(name, "not known") for facts in each})) for name in names}
+
+
+def _facts_of(analysis: Analysis) -> dict[str, str]:
     """All that should be the same for apples to be compared with apples, by name."""
     run = analysis.run
     facts = {name: text for name, text in _flat(run.host) if not name.startswith(IGNORED)}

@@ -26,7 +26,7 @@ VERBS = {
     "report": "Show a run again, from the store alone.",
     "gate": "Hold a run against another, and end with the verdict's exit code.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
-    "compare": "Compare two runs of one study, on different hosts or days.",
+    "compare": "Compare runs of one study, on different hosts or days.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
     "runs": "List the runs in the store; name, annotate and delete them.",
     "baseline": "Name the runs that others are held against.",

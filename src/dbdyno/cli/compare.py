@@ -1,4 +1,4 @@
-"""`dyno compare`: two runs of one study, on different hosts or days."""
+"""`dyno compare`: runs of one study, on different hosts or days."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ def command(
     output: Path | None,
     store: str | None,
 ) -> None:
-    """Compare two runs of one study: what differs between the hosts, and what the gap is made of.
+    """Compare runs of one study: what differs between the hosts, and what the gap is made of.
 
-    Ratios are RIGHT / LEFT.
+    Ratios are RIGHT / LEFT. Each side is a run, or several with commas between them: three alternating runs a
+    side or more tell the hosts from their days.
     """
     form = format_of(form, as_json, output)
-    sides = _analysis(left, store_url(store)), _analysis(right, right_store or store_url(store))
-    _require_one_study(sides[0].run, sides[1].run)
-    ends = _ends(sides, left_variant, right_variant)
+    sides = _analyses(left, store_url(store)), _analyses(right, right_store or store_url(store))
+    _require_comparable(sides)
+    ends = _ends((sides[0][0], sides[1][0]), left_variant, right_variant)
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
@@ -77,15 +78,31 @@ def _text(found: Comparison, form: str) -> str:
     return printed(lambda console: compare_report.render(found, console))
 
 
-def _analysis(name: str, url: str) -> Analysis:
+def _analyses(names: str, url: str) -> list[Analysis]:
+    """The runs of one side; a run's name holds no comma."""
     with Store(url) as opened:
-        run = opened.run(name)
-        return analyse(study_of(run), run, opened.records(run.run))
+        runs = [opened.run(name.strip()) for name in names.split(",")]
+        return [analyse(study_of(run), run, opened.records(run.run)) for run in runs]
+
+
+def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
+    """Raises UserError where a run is named twice, the runs ask different things, or a side has two hosts."""
+    first, *others = [one.run for side in sides for one in side]
+    names = [run.run for run in (first, *others)]
+    if len(set(names)) < len(names):
+        raise UserError("a run cannot be compared with itself", "name each run once; see: dyno runs")
+    for other in others:
+        _require_one_study(first, other)
+    for side in sides:
+        hosts = sorted({str(one.run.host.get("name", "")) for one in side})
+        if len(hosts) > 1:
+            raise UserError(
+                f"the runs of one side are of different hosts: {', '.join(hosts)}",
+                "give the runs of one host to one side",
+            )
 
 
 def _require_one_study(left: Run, right: Run) -> None:
-    if left.run == right.run:
-        raise UserError("a run cannot be compared with itself", "name two runs; see: dyno runs")
     asked = parse_study(right.study_text.encode(), catalogue(ask_engines=False), right.study_path)
     if not is_of(left, asked):
         raise UserError(

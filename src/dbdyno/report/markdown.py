@@ -46,6 +46,7 @@ def comparison(found: Comparison) -> str:
     parts = [
         f"# {_text(compare.title(found))}",
         _bullets(_escaped(compare.sentence(gap, found)) for gap in found.gaps),
+        *([_escaped(step)] if (step := compare.next_step(found)) else []),
         _words(compare.HEADS, [compare.row(gap, found) for gap in found.gaps]),
         *([_words(compare.per_unit_heads(found), lines)] if (lines := compare.per_unit_rows(found)) else []),
         _escaped(compare.note(found)),

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what differs, the gap and its parts, and what may be said of it."""
+"""Runs of two sides beside each other: what differs, the gap and its parts, and what may be said of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.analyse.compare import SCALES, Comparison, Conclusion, Difference, Hardware, VariantGap
+from dbdyno.analyse.compare import (
+    RUNS_LEAST,
+    SCALES,
+    Comparison,
+    Conclusion,
+    Difference,
+    Hardware,
+    VariantGap,
+)
 from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
@@ -20,13 +28,16 @@ NOTHING_DIFFERS = "Apples to apples: nothing that Dyno reads differs between the
 
 def title(found: Comparison) -> str:
     """Which runs, of which study."""
-    return f"{found.left.study_path}: run {found.right.run} beside run {found.left.run}"
+    left, right = (f"run{'s' if len(names) > 1 else ''} {', '.join(names)}" for names in found.runs)
+    return f"{found.left.study_path}: {right} beside {left}"
 
 
 def render(found: Comparison, console: Console) -> None:
     """Prints the sentences, the gaps with their parts, and what differs."""
     for gap in found.gaps:
         console.print(Text(sentence(gap, found), style="bold"))
+    if step := next_step(found):
+        console.print(Text(step))
     console.print()
     console.print(_table(HEADS, [row(gap, found) for gap in found.gaps]))
     if lines := per_unit_rows(found):
@@ -107,9 +118,36 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     if gap.conclusion is Conclusion.NO_GAP:
         assert gap.residual is not None
         rest = f"leaves {told(gap.residual)}, within the margin of {margin}."
-        return f"There is no gap. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
+        which = "" if _by_run(gap) else " between these two runs"
+        return f"There is no gap{which}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
+    if gap.conclusion is Conclusion.GAP:
+        assert gap.residual is not None
+        rest = f"leaves {told(gap.residual)}, which nothing here explains."
+        return f"There is a gap. {head} {_explained(gap)}{rest} {gap.runs[0]} and {gap.runs[1]} runs in turn."
     left = f" {_explained(gap)}leaves {told(gap.residual)}." if gap.residual is not None else ""
     return f"{head}{left} The data cannot say whether there is a gap: {gap.why_open}."
+
+
+def _by_run(gap: VariantGap) -> bool:
+    """Whether runs are the unit of the gap's intervals."""
+    return min(gap.runs) >= RUNS_LEAST
+
+
+def next_step(found: Comparison) -> str:
+    """The commands that would settle what is open for want of runs in turn; empty where nothing is."""
+    if all(gap.conclusion is not Conclusion.OPEN or gap.residual is None for gap in found.gaps):
+        return ""
+    missing = [max(0, RUNS_LEAST - len(names)) for names in found.runs]
+    again = f"dyno run {safe.clean(found.left.study_path)}"
+    if any(missing):
+        how = f"{numbers.plural(missing[0], 'more run')} on the left and {missing[1]} on the right, in turn"
+    else:
+        how = "another run of each side, in turn"
+    sides = " ".join(
+        ",".join([*map(safe.clean, names), *["RUN"] * max(1 if not any(missing) else 0, more)])
+        for names, more in zip(found.runs, missing, strict=True)
+    )
+    return f"To settle it: {how} ({again}), then: dyno compare {sides}"
 
 
 WORTH_A_WORD = 0.005
@@ -150,7 +188,7 @@ def note(found: Comparison) -> str:
     """How the figures were made, and what they assume."""
     lines = [
         f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
-        "means over trials. The runs share no block, so intervals are Welch's on logs of trials, together "
+        f"means. The runs share no block, so intervals are Welch's on logs of {_unit(found)}, together "
         f"with {numbers.share_text(found.confidence)}. Factors: the two variants as the left run measured "
         "them. Hardware assumes that the response goes with cores (no more than clients) and frequency; it "
         "is a normalisation, not a measurement."
@@ -168,6 +206,13 @@ def note(found: Comparison) -> str:
     if found.not_in_both:
         lines.append(f"Not measured in both: {', '.join(map(safe.clean, found.not_in_both))}.")
     return " ".join(lines)
+
+
+def _unit(found: Comparison) -> str:
+    by_run = {_by_run(gap) for gap in found.gaps}
+    if by_run == {True}:
+        return "runs, each by its mean"
+    return "trials" if by_run == {False} else f"runs (of trials, with fewer than {RUNS_LEAST} runs a side)"
 
 
 def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
