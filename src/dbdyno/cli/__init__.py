@@ -24,6 +24,7 @@ VERBS = {
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
     "report": "Show a run again, from the store alone.",
+    "show": "Show a run as it was recorded, or one of its trials with all evidence.",
     "gate": "Hold a run against another, and end with the verdict's exit code.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
     "compare": "Compare runs of one study, on different hosts or days.",

@@ -1,0 +1,66 @@
+"""`dyno show`: a run as it was recorded, or one of its trials with all evidence."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+
+from dbdyno.analyse import analyse
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.study_file import study_of
+from dbdyno.errors import UserError
+from dbdyno.records.record import Record
+from dbdyno.records.store import Store, store_url
+from dbdyno.report.parts import trial as trial_part
+from dbdyno.report.words import safe
+
+
+@click.command()
+@click.argument("run", default="last")
+@click.argument("trial", required=False, type=click.IntRange(0))
+@json_option
+@store_option
+def command(run: str, trial: int | None, as_json: bool, store: str | None) -> None:
+    """Show RUN (the last one if left out): its study, host, engine and trials. With TRIAL, a number of that
+    table, show the trial: settings read back, checks, the cause of a failure, the end of the server's log.
+    """
+    with Store(store_url(store)) as opened:
+        found = opened.run(run)
+        records = opened.records(found.run)
+    if trial is not None:
+        _show_trial(_named(records, found.run, trial), as_json)
+        return
+    analysis = analyse(study_of(found), found, records)
+    if as_json:
+        trials = [_facts(record) for record in records]
+        _print_json({"run": found.model_dump(mode="json"), "trials": trials})
+    else:
+        trial_part.render_run(analysis, Console(highlight=False))
+
+
+def _named(records: list[Record], run: str, trial: int) -> Record:
+    record = next((record for record in records if record.trial == trial), None)
+    if record is None:
+        raise UserError(f"run {run} has no trial {trial}", f"see: dyno show {run}")
+    return record
+
+
+def _show_trial(record: Record, as_json: bool) -> None:
+    if as_json:
+        _print_json(_facts(record))
+    else:
+        trial_part.render(record, Console(highlight=False))
+
+
+def _facts(record: Record) -> dict[str, object]:
+    """A record without what its load left: `dyno export` writes metrics and series, `dyno report` what they
+    say."""
+    checks = [check.model_dump(mode="json") for check in record.checks]
+    facts = record.model_dump(mode="json", exclude={"phases", "trial_doubts"})
+    return {**facts, "checks": checks, "doubts": {doubt.value: text for doubt, text in record.doubts.items()}}
+
+
+def _print_json(document: dict[str, object]) -> None:
+    click.echo(safe.without_passwords(json.dumps(document, indent=2)))

@@ -1,0 +1,130 @@
+"""A run and its trials as they were recorded: what was asked, read back, checked and logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse import Analysis
+from dbdyno.analyse.model import TrialResult
+from dbdyno.frozen import level_text
+from dbdyno.records import metrics
+from dbdyno.records.record import Evidence, Reading, Record
+from dbdyno.report.words import numbers, safe
+
+LOG_LINES_MOST = 30
+
+
+def render_run(analysis: Analysis, console: Console) -> None:
+    """Prints what the run was, its trials, and its study's text."""
+    run = analysis.run
+    console.print(Text(safe.clean(analysis.study.title), style="bold"))
+    console.print(
+        _pairs(
+            {
+                "run": run.run,
+                "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_unix_s)),
+                "engine": f"{run.installation.get('engine', '')} {run.installation.get('version', '')}",
+                "from": run.installation.get("origin", ""),
+                "host": f"{run.host.get('name', '')}, {(run.host.get('cpu') or {}).get('model', '')}",
+                "kernel": str(run.host.get("kernel", "")),
+                "blocks": str(run.blocks),
+                "seed": str(run.seed),
+                "reference": run.reference or "",
+                "dyno": run.dyno_version,
+            }
+        )
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    metric = metrics.find(analysis.method.response)
+    for heading in ("trial", "block", "variant", "outcome", f"{metric.title}, {metric.unit}".strip(", ")):
+        words = heading in ("variant", "outcome")
+        table.add_column(heading, overflow="fold", justify="left" if words else "right")
+    for trial in analysis.trials:
+        table.add_row(*map(Text, _row(trial, analysis)))
+    console.print(table)
+    console.print(Text(f"study, {safe.clean(run.study_path)}", style="bold"))
+    console.print(Text(safe.clean_lines(run.study_text).strip()))
+
+
+def render(record: Record, console: Console) -> None:
+    """Prints one trial: how it ended, its settings as they were read back, its checks and its log's end."""
+    console.print(Text(f"trial {record.trial}: {safe.clean(record.variant)}", style="bold"))
+    stages = ", ".join(f"{name} {numbers.stage_seconds_text(s)}" for name, s in record.stages_s.items())
+    console.print(
+        _pairs(
+            {
+                "run": record.run,
+                "block": f"{record.block}, place {record.position}",
+                "outcome": record.outcome.value,
+                "cause": record.cause,
+                "what would help": record.remedy,
+                "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.started_unix_s)),
+                "engine": record.engine_version,
+                "host": record.host,
+                "seconds by stage": stages,
+                **{f"doubt: {doubt.value}": text for doubt, text in record.doubts.items()},
+            }
+        )
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("level", "asked", "read back", "where", "in effect"):
+        table.add_column(heading, overflow="fold")
+    for evidence in record.evidence:
+        table.add_row(*map(Text, _evidence(evidence)))
+    if record.evidence:
+        console.print(table)
+    elif record.levels:
+        levels = {name: level_text(level) for name, level in record.levels.items()}
+        console.print("No level was read back.", _pairs(levels))
+    for check in record.checks:
+        held = "holds" if check.holds else "violated"
+        console.print(Text(f"check {safe.clean(check.name)} {held}: {safe.clean(check.detail)}".rstrip(": ")))
+    if record.server_log.strip():
+        console.print(Text("the end of the server's log", style="bold"))
+        console.print(Text("\n".join(log_end(record))))
+
+
+def log_end(record: Record) -> list[str]:
+    """The last lines of the server's log, made harmless for a terminal."""
+    return safe.clean_lines(record.server_log).strip().splitlines()[-LOG_LINES_MOST:]
+
+
+def _row(trial: TrialResult, analysis: Analysis) -> Iterator[str]:
+    record = trial.record
+    yield str(record.trial)
+    yield str(record.block)
+    yield safe.clean(record.variant)
+    yield record.outcome.value
+    value = trial.response
+    yield metrics.find(analysis.method.response).format(value) if value is not None else numbers.DASH
+
+
+def _evidence(evidence: Evidence) -> tuple[str, ...]:
+    seen: Reading | None = evidence.effective or evidence.accepted
+    exercised = f"; exercised: {evidence.exercised.value}" if evidence.exercised else ""
+    state = "yes" if evidence.in_effect else f"no: {evidence.reason}; {evidence.remedy}".rstrip("; ")
+    cells = (
+        evidence.factor,
+        evidence.requested,
+        seen.value if seen else numbers.DASH,
+        seen.source if seen else "",
+        f"{state}{exercised}",
+    )
+    return tuple(safe.clean(cell) for cell in cells)
+
+
+def _pairs(facts: dict[str, str]) -> Table:
+    """Names and values below each other, without those that are empty."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value.strip(", "):
+            table.add_row(name, Text(safe.clean(value)))
+    return table

@@ -1,0 +1,60 @@
+"""`dyno show`: a run and its trials as they were recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dbdyno.records.record import Evidence, Outcome, Reading, Run
+from dbdyno.records.store import Store, store_url
+from tests.cli.test_cli import complaint, dyno
+from tests.cli.test_reports import run
+
+__all__ = ["run"]
+REFUSED = Evidence(
+    factor="config.page_size",
+    requested="16384",
+    effective=Reading(value="8192", source="RDB$CONFIG"),
+    in_effect=False,
+    reason="the server kept 8192",
+    remedy="ask for a power of two",
+)
+
+
+@pytest.fixture
+def failed(run: Run) -> Run:
+    """The run, whose second trial ended with a log and a level that was refused."""
+    with Store(store_url()) as store:
+        record = store.records(run.run)[1]
+        log = "\n".join(
+            ["an early line", *(f"line {number}" for number in range(40)), "out of \x1b[31mmemory"]
+        )
+        changes = {"outcome": Outcome.FAILED, "cause": "the server died", "server_log": log}
+        store.add_record(record.model_copy(update={**changes, "evidence": (REFUSED,)}))
+    return run
+
+
+def test_a_run_shows_its_study_and_its_trials(failed: Run) -> None:
+    said = dyno("show")
+    assert said.returncode == 0, said.stderr
+    assert failed.run in said.stdout and 'engine = "firebird@5"' in said.stdout
+    assert "measured" in said.stdout and "failed" in said.stdout
+
+
+def test_a_trial_shows_its_settings_its_cause_and_the_end_of_its_log(failed: Run) -> None:
+    said = " ".join(dyno("show", failed.run, "1").stdout.split())
+    for told in ("the server died", "8192", "RDB$CONFIG", "no: the server kept 8192", "line 39"):
+        assert told in said
+    assert "an early line" not in said and "\x1b[31m" not in said
+    shown = json.loads(dyno("show", failed.run, "1", "--json").stdout)
+    assert shown["evidence"][0]["reason"] == "the server kept 8192" and "an early line" in shown["server_log"]
+
+
+def test_a_run_as_json_has_every_trial(failed: Run) -> None:
+    shown = json.loads(dyno("show", "--json").stdout)
+    assert [trial["outcome"] for trial in shown["trials"]] == ["measured", "failed", "measured", "measured"]
+
+
+def test_a_trial_that_there_is_not_is_refused(failed: Run) -> None:
+    assert "has no trial 9" in complaint("show", failed.run, "9")
