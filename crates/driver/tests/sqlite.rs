@@ -193,3 +193,21 @@ fn a_text_holds_one_statement() {
         assert_eq!(ask(&mut session, "SELECT 3;  ").await, "3");
     });
 }
+
+/// Of an open loop's hundred arrivals a client that sleeps to the end takes one: the other client does all the rest.
+#[test]
+fn a_client_that_blocks_delays_no_arrival_of_an_open_loop() {
+    let folder = Folder::new("queue");
+    run(async { connect(&folder.url("")).await.unwrap().close().await });
+    let script = folder.0.join("queue.pgbench");
+    std::fs::write(&script, "\\if :client_id = 0\n\\sleep 5 s\n\\endif\nSELECT 1;\n").unwrap();
+    let job = serde_json::json!({
+        "url": folder.url(""), "workload": script, "clients": 2, "duration_s": 4.0,
+        "load": {"kind": "open", "rate_per_s": 500, "arrivals": "uniform",
+                 "schedule": {"kind": "steps", "steps": [[0.2, 0.0]]}},
+    });
+    let mut watch = dyno_driver::Watch { interrupted: &mut || false, on_second: None };
+    let tally = dyno_driver::run(&job.to_string(), &mut watch).unwrap();
+    assert_eq!((&tally["operations"], &tally["unfinished"]), (&99.into(), &1.into()), "{tally}");
+    assert_eq!(tally["open_loop"]["offered_per_s"], 25.0, "{tally}");
+}

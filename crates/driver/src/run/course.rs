@@ -23,6 +23,8 @@ pub(crate) struct Course {
     pub crowded: Arc<AtomicBool>,
     /// Transactions of the measured part that may still be started, where there is a limit.
     pub tickets: Option<AtomicU64>,
+    /// Arrivals of an open loop that blocking clients have taken: they have one queue, for each has a thread of its own.
+    pub arrivals_taken: Arc<AtomicU64>,
     /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
     pub sold_out: AtomicBool,
 }

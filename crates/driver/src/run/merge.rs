@@ -21,7 +21,7 @@ pub(crate) struct About<'a> {
 }
 
 impl About<'_> {
-    pub fn merge(self, parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Total {
+    pub fn merge(self, mut parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Total {
         let ended_ns =
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
         let last_second = self.phases.second(self.phases.end_ns - 1);
@@ -55,7 +55,7 @@ impl About<'_> {
             gather: Gather::Off,
             sched_batch: false,
             gather_us_max: 0,
-            open_loop: None,
+            open_loop: arrivals(&mut parts, self.phases.end_ns, blocking),
             // What was under way at the end is acknowledged, but no second of the measured part.
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
             saturated: None,
@@ -69,18 +69,37 @@ impl About<'_> {
     }
 }
 
+/// What became of the arrivals of an open loop. Those that no client took count with the time that they waited.
+/// `shared` says that each thread has a copy of one pace.
+fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<OpenLoop> {
+    let last_ns = parts.iter().map(|part| part.ended_ns).max()?;
+    let mut all = None::<OpenLoop>;
+    for part in parts {
+        let (Some(pace), Some(recorder)) = (&mut part.pace, &mut part.recorder) else { continue };
+        let ended_ns = if shared { last_ns } else { part.ended_ns };
+        pace.observe(ended_ns);
+        let (offered, backlog_max, backlog_end) = (pace.due_measured(), pace.backlog_max(), pace.backlog());
+        all = Some(match all {
+            None => OpenLoop { offered, backlog_max, backlog_end },
+            Some(all) if shared => OpenLoop { backlog_max: all.backlog_max.max(backlog_max), ..all },
+            Some(all) => OpenLoop {
+                offered: all.offered + offered,
+                backlog_max: all.backlog_max + backlog_max,
+                backlog_end: all.backlog_end + backlog_end,
+            },
+        });
+        let over_ns = ended_ns.min(end_ns);
+        pace.untaken(over_ns).for_each(|due_ns| recorder.never_taken(due_ns, over_ns));
+    }
+    all
+}
+
 fn add(tally: &mut Total, part: ThreadTally) {
     tally.threads.push(part.used);
     tally.sched_batch |= part.sched_batch;
     tally.gather_us_max = tally.gather_us_max.max(part.gather_us_max);
     tally.bytes_received += part.traffic.bytes_received;
     tally.bytes_sent += part.traffic.bytes_sent;
-    if let Some(open) = part.open_loop {
-        let sum = tally.open_loop.get_or_insert_with(OpenLoop::default);
-        sum.offered += open.offered;
-        sum.backlog_max += open.backlog_max;
-        sum.backlog_end += open.backlog_end;
-    }
     let Some(recorder) = part.recorder else { return };
     for (index, kind) in tally.by_transaction.iter_mut().enumerate() {
         kind.latencies += &recorder.kinds[index];

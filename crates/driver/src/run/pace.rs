@@ -7,6 +7,8 @@
 use crate::error::{Error, Result};
 use crate::job::{Arrivals, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::random::Random;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 const NS_PER_S: f64 = 1e9;
 /// Within how many seconds the inversion of a sine must come to rest.
@@ -198,16 +200,27 @@ impl Stream {
     }
 }
 
-/// The arrivals of one thread, shared by its clients: whoever is free takes the next one. None is ever dropped; one
-/// that finds all clients busy is taken late, and its latency counts from its intended start.
+/// Whose arrivals a pace holds.
+#[derive(Clone, Debug)]
+pub enum Queue {
+    /// Those of one thread of so many, which its clients share.
+    OfThread(u32, u32),
+    /// All of the run, which the threads share: each has a copy of the pace, and this is how many arrivals they took.
+    OfAll(Arc<AtomicU64>),
+}
+
+/// Arrivals, shared by clients: whoever is free takes the next one. None is ever dropped; one that finds all clients
+/// busy is taken late, and its latency counts from its intended start.
 #[derive(Clone, Debug)]
 pub struct OpenPace {
     taken: Stream,
+    /// How many arrivals `taken` has drawn. Where threads share them, others may have taken more.
+    drawn: u64,
     /// The same arrivals again, followed up to the present: how many there should have been by now.
     due: Stream,
     next_due_ns: u64,
     end_ns: u64,
-    taken_count: u64,
+    tickets: Arc<AtomicU64>,
     due_count: u64,
     backlog_max: u64,
     measured_from_ns: u64,
@@ -215,15 +228,18 @@ pub struct OpenPace {
 }
 
 impl OpenPace {
-    /// The arrivals of thread `thread` of `threads`, from `start_ns` to `end_ns`; what is due from `measured_from_ns`
-    /// on is counted apart.
+    /// The queue's arrivals from `start_ns` to `end_ns`; what is due from `measured_from_ns` on is counted apart.
     pub fn new(
         rate: Rate,
         arrivals: Arrivals,
         seed: u64,
-        (thread, threads): (u32, u32),
+        queue: Queue,
         (start_ns, measured_from_ns, end_ns): (u64, u64, u64),
     ) -> Self {
+        let ((thread, threads), tickets) = match queue {
+            Queue::OfThread(thread, threads) => ((thread, threads), Arc::default()),
+            Queue::OfAll(tickets) => ((0, 1), tickets),
+        };
         // Uniform streams of several threads are staggered, so that together they are uniform as well.
         let mass = match arrivals {
             Arrivals::Uniform => (f64::from(thread) + 0.5) / f64::from(threads) - 1.0,
@@ -235,10 +251,11 @@ impl OpenPace {
         let next_due_ns = due.next_ns();
         OpenPace {
             taken,
+            drawn: 0,
             due,
             next_due_ns,
             end_ns,
-            taken_count: 0,
+            tickets,
             due_count: 0,
             backlog_max: 0,
             measured_from_ns,
@@ -248,13 +265,22 @@ impl OpenPace {
 
     /// The intended start of the next transaction, or `None` when there is none before the end.
     pub fn take(&mut self, now_ns: u64) -> Option<u64> {
-        let intended_ns = self.taken.next_ns();
+        let intended_ns = self.draw();
         if intended_ns >= self.end_ns {
             return None;
         }
         self.observe(now_ns);
-        self.taken_count += 1;
         Some(intended_ns)
+    }
+
+    /// When the next arrival is due that nobody has taken; it is taken now.
+    fn draw(&mut self) -> u64 {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        for _ in self.drawn..ticket {
+            self.taken.next_ns();
+        }
+        self.drawn = ticket + 1;
+        self.taken.next_ns()
     }
 
     /// Counts what was due by now.
@@ -270,12 +296,12 @@ impl OpenPace {
     /// When arrivals were due that no client has taken until `ended_ns`; the pace is over then.
     pub fn untaken(&mut self, ended_ns: u64) -> impl Iterator<Item = u64> + '_ {
         let until_ns = ended_ns.min(self.end_ns);
-        std::iter::from_fn(|| Some(self.taken.next_ns())).take_while(move |due_ns| *due_ns < until_ns)
+        std::iter::from_fn(|| Some(self.draw())).take_while(move |due_ns| *due_ns < until_ns)
     }
 
     /// Arrivals that are due and that no client has taken.
     pub fn backlog(&self) -> u64 {
-        self.due_count.saturating_sub(self.taken_count)
+        self.due_count.saturating_sub(self.tickets.load(Ordering::Relaxed))
     }
 
     pub fn backlog_max(&self) -> u64 {
@@ -334,7 +360,7 @@ mod tests {
 
     fn times(rate: &Rate, arrivals: Arrivals, end_s: f64) -> Vec<f64> {
         let end_ns = (end_s * NS_PER_S) as u64;
-        let mut pace = OpenPace::new(rate.clone(), arrivals, 1, (0, 1), (0, 0, end_ns));
+        let mut pace = OpenPace::new(rate.clone(), arrivals, 1, Queue::OfThread(0, 1), (0, 0, end_ns));
         std::iter::from_fn(|| pace.take(0)).map(|ns| ns as f64 / NS_PER_S).collect()
     }
 
@@ -400,7 +426,7 @@ mod tests {
             Rate::new(1000.0, None).unwrap(),
             Arrivals::Uniform,
             1,
-            (0, 1),
+            Queue::OfThread(0, 1),
             (0, 500_000_000, 1_000_000_000),
         );
         pace.observe(100_000_000);
@@ -409,6 +435,27 @@ mod tests {
         assert_eq!((pace.backlog(), pace.backlog_max()), (0, 100));
         pace.observe(2_000_000_000);
         assert_eq!((pace.backlog(), pace.due_measured()), (900, 500));
+    }
+
+    #[test]
+    fn a_client_that_blocks_delays_no_arrival_that_another_one_can_take() {
+        for arrivals in [Arrivals::Uniform, Arrivals::Poisson] {
+            let (tickets, rate) = (Arc::default(), Rate::new(1000.0, None).unwrap());
+            let copy = || {
+                let queue = Queue::OfAll(Arc::clone(&tickets));
+                OpenPace::new(rate.clone(), arrivals, 1, queue, (0, 0, 1_000_000_000))
+            };
+            let (mut alone, mut blocked, mut free) = (copy(), copy(), copy());
+            alone.tickets = Arc::default();
+            let all: Vec<u64> = std::iter::from_fn(|| alone.take(0)).collect();
+            let first = blocked.take(0).unwrap();
+            let rest: Vec<u64> = std::iter::from_fn(|| free.take(0)).take(500).collect();
+            assert_eq!((first, &rest[..]), (all[0], &all[1..501]));
+            free.observe(1_000_000_000);
+            assert_eq!((blocked.take(0), free.backlog()), (Some(all[501]), all.len() as u64 - 502));
+            assert!(free.untaken(u64::MAX).eq(all[502..].iter().copied()));
+            assert_eq!(blocked.untaken(u64::MAX).next(), None, "each is told once");
+        }
     }
 
     proptest! {
@@ -433,7 +480,7 @@ mod tests {
             let whole: usize = (0..threads)
                 .map(|thread| {
                     let mut pace = OpenPace::new(
-                        rate.clone(), Arrivals::Uniform, 1, (thread, threads), (0, 0, 1_000_000_000));
+                        rate.clone(), Arrivals::Uniform, 1, Queue::OfThread(thread, threads), (0, 0, 1_000_000_000));
                     std::iter::from_fn(|| pace.take(0)).count()
                 })
                 .sum();

@@ -3,10 +3,10 @@
 use super::client::Client;
 use super::course::Course;
 use super::lane::Lane;
-use super::pace::{OpenPace, Rate, Think};
+use super::pace::{OpenPace, Queue, Rate, Think};
 use crate::clock;
 use crate::count::recorder::{Phases, Recorder, SecondPart};
-use crate::count::total::{OpenLoop, ThreadUse};
+use crate::count::total::ThreadUse;
 use crate::count::usage::bind;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};
@@ -45,7 +45,7 @@ pub(crate) struct ThreadTally {
     pub sched_batch: bool,
     pub gather_us_max: u32,
     pub ended_ns: u64,
-    pub open_loop: Option<OpenLoop>,
+    pub pace: Option<OpenPace>,
 }
 
 impl<W: Workload> Thread<'_, W> {
@@ -107,7 +107,7 @@ impl<W: Workload> Thread<'_, W> {
         }
         let Some(phases) = lane.phases.get() else {
             if let Some(phases) = self.course.phases.get() {
-                self.start(lane, *phases);
+                self.start(lane, *phases, blocking);
             }
             return false;
         };
@@ -121,12 +121,15 @@ impl<W: Workload> Thread<'_, W> {
         (no_more && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
     }
 
-    fn start(&self, lane: &Lane, phases: Phases) {
+    fn start(&self, lane: &Lane, phases: Phases, blocking: bool) {
         let recorder = Recorder::new(self.kinds, self.job.hdr_log.is_some(), phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
-            let place = (self.number, self.threads);
+            let queue = match blocking {
+                true => Queue::OfAll(self.course.arrivals_taken.clone()),
+                false => Queue::OfThread(self.number, self.threads),
+            };
             let times = (phases.start_ns, phases.measured_ns, phases.end_ns);
-            OpenPace::new(rate.clone(), arrivals, self.job.seed, place, times)
+            OpenPace::new(rate.clone(), arrivals, self.job.seed, queue, times)
         });
         lane.pace.replace(pace);
         let first_time = lane.phases.set(phases).is_ok() && lane.recorder.set(RefCell::new(recorder)).is_ok();
@@ -148,17 +151,7 @@ impl<W: Workload> Thread<'_, W> {
             (Some(first), Some(last)) => last.since(&first),
             _ => ThreadUse::default(),
         };
-        let open_loop = lane.pace.take().map(|mut pace| {
-            pace.observe(ended_ns);
-            let open_loop = OpenLoop {
-                offered: pace.due_measured(),
-                backlog_max: pace.backlog_max(),
-                backlog_end: pace.backlog(),
-            };
-            let over_ns = ended_ns.min(lane.phases().end_ns);
-            pace.untaken(over_ns).for_each(|due_ns| lane.recorder().never_taken(due_ns, over_ns));
-            open_loop
-        });
+        let pace = lane.pace.take();
         let recorder = lane.recorder.into_inner().map(|recorder| {
             let mut recorder = recorder.into_inner();
             recorder.finish();
@@ -167,14 +160,7 @@ impl<W: Workload> Thread<'_, W> {
             recorder.rows_read = lane.traffic.get().rows_received;
             recorder
         });
-        ThreadTally {
-            recorder,
-            traffic: lane.traffic.get(),
-            used,
-            ended_ns,
-            open_loop,
-            ..ThreadTally::default()
-        }
+        ThreadTally { recorder, traffic: lane.traffic.get(), used, ended_ns, pace, ..ThreadTally::default() }
     }
 }
 
