@@ -33,3 +33,9 @@ def test_a_transaction_under_way_at_the_end_is_no_finding(capsys: pytest.Capture
     lines = said(capsys, unfinished=1)
     assert "unfinished" not in lines
     assert lines["driver"] == "driver CPU  4.00 us per transaction (user 3.00, system 1.00)"
+
+
+def test_the_summary_warns_of_a_driver_that_waited_for_a_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, driver_run_wait_share=[0.6], driver_busy_share=[0.35])
+    assert lines["warning:"].startswith("warning: driver thread 0 was ready and had no CPU 60% of the time")
+    assert "warning:" not in said(capsys, driver_run_wait_share=[0.4], driver_busy_share=[0.35])

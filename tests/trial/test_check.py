@@ -66,6 +66,22 @@ def test_the_drivers_own_limits_warn() -> None:
     }
 
 
+def test_a_driver_that_waits_for_a_cpu_makes_a_trial_doubtful_unless_it_is_to_wait() -> None:
+    def doubt(wait: float, busy: float, **changes: object) -> str | None:
+        shares = {"driver_run_wait_share": [0.1, wait], "driver_busy_share": [0.2, busy]}
+        tally = make_tally(**shares, **{"threads": 2, **changes})
+        checks, doubts = judge(tally, HOLDS, [], CALM, 2)
+        assert all(check.holds for check in checks)
+        return doubts.get(Doubt.DRIVER_WAITED)
+
+    told = "driver thread 1 was ready and had no CPU 55% of the time, beside 30% in which it ran"
+    assert doubt(0.55, 0.3) == told
+    assert doubt(0.45, 0.3) is None
+    assert doubt(0.87, 0.13) is None, "32 clients on two CPUs: the server has them"
+    assert doubt(0.55, 0.3, backend="blocking") is None, "an embedded engine's threads are the server's"
+    assert doubt(0.55, 0.3, sched_batch=True) is None, "the server goes first"
+
+
 def test_a_noisy_host_warns_with_the_share_of_all_its_cpus() -> None:
     noisy = Observation(duration_s=10.0, totals={"steal_s": 0.5, "other_cpu_s": 2.0})
     warnings = judge(make_tally(), HOLDS, [], noisy, cores=2)[1]

@@ -58,6 +58,8 @@ def print_tally(tally: Tally) -> None:
     ]
     if tally.saturated:
         lines.append(f"warning: the driver was the limit: {tally.saturated}")
+    if tally.waited_for_cpu:
+        lines.append(f"warning: {tally.waited_for_cpu}: part of each latency is this wait")
     click.echo("\n".join(lines))
 
 

@@ -118,6 +118,13 @@ class Acknowledged(Frozen):
         return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction, start=start)
 
 
+RUN_WAIT_SHARE = 0.5
+"""A driver thread that is ready for more than this share of the time and has no CPU sets the pace as well."""
+BUSY_PART = 0.5
+"""A thread that runs for less than this part of its wait is small beside the server, which has the CPUs then:
+with many clients on few CPUs that is how it should be."""
+
+
 class Tally(Frozen):
     """All that the driver counted in one run.
 
@@ -176,6 +183,23 @@ class Tally(Frozen):
     histogram: str
     histogram_unit: str
     interrupted: bool
+
+    @property
+    def waited_for_cpu(self) -> str:
+        """How long the driver waited for a CPU where that set the pace; empty where it did not.
+
+        A thread of an embedded engine is the server's own, and one under SCHED_BATCH is to wait.
+        """
+        if self.backend == "blocking" or self.sched_batch or not self.driver_run_wait_share:
+            return ""
+        shares = zip(self.driver_run_wait_share, self.driver_busy_share, strict=True)
+        wait, busy, thread = max((*share, thread) for thread, share in enumerate(shares))
+        if wait <= RUN_WAIT_SHARE or busy < BUSY_PART * wait:
+            return ""
+        return (
+            f"driver thread {thread} was ready and had no CPU {wait:.0%} of the time, beside {busy:.0%} in "
+            "which it ran"
+        )
 
 
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {

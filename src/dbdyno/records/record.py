@@ -35,6 +35,7 @@ class Doubt(StrEnum):
 
     NOT_SETTLED = "not_settled"
     DRIVER_SATURATED = "driver_saturated"
+    DRIVER_WAITED = "driver_waited"
     RATE_NOT_KEPT = "rate_not_kept"
     STEAL = "steal"
     HOST_BUSY = "host_busy"

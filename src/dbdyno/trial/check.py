@@ -45,6 +45,7 @@ def judge(
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
         Doubt.DRIVER_SATURATED: tally.saturated or "",
+        Doubt.DRIVER_WAITED: tally.waited_for_cpu,
         Doubt.RATE_NOT_KEPT: _rate(tally.open_loop),
         Doubt.SERVER_LOG: _log(log_problems),
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),

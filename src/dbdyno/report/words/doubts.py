@@ -27,6 +27,10 @@ WARNINGS: dict[Doubt, Advice] = {
         "the driver was the limit, so differences between servers are hidden",
         "raise workload.threads, give the driver more CPUs, or lower workload.clients",
     ),
+    Doubt.DRIVER_WAITED: Advice(
+        "the driver waited for a CPU for most of the time, so part of each latency is its wait",
+        "give server and driver CPUs of their own (cpu.server, cpu.driver), or lower workload.clients",
+    ),
     Doubt.RATE_NOT_KEPT: Advice(
         "the offered rate was not kept, so latencies hold the growing queue",
         "lower workload.rate_per_s below what the slowest variant can serve",
