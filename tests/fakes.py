@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages, Refused
+from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
@@ -76,6 +77,8 @@ class FakeEngine:
     embedded: bool = False
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
+    NEEDS: Sequence[Need] = ()
+    idle: str = ""
     cap: int = 100
     fails_to_start_with_speed: int | None = None
     slow_to_stop: bool = False
@@ -147,6 +150,9 @@ class FakeEngine:
 
     def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
         return Reading(value=str(after["uses"] - before["uses"]), source="uses") if name == "speed" else None
+
+    def unmoved(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+        return self.idle
 
     def status(self, ask: Ask) -> dict[str, float]:
         return {"uses": float(len(self.servers))}

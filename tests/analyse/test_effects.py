@@ -64,6 +64,24 @@ def test_what_no_further_block_can_change_ends_at_once(change: Change) -> None:
     assert left_out(study, records_of(study, changes={FAST: change}))
 
 
+def idle(reason: str) -> Change:
+    def change(record: Record) -> Record:
+        evidence = tuple(one.model_copy(update={"idle": reason}) for one in record.evidence)
+        return record.model_copy(update={"evidence": evidence})
+
+    return change
+
+
+def test_a_variant_is_idle_where_no_trial_of_either_side_had_use_for_it() -> None:
+    study = a_study()
+    both = {"baseline": idle("no log"), FAST: idle("no log")}
+    assert the(study, records_of(study, changes=both)).idle == "no log"
+    assert the(study, records_of(study, changes={FAST: idle("no log")})).idle == ""
+    once = {**both, FAST: in_blocks({0, 1}, idle("no log"))}
+    assert the(study, records_of(study, changes=once)).idle == ""
+    assert the(study, records_of(study)).idle == ""
+
+
 def test_one_reading_breaks_no_guard() -> None:
     goal = Goal(guards=(Guard(text="p99_ms <= 1.0x", metric="p99_ms", bound=1.0, relative=True),))
     study = a_study(blocks=1, goal=goal)

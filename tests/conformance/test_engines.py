@@ -93,6 +93,13 @@ def test_the_settings_are_known_by_name(bench: Bench) -> None:
     assert bench.engine.settings.CREATION & names
 
 
+def test_what_settings_need_are_settings_themselves(bench: Bench) -> None:
+    names = bench.engine.settings.names(bench.installation)
+    for need in bench.engine.settings.NEEDS:
+        assert {need.other, *need.settings} <= names
+        assert not bench.engine.settings.refused(bench.installation, {need.other: need.unset})
+
+
 def test_a_level_that_the_engine_cannot_take_is_refused_with_what_it_takes(bench: Bench) -> None:
     sample, installation = bench.sample, bench.installation
     good = dict([(sample.setting, sample.level), sample.creation])

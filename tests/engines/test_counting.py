@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.engines.counting import numbers, proved, viewed
+from dbdyno.engines.counting import numbers, proved, unmoved, viewed
 
 
 def test_what_is_no_number_is_left_out() -> None:
@@ -33,3 +33,19 @@ def test_what_a_counter_gained_proves_the_use() -> None:
     assert reading is not None
     assert reading.value == "hits +3"
     assert reading.source == "the status, after the load less before it"
+
+
+@pytest.mark.parametrize(
+    ("after", "partial", "told"),
+    [
+        ({"hits": 1.0, "misses": 0.0}, frozenset(), "hits, misses did not move during the load"),
+        ({"hits": 1.0, "misses": 2.0}, frozenset(), ""),
+        ({"hits": 1.0, "misses": 0.0}, frozenset({"cache"}), ""),
+        ({"other": 1.0}, frozenset(), ""),
+    ],
+)
+def test_a_setting_is_idle_where_all_its_counters_stand_still(
+    after: dict[str, float], partial: frozenset[str], told: str
+) -> None:
+    before = {"hits": 1.0, "misses": 0.0, "other": 0.0}
+    assert unmoved({"cache": ("hits", "misses")}, partial, "cache", before, after) == told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.layers.foresight import foresee
 from dbdyno.layers.knob import ROOT, Scope
@@ -38,3 +39,16 @@ def test_variants_that_no_host_can_run_are_named_with_the_reason() -> None:
 def test_a_study_of_settings_does_nothing_to_the_host() -> None:
     foresight = foresee({"baseline": {"config.speed": 1, "workload.clients": 8}}, FakeEngine().engine)
     assert not foresight.host and not foresight.blocked
+
+
+def test_a_setting_that_cannot_matter_is_named_with_its_variants() -> None:
+    need = Need(("page",), "speed", off=("1",), unset="1", why="so no page is read")
+    variants: dict[str, dict[str, Level]] = {
+        "baseline": {"config.page": 4},
+        "large": {"config.page": 8},
+        "fast": {"config.page": 4, "config.speed": 2},
+    }
+    (idle,) = foresee(variants, FakeEngine(NEEDS=(need,)).engine).idle
+    assert idle.factor == "config.page"
+    assert idle.variants == ("baseline", "large")
+    assert idle.reason == "speed is 1, so no page is read"

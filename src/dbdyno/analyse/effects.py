@@ -66,7 +66,21 @@ def variant_result(
     result = result.model_copy(update=_compared(trials, baseline, goal, method, each, costs))
     if trials.role is Role.TWIN:
         return result.model_copy(update=_ending(trials))
-    return result.model_copy(update=_verdict(result, trials, baseline, method))
+    idle = _idle(result, trials, baseline)
+    return result.model_copy(update={**_verdict(result, trials, baseline, method), "idle": idle})
+
+
+def _idle(result: VariantResult, trials: Trials, baseline: Trials) -> str:
+    """Why nothing that the variant changes could matter: the evidence of every measured trial says so of each
+    factor, on both sides. Empty where one of them could."""
+    measured = [trial.record for side in (trials, baseline) for trial in side.with_outcome(Outcome.MEASURED)]
+    reasons: dict[str, None] = {}
+    for factor in result.changed:
+        found = [{one.factor: one.idle for one in record.evidence}.get(factor, "") for record in measured]
+        if not found or not all(found):
+            return ""
+        reasons |= dict.fromkeys(found)
+    return "; ".join(reasons)
 
 
 def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockRatio, ...]:

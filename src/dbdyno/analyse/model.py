@@ -136,7 +136,8 @@ class VariantResult(Frozen):
     `effect` is the response's ratio with the simultaneous interval; `costs` are other metrics' ratios with
     intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
     more blocks would settle an inconclusive variant (`assurance`). `decided` says that a sequential run needs
-    no further trial of it. `latency` is the distribution over all measured trials.
+    no further trial of it. `latency` is the distribution over all measured trials. `idle` says why nothing
+    that it changes could matter under this load.
     """
 
     name: str
@@ -159,6 +160,7 @@ class VariantResult(Frozen):
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
+    idle: str = ""
 
     def cost(self, metric: str) -> Ratio | None:
         return next((ratio for ratio in self.costs if ratio.metric == metric), None)

@@ -122,6 +122,10 @@ def _print_foresight(console: Console, foresight: Foresight, variants: list[str]
         remedy = f"; {refusal.remedy}" if refusal.remedy else ""
         who = _who(refusal.variants, variants)
         console.print(Text(f"blocked, {who}: {refusal.reason}{remedy}", style="yellow"))
+    for idle in foresight.idle:
+        who = _who(idle.variants, variants)
+        told = f"not exercised, {who}: {idle.factor} cannot matter, because {idle.reason}"
+        console.print(Text(told, style="yellow"))
 
 
 def _who(names: Sequence[str], variants: list[str]) -> str:

@@ -42,3 +42,19 @@ def proved(
         return None
     gains = [f"{one} {after[one] - before[one]:+.0f}" for one in counters]
     return Reading(value=", ".join(gains), source=f"{source}, after the load less before it")
+
+
+def unmoved(
+    proofs: Proofs,
+    partial: frozenset[str],
+    name: str,
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+) -> str:
+    """That each counter of a setting stood still; empty where one moved, where it has none, or where they see
+    but a part of its use (`partial`).
+    """
+    counters = [one for one in proofs.get(name, ()) if one in before and one in after]
+    if not counters or name in partial or any(after[one] != before[one] for one in counters):
+        return ""
+    return f"{', '.join(counters)} did not move during the load"

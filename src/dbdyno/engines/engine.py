@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer
@@ -129,6 +130,8 @@ class Settings(Protocol):
     """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
     them.
     """
+    NEEDS: Sequence[Need]
+    """Which settings cannot matter without another one."""
 
     def names(self, installation: Installation) -> frozenset[str]:
         """The names of every setting that this installation knows, as a study writes them after `config.`."""
@@ -170,6 +173,12 @@ class Counters(Protocol):
 
     def exercised(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
         """What the counters show of a setting's use during the load; None when no counter tells."""
+        ...
+
+    def unmoved(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+        """That no counter of a setting moved during the load, so that its level could not matter; empty where
+        one moved, or where they do not see all of its use.
+        """
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from dbdyno.engines import needs
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
@@ -63,9 +64,12 @@ class ConfigLayer:
         return [self._prove_one(name, level, readings.get(name), running) for name, level in levels.items()]
 
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        knob = evidence.factor.removeprefix("config.")
-        shown = running.setup.engine.counters.exercised(knob, running.status_before, running.status_after)
-        return evidence.model_copy(update={"exercised": shown})
+        knob, engine = evidence.factor.removeprefix("config."), running.setup.engine
+        before, after = running.status_before, running.status_after
+        unmet = needs.unmet(engine.settings.NEEDS, running.setup.settings)
+        idle = unmet.get(knob, "") or engine.counters.unmoved(knob, before, after)
+        shown = engine.counters.exercised(knob, before, after)
+        return evidence.model_copy(update={"exercised": shown, "idle": idle})
 
     def _prove_one(self, name: str, level: Level, reading: Reading | None, running: Running) -> Evidence:
         engine, requested = running.setup.engine, level_text(level)

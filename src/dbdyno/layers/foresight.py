@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.engines import needs
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Frozen, Level
@@ -37,11 +38,20 @@ class Refusal(Frozen):
     variants: tuple[str, ...]
 
 
+class Idle(Frozen):
+    """A setting that cannot matter in some variants, and why."""
+
+    factor: str
+    reason: str
+    variants: tuple[str, ...]
+
+
 class Foresight(Frozen):
     """What can be known without a look at the host. What it offers shows when a trial is prepared."""
 
     host: tuple[HostChange, ...]
     blocked: tuple[Refusal, ...]
+    idle: tuple[Idle, ...]
 
 
 def foresee(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> Foresight:
@@ -62,6 +72,18 @@ def foresee(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> Fore
             Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
             for (factor, reason, remedy), names in refused.items()
         ),
+        idle=_idle(variants, engine),
+    )
+
+
+def _idle(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> tuple[Idle, ...]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, levels in variants.items():
+        unmet = needs.unmet(engine.settings.NEEDS, by_layer(levels).get("config", {}))
+        for knob, reason in unmet.items():
+            found.setdefault((f"config.{knob}", reason), []).append(name)
+    return tuple(
+        Idle(factor=factor, reason=reason, variants=tuple(names)) for (factor, reason), names in found.items()
     )
 
 

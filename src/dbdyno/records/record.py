@@ -56,7 +56,7 @@ class Evidence(Frozen):
     """For one factor of one trial: what was asked, and what each later reading showed.
 
     `in_effect` is the proof's conclusion. When false, `reason` says who refused or changed the value and
-    `remedy` what would allow it.
+    `remedy` what would allow it. `idle` says why a level that was in effect could not matter under this load.
     """
 
     factor: str
@@ -67,6 +67,7 @@ class Evidence(Frozen):
     in_effect: bool
     reason: str = ""
     remedy: str = ""
+    idle: str = ""
 
 
 class Check(Frozen):

@@ -100,7 +100,7 @@ def _proofs(analysis: Analysis) -> list[Proof]:
     grouped: dict[str, list[tuple[Record, Evidence]]] = {}
     for trial in analysis.trials:
         for evidence in trial.record.evidence:
-            grouped.setdefault(evidence.model_dump_json(exclude={"exercised"}), []).append(
+            grouped.setdefault(evidence.model_dump_json(exclude={"exercised", "idle"}), []).append(
                 (trial.record, evidence)
             )
     order = {factor.name: index for index, factor in enumerate(analysis.study.factors)}

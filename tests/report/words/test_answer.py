@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.report.words import answer
+from dbdyno.records.record import Record
+from dbdyno.report.words import answer, remarks
 from dbdyno.study import Design
 from tests.analyse.factory import a_study, records_of
 from tests.report.cases import CASES, analysed
@@ -45,3 +46,40 @@ def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> No
     assert headline.endswith("No variant is settled by itself yet.")
     nothing = analysed(study, records_of(study, trial_sd=0.2))
     assert answer.headline(nothing).startswith("Not settled yet")
+
+
+def idle(records: list[Record]) -> list[Record]:
+    """The same records, whose load had no use for any level."""
+    return [
+        record.model_copy(
+            update={"evidence": tuple(one.model_copy(update={"idle": "no log"}) for one in record.evidence)}
+        )
+        for record in records
+    ]
+
+
+def test_what_the_load_had_no_use_for_is_not_called_without_effect() -> None:
+    study = a_study(blocks=12)
+    records = idle(records_of(study, trial_sd=0.001))
+    found = analysed(study, records)
+    (variant,) = [one for one in found.variants if one.changed]
+    assert remarks.verdict_text(variant) == "= not exercised"
+    assert [title for title, _ in answer.findings(found)] == ["Not exercised by this load"]
+    assert remarks.exhibit_text(found.museum[0], found).endswith("not exercised: no log")
+    exercised = analysed(study, records_of(study, trial_sd=0.001))
+    assert [title for title, _ in answer.findings(exercised)] == ["No effect (within 2 %)"]
+
+
+def test_a_difference_that_the_level_cannot_have_made_is_said_to_come_from_elsewhere() -> None:
+    study = a_study(blocks=12)
+    records = idle(records_of(study, {"config.page_cache=64k": 1.5}, trial_sd=0.001))
+    told = "\n".join(answer.notes(analysed(study, records)))
+    assert "not exercised (no log), so something else made the difference" in told
+
+
+def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -> None:
+    study = a_study(blocks=6)
+    records = idle(records_of(study, trial_sd=0.2))
+    (variant,) = [one for one in analysed(study, records).variants if one.changed]
+    told = remarks.remark(variant, analysed(study, records))
+    assert told == "not exercised (no log), so more blocks would tell nothing of it"

@@ -8,6 +8,7 @@ from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
 
 exercised = embedded.exercised
+unmoved = embedded.unmoved
 
 
 def status(_ask: Ask) -> dict[str, float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -15,6 +16,8 @@ from dbdyno.records.record import Reading
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
+
+NEEDS: Sequence[Need] = ()
 
 ATTRIBUTES = {
     "page_size": "MON$PAGE_SIZE",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.engines import counting
 from dbdyno.engines.counting import Proofs, View, numbers, proved, viewed
 from dbdyno.engines.engine import Ask
 from dbdyno.records.record import Reading
@@ -20,7 +21,7 @@ PROOFS: Proofs = {
     ),
     "innodb_io_capacity": ("Innodb_buffer_pool_pages_flushed",),
     "innodb_io_capacity_max": ("Innodb_buffer_pool_pages_flushed",),
-    "innodb_flush_method": ("Innodb_data_writes", "Innodb_data_fsyncs"),
+    "innodb_flush_method": ("Innodb_data_reads", "Innodb_data_writes", "Innodb_data_fsyncs"),
     "innodb_flush_neighbors": ("Innodb_buffer_pool_pages_flushed",),
     "innodb_change_buffering": ("Innodb_ibuf_merges",),
     "sync_binlog": ("Binlog_commits", "Binlog_group_commits"),
@@ -37,6 +38,9 @@ PROOFS: Proofs = {
     "key_buffer_size": ("Key_read_requests", "Key_reads"),
     "aria_pagecache_buffer_size": ("Aria_pagecache_read_requests", "Aria_pagecache_reads"),
 }
+
+PARTIAL = frozenset({"innodb_buffer_pool_size", "thread_cache_size", "thread_handling"})
+"""Settings of whose use these counters see but a part: that they stand still proves nothing."""
 
 VIEW: View = {
     "rows read": (
@@ -67,3 +71,7 @@ def view(gained: Mapping[str, float]) -> dict[str, float]:
 
 def exercised(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
     return proved(PROOFS, name, before, after, "SHOW GLOBAL STATUS")
+
+
+def unmoved(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    return counting.unmoved(PROOFS, PARTIAL, name, before, after)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from dbdyno.engines.engine import Refused
 from dbdyno.engines.mariadb.prefix import folders
-from dbdyno.engines.values import as_text, quantity, respelled, same_value
+from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, respelled, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -25,6 +25,8 @@ OF_THE_MACHINE = frozenset(
     {"max_connections", "open_files_limit", "table_definition_cache", "table_open_cache"}
 )
 """What the server lowers to the files that it may open, and that other settings change."""
+NAMING_FILES = frozenset({"log_bin"})
+"""Settings whose value names a file: `ON` and `OFF` would be names as well."""
 DESCRIPTION_MAX = 240
 
 
@@ -64,9 +66,18 @@ def refused_by(ask: Try, settings: Mapping[str, Level]) -> dict[str, Refused]:
     }
 
 
+def option(name: str, level: Level) -> str:
+    """A setting as the server's command line takes it."""
+    spelt, text = name.replace("_", "-"), as_text(level)
+    if name in NAMING_FILES and text.lower() in FALSE:
+        return f"--skip-{spelt}"
+    if name in NAMING_FILES and text.lower() in TRUE:
+        return f"--{spelt}"
+    return f"--{spelt}={text}"
+
+
 def shown_by(command: tuple[str, ...], folders: tuple[str, ...], settings: Mapping[str, Level]) -> Shown:
-    options = [f"--{name.replace('_', '-')}={as_text(level)}" for name, level in settings.items()]
-    return _shown(command, folders, tuple(options))
+    return _shown(command, folders, tuple(option(name, level) for name, level in settings.items()))
 
 
 def listed(shown: str) -> dict[str, str]:

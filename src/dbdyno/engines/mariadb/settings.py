@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dbdyno.engines.engine import Ask, HugePages
 from dbdyno.engines.mariadb import levels
 from dbdyno.engines.mariadb.prefix import folders
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.needs import Need
+from dbdyno.engines.values import quantity, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
@@ -66,6 +67,51 @@ OURS = frozenset(
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
 
+NO_POOL_OF_THREADS = Need(
+    (
+        "thread_pool_idle_timeout",
+        "thread_pool_max_threads",
+        "thread_pool_oversubscribe",
+        "thread_pool_priority",
+        "thread_pool_size",
+        "thread_pool_stall_limit",
+    ),
+    "thread_handling",
+    off=("one-thread-per-connection", "no-threads"),
+    unset="one-thread-per-connection",
+    why="so there is no pool of threads",
+)
+BINARY_LOG = (
+    "binlog_cache_size",
+    "binlog_commit_wait_count",
+    "binlog_commit_wait_usec",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_stmt_cache_size",
+    "max_binlog_cache_size",
+    "max_binlog_size",
+    "sync_binlog",
+)
+
+NEEDS: Sequence[Need] = (
+    Need(BINARY_LOG, "log_bin", off=("OFF",), unset="OFF", why="so there is no binary log"),
+    NO_POOL_OF_THREADS,
+    Need(
+        ("thread_cache_size",),
+        "thread_handling",
+        off=("pool-of-threads",),
+        unset="one-thread-per-connection",
+        why="and a pool keeps its own threads",
+    ),
+    Need(
+        ("innodb_adaptive_hash_index_parts",),
+        "innodb_adaptive_hash_index",
+        off=("OFF",),
+        unset="OFF",
+        why="so there is no adaptive hash index",
+    ),
+)
+
 DEFAULT_BUFFER_POOL = "128M"
 OTHER_LARGE_AREAS_BYTES = 64 << 20
 """Log buffers, lock and adaptive hash tables, which also go to large pages."""
@@ -104,7 +150,7 @@ def huge_pages(
 
 def arguments(settings: Mapping[str, Level]) -> list[str]:
     """The settings as the server's command line takes them."""
-    return [f"--{name.replace('_', '-')}={as_text(level)}" for name, level in settings.items()]
+    return [levels.option(name, level) for name, level in settings.items()]
 
 
 def defaults(installation: Installation) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.engines import counting
 from dbdyno.engines.counting import Proofs, View, proved, viewed
 from dbdyno.engines.mariadb import counters as mariadb
 from dbdyno.records.record import Reading
@@ -25,3 +26,7 @@ def view(gained: Mapping[str, float]) -> dict[str, float]:
 
 def exercised(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
     return proved(PROOFS, name, before, after, "SHOW GLOBAL STATUS")
+
+
+def unmoved(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    return counting.unmoved(PROOFS, mariadb.PARTIAL, name, before, after)

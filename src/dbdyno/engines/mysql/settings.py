@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dbdyno.engines.engine import Refused
 from dbdyno.engines.mariadb import levels
 from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mysql.prefix import folders
+from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 
@@ -38,6 +39,30 @@ OURS = mariadb.OURS | frozenset(
     {"initialize", "initialize_insecure", "init_file", "mysqlx", "secure_file_priv"}
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
+
+BINARY_LOG = (
+    "binlog_cache_size",
+    "binlog_format",
+    "binlog_group_commit_sync_delay",
+    "binlog_group_commit_sync_no_delay_count",
+    "binlog_order_commits",
+    "binlog_row_image",
+    "binlog_stmt_cache_size",
+    "max_binlog_cache_size",
+    "max_binlog_size",
+    "sync_binlog",
+)
+
+NEEDS: Sequence[Need] = (
+    Need(BINARY_LOG, "log_bin", off=("OFF",), unset="ON", why="so there is no binary log"),
+    Need(
+        ("long_query_time", "min_examined_row_limit"),
+        "slow_query_log",
+        off=("OFF",),
+        unset="OFF",
+        why="so there is no slow log",
+    ),
+)
 
 read = mariadb.read
 same = mariadb.same

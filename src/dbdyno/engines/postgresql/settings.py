@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.frozen import Level
@@ -35,6 +36,73 @@ OURS = frozenset(
     }
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
+
+NEEDS: Sequence[Need] = (
+    Need(
+        ("commit_delay", "commit_siblings", "wal_sync_method"),
+        "fsync",
+        off=("off",),
+        unset="on",
+        why="so nothing waits for the disk",
+    ),
+    Need(("commit_siblings",), "commit_delay", off=("0",), unset="0", why="so no commit waits for others"),
+    Need(
+        ("wal_compression",),
+        "full_page_writes",
+        off=("off",),
+        unset="on",
+        why="so there are no whole pages to compress",
+    ),
+    Need(
+        ("wal_skip_threshold",),
+        "wal_level",
+        off=("replica", "logical"),
+        unset="replica",
+        why="so the log holds everything",
+    ),
+    Need(
+        (
+            "autovacuum_max_workers",
+            "autovacuum_naptime",
+            "autovacuum_vacuum_cost_delay",
+            "autovacuum_vacuum_cost_limit",
+            "autovacuum_vacuum_scale_factor",
+            "autovacuum_vacuum_threshold",
+            "autovacuum_work_mem",
+        ),
+        "autovacuum",
+        off=("off",),
+        unset="on",
+        why="so no table is vacuumed by itself",
+    ),
+    Need(
+        ("bgwriter_delay", "bgwriter_flush_after", "bgwriter_lru_multiplier"),
+        "bgwriter_lru_maxpages",
+        off=("0",),
+        unset="100",
+        why="so the background writer is off",
+    ),
+    Need(
+        ("jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost"),
+        "jit",
+        off=("off",),
+        unset="on",
+        why="so nothing is compiled",
+    ),
+    Need(
+        (
+            "min_parallel_index_scan_size",
+            "min_parallel_table_scan_size",
+            "parallel_setup_cost",
+            "parallel_tuple_cost",
+        ),
+        "max_parallel_workers_per_gather",
+        off=("0",),
+        unset="2",
+        why="so no query runs in parallel",
+    ),
+    Need(("huge_page_size",), "huge_pages", off=("off",), unset="try", why="so there are no huge pages"),
+)
 
 BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
 """What a bare number may count: bytes, kB, pages of 8 kB, MB; milliseconds, seconds, minutes."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -49,6 +50,16 @@ PLAIN_WORDS = {
 PAGE_BYTES = tuple(512 << power for power in range(8))
 SMALLEST = {"cache_size": -(2**31)}
 """The least whole number that a pragma takes, where that is not 0."""
+
+NEEDS: Sequence[Need] = (
+    Need(
+        ("wal_autocheckpoint",),
+        "journal_mode",
+        off=("delete", "truncate", "persist", "memory", "off"),
+        unset="delete",
+        why="so there is no write-ahead log",
+    ),
+)
 
 huge_pages = embedded.huge_pages
 

@@ -23,7 +23,7 @@ from dbdyno.report.words.numbers import (
     ratio_text,
     share_text,
 )
-from dbdyno.report.words.remarks import dropped_text, guard_text, remark, variant_of
+from dbdyno.report.words.remarks import dropped_text, guard_text, not_exercised, remark, variant_of
 from dbdyno.report.words.safe import clean
 
 NAMED_MOST = 4
@@ -104,10 +104,13 @@ def _best(analysis: Analysis, name: str) -> str:
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
     """The rest of the answer: a heading and the variants it holds for, only where there are any."""
     answer = analysis.answer
+    idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))
+    no_effect = tuple(name for name in answer.no_effect if name not in idle)
     groups = (
         ("Also faster", tuple(name for name in answer.faster if name not in (answer.best, *answer.level))),
         ("Slower", answer.slower),
-        (f"No effect (within {share_text(analysis.method.margin)})", answer.no_effect),
+        (f"No effect (within {share_text(analysis.method.margin)})", no_effect),
+        ("Not exercised by this load", idle),
         ("Inconclusive", answer.inconclusive),
         ("Broken", answer.broken),
         ("Blocked", answer.blocked),

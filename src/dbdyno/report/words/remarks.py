@@ -32,6 +32,8 @@ def variant_of(analysis: Analysis, name: str) -> VariantResult:
 
 def verdict_text(variant: VariantResult) -> str:
     """The verdict with its mark; the baseline and its twin have a word of their own."""
+    if not_exercised(variant):
+        return f"{LOOKS[Verdict.NO_EFFECT].glyph} not exercised"
     if variant.verdict is not None:
         return marked(variant.verdict)
     if variant.role is Role.BASELINE:
@@ -41,14 +43,26 @@ def verdict_text(variant: VariantResult) -> str:
     return "A/A"
 
 
+def not_exercised(variant: VariantResult) -> bool:
+    """Whether the load had no use for what the variant changes: then no effect says nothing of it."""
+    return variant.verdict is Verdict.NO_EFFECT and bool(variant.idle)
+
+
 def remark(variant: VariantResult, analysis: Analysis) -> str:
     """What a reader needs beside the verdict: why, how much more it takes, or how sure it is. May be
     empty.
     """
+    if variant.verdict is Verdict.INCONCLUSIVE and variant.idle:
+        return f"not exercised ({clean(variant.idle)}), so more blocks would tell nothing of it"
     if variant.verdict is Verdict.INCONCLUSIVE:
         return _why_inconclusive(variant, analysis.method)
     if variant.verdict in (Verdict.FASTER, Verdict.SLOWER):
-        return _maybe_within(variant, analysis)
+        idle = (
+            variant.idle and f"not exercised ({clean(variant.idle)}), so something else made the difference"
+        )
+        return idle or _maybe_within(variant, analysis)
+    if not_exercised(variant):
+        return f"not exercised: {clean(variant.idle)}"
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
         return "a real difference, and smaller than the margin"
     return cause(variant)
