@@ -43,7 +43,14 @@ def study_at(
     """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
     study = _changed(read_study(path, catalogue()), blocks, seed)
     _require_vectors(study)
-    return study if budget_s is None else fitted(study, budget_s, overhead_s(study))
+    if budget_s is None:
+        return study
+    if why_counted(study):
+        raise UserError(
+            "--budget does not go with counted work, which takes as long as its transactions",
+            "leave --budget out, and give --blocks",
+        )
+    return fitted(study, budget_s, overhead_s(study))
 
 
 def why_counted(study: Study) -> str:
