@@ -74,3 +74,20 @@ def test_a_child_runs_on_the_cpus_it_was_given(tmp_path: Path) -> None:
         assert os.sched_getaffinity(child.pid) == {cpu}
     finally:
         process.kill_family(child)
+
+
+def tasks(process_id: int) -> list[int]:
+    return [task for member in process.family(process_id) for task in process._tasks(member)]
+
+
+def test_a_family_moves_to_other_cpus_with_all_its_threads(tmp_path: Path) -> None:
+    threads = f"import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); {FOREVER}"
+    family = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {threads!r}]); {FOREVER}"
+    with (tmp_path / "log").open("wb") as output:
+        child = process.start([sys.executable, "-c", family], environment=os.environ, output=output)
+    try:
+        assert wait_until(lambda: len(tasks(child.pid)) == 3)
+        process.bind([child.pid], {min(os.sched_getaffinity(0))})
+        assert {len(os.sched_getaffinity(task)) for task in tasks(child.pid)} == {1}
+    finally:
+        process.kill_family(child)

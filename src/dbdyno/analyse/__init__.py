@@ -162,7 +162,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
     )
     comparisons = study.goal.comparisons(len(compared))
     each = confidence_each(study.goal.confidence, comparisons)
-    interval = Interval.ANYTIME if run.sequential else study.goal.interval
+    interval = Interval.ANYTIME if run.sequential else study.goal.interval or Interval.STUDENT
     return Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,

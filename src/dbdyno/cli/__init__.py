@@ -22,6 +22,7 @@ from dbdyno.host.interrupts import raise_on_signals
 
 VERBS = {
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
+    "calibrate": "Find the arrangement of this host that tells the smallest differences, and keep it.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
     "report": "Show a run again, from the store alone.",
     "show": "Show a run as it was recorded, or one of its trials with all evidence.",

@@ -88,4 +88,9 @@ devices_option = click.option(
     type=click.Path(path_type=Path, readable=False),
     help="A block device that levels of storage.device may overwrite. It must carry nothing.",
 )
+calibration_option = click.option(
+    "--calibration/--no-calibration",
+    default=True,
+    help="Use this host's calibration (`dyno calibrate`) where there is one that holds.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import budget_option, json_option
+from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     budget_text,
+    calibrated_for,
     images_text,
     overhead_s,
     refuse_both,
@@ -21,6 +22,7 @@ from dbdyno.cli.study_file import (
     study_at,
     unchecked_text,
     why_counted,
+    with_calibration,
 )
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
@@ -40,8 +42,16 @@ from dbdyno.study.trials import Plan
     help="Draw the order from this seed, not the study's or a random one.",
 )
 @budget_option
+@calibration_option
 @json_option
-def command(study: Path, blocks: int | None, seed: int | None, budget_s: float | None, as_json: bool) -> None:
+def command(
+    study: Path,
+    blocks: int | None,
+    seed: int | None,
+    budget_s: float | None,
+    calibration: bool,
+    as_json: bool,
+) -> None:
     """Show a study's variants, its trials in their order, and the time they will take. Touches nothing.
 
     It shows as well what the trials will do to the host, and which variants cannot be put into effect
@@ -49,18 +59,21 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     """
     refuse_both("--budget", budget_s, blocks=blocks)
     read = study_at(study, blocks, seed, budget_s)
+    calibrated, told = calibrated_for(read) if calibration else (None, "")
+    read = with_calibration(read, calibrated)
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
     if as_json:
         # All trials of a study have the same phases.
         trials = plan.model_dump(mode="json", exclude={"trials": {"__all__": {"phases"}}})
-        told = {**trials, **foresight.model_dump(mode="json")}
+        used = calibrated.model_dump(mode="json") if calibrated else None
+        rest = {**trials, **foresight.model_dump(mode="json"), "calibrated": used}
         document = {
             "title": read.title,
             "expected_s": expected_s,
             "unchecked": unchecked_text(read),
-            **told,
+            **rest,
         }
         click.echo(json.dumps(document, indent=2))
         return
@@ -69,8 +82,8 @@ def command(study: Path, blocks: int | None, seed: int | None, budget_s: float |
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
-    if budget_s is not None:
-        console.print(Text(budget_text(read)))
+    for line in filter(None, (told, budget_text(read) if budget_s is not None else "")):
+        console.print(Text(line))
     if counted := why_counted(read):
         console.print(Text(counted))
     console.print(Text(images_text(read, budget_s)))

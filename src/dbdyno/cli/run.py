@@ -24,6 +24,7 @@ from dbdyno.cli.gate import gate_format_of, gate_of, require_one_load
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
+    calibration_option,
     devices_option,
     store_option,
     wait_option,
@@ -33,6 +34,7 @@ from dbdyno.cli.report import deliver, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
+    calibrated_for,
     measured_installation,
     refuse_both,
     replan_text,
@@ -40,6 +42,7 @@ from dbdyno.cli.study_file import (
     study_at,
     study_of,
     why_counted,
+    with_calibration,
 )
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
@@ -65,7 +68,7 @@ from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
 
-SHARED_BY_TURNS = ("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host")
+SHARED_BY_TURNS = ("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host", "calibrated")
 """Of a run, what the reference that takes turns with it has as well."""
 
 SEQUENTIAL_BLOCKS = 50
@@ -109,6 +112,7 @@ SEQUENTIAL_BLOCKS = 50
 )
 @click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
 @click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
+@calibration_option
 @devices_option
 @wait_option
 @click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
@@ -126,6 +130,7 @@ def command(
     against: str | None,
     name: str | None,
     note: str,
+    calibration: bool,
     devices: tuple[Path, ...],
     wait_s: float,
     quiet: bool,
@@ -135,8 +140,7 @@ def command(
     output: Path | None,
     fail_on: tuple[str, ...],
 ) -> None:
-    """Carry out a study: every trial is prepared, proved, driven, checked and recorded, and the host put
-    back.
+    """Carry out a study: every trial is prepared, proved, driven, checked, recorded, and the host restored.
 
     Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
     """
@@ -151,7 +155,7 @@ def command(
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
-            read, run, installation = _begin(study, blocks, seed, budget_s)
+            read, run, installation = _begin(study, blocks, seed, budget_s, calibration)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, run = (None, run) if against is None else _reference(opened, against, read, run)
         try:
@@ -267,7 +271,7 @@ def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tu
 
 
 def _begin(
-    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None
+    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None, calibration: bool
 ) -> tuple[Study, Run, Installation]:
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
@@ -275,6 +279,9 @@ def _begin(
     study = study_at(path, blocks, seed, budget_s)
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    calibrated, told = calibrated_for(study) if calibration else (None, "")
+    if told:
+        click.echo(told, err=True)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     workload = study.workload
     with_vector_set(workload.name, workload.options, lambda line: click.echo(line, err=True))
@@ -292,8 +299,9 @@ def _begin(
         installation=_identity(installation),
         duration_s=study.workload.duration_s if budget_s is not None else None,
         budget_s=budget_s,
+        calibrated=calibrated,
     )
-    return study.model_copy(update={"seed": run.seed}), run, installation
+    return with_calibration(study.model_copy(update={"seed": run.seed}), calibrated), run, installation
 
 
 def _go_on(

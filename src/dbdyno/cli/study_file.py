@@ -5,24 +5,27 @@ from __future__ import annotations
 
 import functools
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST
+from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each
+from dbdyno.calibrate.kept import found_for, place_of
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, StudyError, UserError
 from dbdyno.host.counters import counts
+from dbdyno.host.fingerprint import identity
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.budget import Replan, fitted, precision
 from dbdyno.records import metrics
-from dbdyno.records.record import Run
+from dbdyno.records.record import Calibrated, Run
 from dbdyno.report.words import numbers
-from dbdyno.study import Catalogue, Factor, Study, parse_study, read_study, workload_offers
+from dbdyno.study import Catalogue, Factor, Interval, Study, parse_study, read_study, workload_offers
 from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
 from dbdyno.trial.pristine import worth_s
@@ -132,7 +135,37 @@ def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
     content = run.study_text.encode()
     study = parse_study(content, catalogue(ask_engines=False), run.study_path)
-    return _changed(study, run.blocks, run.seed, run.duration_s)
+    return with_calibration(_changed(study, run.blocks, run.seed, run.duration_s), run.calibrated)
+
+
+def calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
+    """What a run of the study that begins now takes from a calibration of this host, and a sentence on it;
+    empty where there is none."""
+    found, why_not = found_for(study, place_of(identity()), time.time())
+    if found is None:
+        again = "without it the study runs as it is; to calibrate anew: dyno calibrate STUDY"
+        return None, f"the calibration is not used: {why_not}; {again}" if why_not else ""
+    used = found.used.model_copy(update={"interval": _interval_for(study, found.interval)})
+    made = time.strftime("%Y-%m-%d", time.localtime(found.made_unix_s))
+    chosen = f"; interval: {used.interval}" if used.interval else ""
+    return used, f"calibrated on {made}: {found.best.arrangement.words}{chosen} (--no-calibration: without)"
+
+
+def _interval_for(study: Study, suited: Interval) -> Interval | None:
+    """The interval of a study that names none. One that its blocks are too few for would give no verdict."""
+    if study.goal.interval is not None:
+        return None
+    candidates = sum(not variant.twin for variant in variants_of(study)[1:])
+    each = confidence_each(study.goal.confidence, study.goal.comparisons(candidates))
+    return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT
+
+
+def with_calibration(study: Study, used: Calibrated | None) -> Study:
+    """The study with a calibration's levels and interval, but for what it says itself."""
+    if used is None:
+        return study
+    goal = study.goal.model_copy(update={"interval": study.goal.interval or used.interval})
+    return study.model_copy(update={"settings": {**used.settings, **study.settings}, "goal": goal})
 
 
 def measured_installation(study: Study, run: Run) -> Installation:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import IO
@@ -79,6 +80,26 @@ def confine(
             os._exit(127)
 
     return confine_child
+
+
+def bind(process_ids: Iterable[int], cpus: Iterable[int]) -> None:
+    """Moves running processes, with all that descend from them, to `cpus`. Threads that they start later
+    inherit it. Raises OSError where none of the CPUs may be used."""
+    allowed = set(cpus)
+    for member in (member for process_id in process_ids for member in family(process_id)):
+        # Twice: a thread that was started meanwhile may have inherited what was.
+        for _ in range(2):
+            for task in _tasks(member):
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(task, allowed)
+
+
+def _tasks(process_id: int) -> list[int]:
+    """The threads of a process; none where it is gone."""
+    try:
+        return [int(task.name) for task in Path(f"/proc/{process_id}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _join(members: str) -> None:

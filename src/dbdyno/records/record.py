@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level
+from dbdyno.study.nouns import Interval
 
 FORMAT = 2
 """Of a record."""
@@ -227,6 +228,15 @@ def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:
     return {**upgraded, "format": FORMAT}
 
 
+class Calibrated(Frozen):
+    """What a run takes from a calibration of its host: levels of all variants, and the `interval` where the
+    study names none."""
+
+    made_unix_s: float
+    settings: dict[str, Level] = Field(default_factory=dict)
+    interval: Interval | None = None
+
+
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
@@ -250,5 +260,6 @@ class Run(Frozen):
     sequential: bool = False
     duration_s: float | None = None
     budget_s: float | None = None
-    # Left out where there is none, so that what is told of other runs does not change.
+    # What a run has not is left out, so that what is told of other runs does not change.
     reference: str | None = Field(default=None, exclude_if=lambda run: run is None)
+    calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)

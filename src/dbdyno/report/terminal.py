@@ -163,8 +163,7 @@ def _footnote(analysis: Analysis) -> Text:
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
     if analysis.aa is not None:
         lines.append(method.aa_text(analysis))
-    if analysis.floor is not None:
-        lines.append(method.floor_text(analysis))
+    lines += filter(None, [method.floor_text(analysis), method.calibration_text(analysis)])
     lines += answer.notes(analysis)
     return Text("\n".join(lines), style="dim")
 

@@ -101,13 +101,14 @@ class Interval(StrEnum):
 class Goal(Frozen):
     """What is asked of the variants. `margin` is a share: 0.02 means closer than 2 % counts as no effect.
 
-    `confidence` is that of all intervals together, after the correction for the number of comparisons.
+    `confidence` is that of all intervals together, after the correction for the number of comparisons. A
+    study without an `interval` has the one that its host's calibration suggests, else Student's.
     """
 
     response: str = "throughput"
     margin: float = 0.02
     confidence: float = 0.95
-    interval: Interval = Interval.STUDENT
+    interval: Interval | None = None
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
 
     def comparisons(self, candidates: int) -> int:

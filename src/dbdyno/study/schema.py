@@ -217,8 +217,8 @@ def _goal(catalogue: Catalogue) -> Schema:
             },
             "interval": {
                 "enum": [Interval.STUDENT.value, Interval.SIGNED_RANK.value],
-                "default": default.interval.value,
-                "description": "How intervals are made: signed-rank is for hosts whose trials stall.",
+                "description": "How intervals are made: signed-rank is for hosts whose trials stall. Without "
+                "it, what the host's calibration suggests, else student.",
             },
             "guards": {
                 "type": "array",

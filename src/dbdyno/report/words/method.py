@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.analyse.model import Analysis, Blocking, Method
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
@@ -32,6 +33,7 @@ def method_text(analysis: Analysis) -> list[str]:
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so what disturbs a whole block cancels.",
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
+        *filter(None, [calibration_text(analysis)]),
         f"A verdict needs at least {plural(method.blocks_least, 'block')}; faster needs every guard as well,"
         " shown to hold by its whole interval.",
         "Costs (p99, CPU per operation): each interval alone with"
@@ -126,6 +128,17 @@ def _blocking_text(blocking: Blocking) -> str:
     if blocking.low > 1.0:
         return f"Blocks helped: without them the same precision takes {seen}."
     return f"It cannot be told whether blocks helped: without them the same precision takes {seen}."
+
+
+def calibration_text(analysis: Analysis) -> str:
+    """What a calibration of the host decided before the run. Empty where none was used."""
+    used = analysis.run.calibrated
+    if used is None:
+        return ""
+    levels = ", ".join(f"{name} = {level_text(level)}" for name, level in used.settings.items())
+    bound = f"all variants have {levels}" if levels else "server and driver are free to use all CPUs"
+    interval = f"; the interval is {used.interval}" if used.interval else ""
+    return f"Calibration of this host, made before the run: {bound}{interval}."
 
 
 def aa_text(analysis: Analysis) -> str:

@@ -1,0 +1,183 @@
+"""What slices of one setup against itself tell of an arrangement: pure functions of their speeds.
+
+The two slices of a pair follow one another on one server, so the log of their ratio is what chance alone does
+to a comparison. n pairs tell a difference d in nine of ten comparisons when
+
+    (t(n) + 1.28) * s / sqrt(n) <= log(1 + d),
+
+where t(n) is the quantile of the interval that verdicts use (Student's, 95 %), s the spread of the pairs' log
+ratios, and 1.28 the normal quantile of nine in ten. The luck of a server's start is not in it: one server
+runs all slices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dbdyno.analyse.intervals import BLOCKS_LEAST, t_quantile
+from dbdyno.calibrate.arrangement import SLICE_S, Arrangement
+from dbdyno.frozen import Frozen
+from dbdyno.study import Interval
+
+CONFIDENCE = 0.95
+POWER_QUANTILE = 1.2816
+"""Of the normal law: nine comparisons in ten."""
+DIFFERENCES = (0.01, 0.02, 0.05)
+SATURATED_SHARE_MOST = 0.1
+PAIRS_FOR_TAILS, TAILS_LEVEL = 20, 0.01
+"""Fewer pairs show no heavy tails, and every hundredth host seems to have them."""
+SETTLE_S = 0.1
+"""Before each slice, unmeasured."""
+
+
+class Pair(Frozen):
+    """Two slices of one setup that followed one another: their speeds, and in how many the driver was the
+    limit."""
+
+    first_per_s: float
+    second_per_s: float
+    saturated: int = 0
+
+    @property
+    def log_ratio(self) -> float:
+        return math.log(self.second_per_s / self.first_per_s)
+
+
+class Told(Frozen):
+    """In how many minutes of two variants' slices a difference (a share) is told; None: not in a day."""
+
+    difference: float
+    minutes: float | None
+
+
+class Finding(Frozen):
+    """What the slices of one arrangement showed.
+
+    `sd` is the spread of the log of a slice's speed with its 95 % interval, `pair_sd` that of the log ratio
+    of two slices that follow one another, `autocorrelation` what such two have in common. `usable` is false
+    where the driver was the limit too often.
+    """
+
+    arrangement: Arrangement
+    slices: int
+    speed_per_s: float
+    sd: float
+    sd_low: float
+    sd_high: float
+    autocorrelation: float
+    pair_sd: float
+    told: tuple[Told, ...]
+    usable: bool = True
+
+    @property
+    def pairs(self) -> int:
+        return self.slices // 2
+
+    @property
+    def cost(self) -> float:
+        """What the time that a difference takes is proportional to."""
+        return self.pair_sd**2 * (self.arrangement.slice_s + SETTLE_S)
+
+
+def finding(arrangement: Arrangement, pairs: Sequence[Pair]) -> Finding:
+    """Needs two pairs at least."""
+    logs = [math.log(speed) for pair in pairs for speed in (pair.first_per_s, pair.second_per_s)]
+    mean = math.fsum(logs) / len(logs)
+    variance = math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+    of_pairs = math.fsum(pair.log_ratio**2 for pair in pairs) / len(pairs)
+    low, high = _spread_interval(variance, len(logs) - 1)
+    return Finding(
+        arrangement=arrangement,
+        slices=len(logs),
+        speed_per_s=math.exp(mean),
+        sd=math.sqrt(variance),
+        sd_low=low,
+        sd_high=high,
+        autocorrelation=1.0 - of_pairs / (2.0 * variance) if variance else 0.0,
+        pair_sd=math.sqrt(of_pairs),
+        told=tuple(
+            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), arrangement.slice_s))
+            for one in DIFFERENCES
+        ),
+        usable=sum(pair.saturated for pair in pairs) <= SATURATED_SHARE_MOST * len(logs),
+    )
+
+
+def _spread_interval(variance: float, freedom: int) -> tuple[float, float]:
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
+    low, high = (
+        math.sqrt(variance * freedom / float(stats.chi2.ppf(0.5 + side * CONFIDENCE / 2.0, freedom)))
+        for side in (1.0, -1.0)
+    )
+    return low, high
+
+
+def minutes_to_tell(difference: float, pair_sd: float, slice_s: float) -> float | None:
+    """By the formula above; None where it takes more than a day."""
+    pair_s = 2.0 * (slice_s + SETTLE_S)
+
+    def enough(pairs: int) -> bool:
+        reach = (t_quantile(CONFIDENCE, pairs) + POWER_QUANTILE) * pair_sd / math.sqrt(pairs)
+        return reach <= math.log1p(difference)
+
+    most = int(86_400 / pair_s)
+    if not enough(most):
+        return None
+    pairs = too_few = BLOCKS_LEAST
+    while not enough(pairs):
+        too_few, pairs = pairs, min(2 * pairs, most)
+    while pairs - too_few > 1:
+        middle = (too_few + pairs) // 2
+        too_few, pairs = (too_few, middle) if enough(middle) else (middle, pairs)
+    return pairs * pair_s / 60.0
+
+
+def best(findings: Sequence[Finding]) -> Finding:
+    """The one that tells differences soonest, if its spread is told from that of the first; else the first,
+    because what is bound without need is only another server.
+
+    Told is by the F ratio of the costs at 95 %, corrected for the number of others (Šidák 1967).
+    """
+    first, *others = findings
+    usable = [one for one in others if one.usable]
+    if not usable:
+        return first
+    soonest = min(usable, key=lambda one: one.cost)
+    if not first.usable:
+        return soonest
+    from scipy import stats
+
+    level = CONFIDENCE ** (1.0 / len(others))
+    needed = float(stats.f.ppf(level, first.pairs, soonest.pairs))
+    return soonest if first.cost > needed * soonest.cost else first
+
+
+def interval_for(pairs: Sequence[Sequence[Pair]]) -> Interval:
+    """The interval that suits how log ratios vary here: signed-rank where their tails are heavy, else
+    Student's.
+
+    Heavy is what the kurtosis of all pairs, each arrangement's by its own spread, is at the level 1 % (F. J.
+    Anscombe and W. J. Glynn, Biometrika 70, 1983, 227-234).
+    """
+    scaled = [ratio for each in pairs for ratio in _scaled([pair.log_ratio for pair in each])]
+    if len(scaled) < PAIRS_FOR_TAILS:
+        return Interval.STUDENT
+    from scipy import stats
+
+    heavy = float(stats.kurtosistest(scaled, alternative="greater").pvalue) < TAILS_LEVEL
+    return Interval.SIGNED_RANK if heavy else Interval.STUDENT
+
+
+def _scaled(ratios: Sequence[float]) -> list[float]:
+    spread = math.sqrt(math.fsum(ratio**2 for ratio in ratios) / len(ratios)) if ratios else 0.0
+    return [ratio / spread for ratio in ratios] if spread else []
+
+
+def with_slices(arrangement: Arrangement, lengths_s: Sequence[float]) -> tuple[Arrangement, ...]:
+    """The arrangement with slices of other lengths."""
+    return tuple(
+        arrangement.model_copy(update={"slice_s": length}) for length in lengths_s if length != SLICE_S
+    )

@@ -1,0 +1,119 @@
+"""Calibrations on disk: one file for each host, engine and workload, and whether it still holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dbdyno.calibrate.arrangement import binds_itself
+from dbdyno.calibrate.finding import Finding
+from dbdyno.frozen import Frozen, Level
+from dbdyno.host import paths
+from dbdyno.records.record import Calibrated
+from dbdyno.study import Interval, Study
+
+FOLDER = "calibrations"
+DAY_S = 86_400.0
+AGE_MOST_S = 30 * DAY_S
+
+
+class Place(Frozen):
+    """The host of a calibration, by what of its fingerprint tells hosts apart."""
+
+    name: str
+    cpu: str
+    usable_cores: int
+    virtualisation: str | None
+    kernel: str
+
+
+class Calibration(Frozen):
+    """What was found for one engine and workload on one host. `best` is the arrangement that studies use,
+    `interval` the one that suits how log ratios vary here."""
+
+    engine: str
+    workload: str
+    clients: int
+    options: dict[str, Level]
+    place: Place
+    made_unix_s: float
+    best: Finding
+    interval: Interval
+    findings: tuple[Finding, ...]
+
+    @property
+    def used(self) -> Calibrated:
+        """What a study takes from it."""
+        return Calibrated(
+            made_unix_s=self.made_unix_s, settings=self.best.arrangement.settings, interval=self.interval
+        )
+
+
+def place_of(fingerprint: Mapping[str, Any]) -> Place:
+    """From a host's fingerprint."""
+    cpu = fingerprint["cpu"]
+    return Place(
+        name=fingerprint["name"],
+        cpu=cpu["model"],
+        usable_cores=cpu["usable_cores"],
+        virtualisation=fingerprint["virtualisation"],
+        kernel=fingerprint["kernel"],
+    )
+
+
+def keep(calibration: Calibration) -> Path:
+    """Puts it in the place of the one before it."""
+    folder = paths.data() / FOLDER
+    folder.mkdir(exist_ok=True)
+    host = calibration.place.model_dump_json(exclude={"kernel"})
+    what = json.dumps([calibration.engine, calibration.workload, calibration.clients, calibration.options])
+    path = folder / f"{hashlib.sha256((host + what).encode()).hexdigest()[:16]}.json"
+    making = path.with_suffix(".making")
+    making.write_text(calibration.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    making.replace(path)
+    return path
+
+
+def found_for(study: Study, place: Place, now_unix_s: float) -> tuple[Calibration | None, str]:
+    """The calibration that a study uses here; or none, and why the latest one does not hold (empty: there is
+    none). A study that says itself where server or driver run uses none."""
+    if binds_itself(study):
+        return None, ""
+    made = [one for one in _all() if is_for(one, study)]
+    why = {one.made_unix_s: _why_stale(one, place, now_unix_s) for one in made}
+    latest = sorted(made, key=lambda one: one.made_unix_s, reverse=True)
+    holds = next((one for one in latest if not why[one.made_unix_s]), None)
+    return holds, "" if holds or not latest else why[latest[0].made_unix_s]
+
+
+def is_for(calibration: Calibration, study: Study) -> bool:
+    """Whether engine, workload and clients are those of the study's baseline."""
+    workload = study.workload
+    asked = (study.engine.engine, workload.name, workload.clients, dict(workload.options))
+    return asked == (calibration.engine, calibration.workload, calibration.clients, calibration.options)
+
+
+def _why_stale(calibration: Calibration, place: Place, now_unix_s: float) -> str:
+    made = calibration.place
+    if made.model_copy(update={"kernel": place.kernel}) != place:
+        return f"it was made on another host ({made.name}, {made.usable_cores} x {made.cpu})"
+    if made.kernel != place.kernel:
+        return f"it was made under the kernel {made.kernel}"
+    age_s = now_unix_s - calibration.made_unix_s
+    return f"it is {age_s / DAY_S:.0f} days old" if age_s > AGE_MOST_S else ""
+
+
+def _all() -> list[Calibration]:
+    """Those that can be read: another version of Dyno may have left others."""
+    found = []
+    for path in sorted((paths.data_place() / FOLDER).glob("*.json")):
+        try:
+            found.append(Calibration.model_validate_json(path.read_bytes()))
+        except (OSError, ValidationError):
+            continue
+    return found

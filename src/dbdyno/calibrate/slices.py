@@ -1,0 +1,72 @@
+"""Pairs of slices on a server that runs: one setup against itself, under one arrangement after another."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from dbdyno.calibrate.arrangement import ALL, Arrangement
+from dbdyno.calibrate.finding import SETTLE_S, Pair
+from dbdyno.host.process import bind
+from dbdyno.layers.setup import Running
+
+ROUNDS_LEAST = 6
+Pairs = dict[Arrangement, list[Pair]]
+"""By arrangement, in the order in which they are given."""
+
+
+def measured(
+    running: Running,
+    arrangements: Sequence[Arrangement],
+    seconds: float,
+    draw: random.Random,
+    clock: Callable[[], float] = time.monotonic,
+) -> Pairs:
+    """As many rounds as `seconds` hold; a round has one pair of each arrangement, in an order that it draws.
+
+    An arrangement in which a slice ended no transaction is left out, because that slice has no speed.
+    """
+    pairs: Pairs = {each: [] for each in arrangements}
+    over, rounds = clock() + seconds, 0
+    while pairs and (rounds < ROUNDS_LEAST or clock() < over):
+        for each in draw.sample(list(pairs), len(pairs)):
+            _arrange(running, each)
+            if pair := _pair(running, each, seed=rounds):
+                pairs[each].append(pair)
+            else:
+                del pairs[each]
+        rounds += 1
+    return pairs
+
+
+def _arrange(running: Running, arrangement: Arrangement) -> None:
+    """Moves server and driver to the arrangement's CPUs while they run."""
+    launch, load_launch = running.setup.launch, running.setup.load_launch
+    bind(running.process_ids, _cpus(arrangement.server, launch.affinity))
+    if not running.setup.engine.embedded:
+        bind((running.load.process_id,), _cpus(arrangement.driver, load_launch.affinity))
+
+
+def _cpus(listed: str, started_on: Sequence[int]) -> set[int]:
+    """The CPUs of a list; all are those that the process was started on."""
+    if listed == ALL:
+        return set(started_on) or os.sched_getaffinity(0)
+    bounds = [part.split("-") for part in listed.split(",")]
+    return {cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
+
+
+def _pair(running: Running, arrangement: Arrangement, seed: int) -> Pair | None:
+    job = running.setup.job.but(
+        ramp_s=0.0,
+        warmup_s=SETTLE_S,
+        duration_s=arrangement.slice_s,
+        gather="on" if arrangement.gather else "off",
+        seed=seed,
+    )
+    first, second = running.load.run(job), running.load.run(job)
+    if not (first.operations and second.operations):
+        return None
+    saturated = sum(tally.saturated is not None for tally in (first, second))
+    return Pair(first_per_s=first.throughput_per_s, second_per_s=second.throughput_per_s, saturated=saturated)

@@ -1,0 +1,91 @@
+"""What pairs of slices tell: spreads, minutes, which arrangement is best, and which interval suits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dbdyno.analyse.intervals import ratio_of
+from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.finding import SETTLE_S, Pair, best, finding, interval_for, minutes_to_tell
+from dbdyno.study import Interval
+
+FREE, BOUND = Arrangement(), Arrangement(driver="1")
+
+
+def pairs_of(logs: Sequence[float]) -> list[Pair]:
+    return [
+        Pair(first_per_s=1000.0 * math.exp(first), second_per_s=1000.0 * math.exp(second))
+        for first, second in zip(logs[::2], logs[1::2], strict=True)
+    ]
+
+
+def test_a_finding_tells_the_spread_of_slices_and_of_their_pairs() -> None:
+    random = np.random.default_rng(1)
+    common, own = random.normal(0, 0.1, 2000), random.normal(0, 0.1, 4000)
+    found = finding(FREE, pairs_of((np.repeat(common, 2) + own).tolist()))
+    assert found.sd == pytest.approx(0.1 * math.sqrt(2), rel=0.05)
+    assert found.sd_low < found.sd < found.sd_high
+    assert found.pair_sd == pytest.approx(0.1 * math.sqrt(2), rel=0.05)
+    assert found.autocorrelation == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_interval_of_a_spread_holds_the_true_one_as_often_as_promised() -> None:
+    random = np.random.default_rng(2)
+    held = 0
+    for _ in range(400):
+        found = finding(FREE, pairs_of(random.normal(0, 0.1, 24).tolist()))
+        held += found.sd_low <= 0.1 <= found.sd_high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+@pytest.mark.parametrize(("difference", "pair_sd"), [(0.02, 0.1), (0.05, 0.1), (0.05, 0.03)])
+def test_nine_in_ten_comparisons_of_so_many_minutes_tell_the_difference(
+    difference: float, pair_sd: float
+) -> None:
+    minutes = minutes_to_tell(difference, pair_sd, slice_s=0.5)
+    assert minutes is not None
+    pairs = round(minutes * 60.0 / (2.0 * (0.5 + SETTLE_S)))
+    random, told = np.random.default_rng(3), 0
+    for logs in random.normal(math.log1p(difference), pair_sd, (600, pairs)):
+        ratio = ratio_of("throughput", logs.tolist(), 0.95)
+        told += ratio is not None and ratio.low is not None and ratio.low > 1.0
+    assert 0.86 <= told / 600 <= 0.97
+
+
+def test_what_takes_more_than_a_day_has_no_minutes() -> None:
+    assert minutes_to_tell(0.01, 20.0, slice_s=1.0) is None
+
+
+def test_an_arrangement_is_best_only_where_it_is_told_from_the_first() -> None:
+    random, chosen = np.random.default_rng(4), 0
+    for _ in range(200):
+        alike = [finding(each, pairs_of(random.normal(0, 0.1, 24).tolist())) for each in (FREE, BOUND)]
+        chosen += best(alike) is alike[1]
+    assert chosen <= 20
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.18, 24).tolist()))
+    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 24).tolist()))
+    assert best([noisy, calm]) is calm
+
+
+def test_an_arrangement_in_which_the_driver_is_the_limit_is_never_best() -> None:
+    random = np.random.default_rng(5)
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 24).tolist()))
+    calm = [
+        pair.model_copy(update={"saturated": 1}) for pair in pairs_of(random.normal(0, 0.01, 24).tolist())
+    ]
+    assert best([noisy, finding(BOUND, calm)]) is noisy
+    assert best([finding(FREE, calm), noisy]) is noisy
+
+
+def test_heavy_tails_ask_for_the_signed_rank_interval() -> None:
+    random = np.random.default_rng(6)
+    normal = [pairs_of(random.normal(0, spread, 60).tolist()) for spread in (0.05, 0.2)]
+    assert interval_for(normal) is Interval.STUDENT
+    heavy = pairs_of(stats.t.rvs(2, scale=0.05, size=200, random_state=random).tolist())
+    assert interval_for([heavy]) is Interval.SIGNED_RANK
+    assert interval_for([heavy[:5]]) is Interval.STUDENT

@@ -1,0 +1,85 @@
+"""A calibration is found again where it belongs, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.finding import Pair, finding
+from dbdyno.calibrate.kept import DAY_S, Calibration, Place, found_for, keep
+from dbdyno.study import Interval, Study
+from tests.analyse.factory import a_study
+
+HERE = Place(name="here", cpu="EPYC", usable_cores=2, virtualisation=None, kernel="6.12")
+MADE_UNIX_S = 1_760_000_000.0
+
+
+def a_calibration(**changes: object) -> Calibration:
+    workload = a_study().workload
+    pairs = [Pair(first_per_s=100.0, second_per_s=speed) for speed in (101.0, 99.0)]
+    best = finding(Arrangement(server="0", driver="1"), pairs)
+    made = Calibration(
+        engine="firebird",
+        workload=workload.name,
+        clients=workload.clients,
+        options=dict(workload.options),
+        place=HERE,
+        made_unix_s=MADE_UNIX_S,
+        best=best,
+        interval=Interval.STUDENT,
+        findings=(best,),
+    )
+    return made.model_copy(update=changes)
+
+
+def test_a_calibration_is_found_again_by_studies_of_its_load(homes: Path) -> None:
+    keep(a_calibration())
+    found, why_not = found_for(a_study(), HERE, MADE_UNIX_S + DAY_S)
+    assert found == a_calibration() and not why_not
+    assert found.used.settings == {"cpu.server": "0", "cpu.driver": "1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"place": HERE.model_copy(update={"name": "there"})}, "another host (there"),
+        ({"place": HERE.model_copy(update={"usable_cores": 4})}, "another host"),
+        ({"place": HERE.model_copy(update={"kernel": "6.1"})}, "the kernel 6.1"),
+        ({"made_unix_s": MADE_UNIX_S - 31 * DAY_S}, "31 days old"),
+    ],
+)
+def test_a_stale_calibration_is_named_and_not_used(
+    homes: Path, changes: dict[str, object], said: str
+) -> None:
+    keep(a_calibration(**changes))
+    found, why_not = found_for(a_study(), HERE, MADE_UNIX_S)
+    assert found is None and said in why_not
+
+
+def test_one_that_holds_is_used_though_a_later_one_is_of_another_host(homes: Path) -> None:
+    elsewhere = HERE.model_copy(update={"name": "there"})
+    keep(a_calibration())
+    keep(a_calibration(place=elsewhere, made_unix_s=MADE_UNIX_S + DAY_S))
+    found, _ = found_for(a_study(), HERE, MADE_UNIX_S + 2 * DAY_S)
+    assert found == a_calibration()
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        a_study({"cpu.server": ["all", "0"]}),
+        a_study().model_copy(update={"settings": {"cpu.driver": "0"}}),
+        a_study().model_copy(update={"workload": a_study().workload.model_copy(update={"clients": 3})}),
+    ],
+)
+def test_other_loads_and_studies_that_bind_something_use_none(homes: Path, study: Study) -> None:
+    keep(a_calibration())
+    assert found_for(study, HERE, MADE_UNIX_S) == (None, "")
+
+
+def test_what_cannot_be_read_is_as_if_it_were_not_there(homes: Path) -> None:
+    path = keep(a_calibration())
+    path.write_text("{")
+    assert found_for(a_study(), HERE, MADE_UNIX_S) == (None, "")

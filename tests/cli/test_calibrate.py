@@ -1,0 +1,97 @@
+"""`dyno calibrate`: measured with a real engine, kept, and used by studies until they say otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dbdyno.calibrate.kept import Calibration, keep, place_of
+from dbdyno.host.fingerprint import fingerprint
+from dbdyno.records.store import Store, store_url
+from tests.cli.test_cli import dyno
+
+STUDY = """
+title  = "Which cache?"
+engine = "sqlite"
+blocks = 2
+[workload]
+name     = "point_select"
+warmup   = "0s"
+duration = "0.5s"
+[factors]
+"config.cache_size" = [-2000, -8000]
+"""
+SHORT = ("--time", "1s")
+
+
+@pytest.fixture
+def study(homes: Path) -> Path:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def calibrated(study: Path) -> Calibration:
+    said = dyno("calibrate", str(study), *SHORT, "--json")
+    assert said.returncode == 0, said.stderr
+    return Calibration.model_validate_json(said.stdout)
+
+
+def test_each_arrangement_is_measured_against_itself(study: Path) -> None:
+    found = calibrated(study)
+    tried = [(each.arrangement.server, each.arrangement.slice_s) for each in found.findings]
+    bound = [("0", 0.5)] if len(os.sched_getaffinity(0)) > 1 else []
+    assert tried[: 1 + len(bound)] == [("all", 0.5), *bound]
+    assert {length for _, length in tried} == {0.25, 0.5, 1.0}
+    assert all(each.slices >= 12 and each.speed_per_s > 0 for each in found.findings)
+
+
+def test_the_table_has_a_row_for_each(study: Path) -> None:
+    said = dyno("calibrate", "--engine", "sqlite", "--workload", "point_select", *SHORT)
+    assert said.returncode == 0, said.stderr
+    rows = [line.split() for line in said.stdout.splitlines()]
+    assert next(row[:3] for row in rows if row[2:4] == ["0.5", "s"]) == ["all", "all", "0.5"]
+    assert "Kept:" in said.stdout
+
+
+def test_nothing_to_calibrate_is_a_users_mistake(homes: Path) -> None:
+    assert dyno("calibrate").returncode == 2
+    said = dyno("calibrate", "--engine", "sqlite", "--workload", "point_slect")
+    assert said.returncode == 2 and "point_select" in said.stderr
+
+
+def test_a_load_with_a_pace_of_its_own_is_refused(study: Path) -> None:
+    study.write_text(STUDY.replace("[workload]", "[workload]\nrate_per_s = 10"))
+    said = dyno("calibrate", str(study))
+    assert said.returncode == 2 and "pace of its own" in said.stderr
+
+
+def test_a_study_uses_it_unless_it_says_otherwise(study: Path) -> None:
+    last = str(max(os.sched_getaffinity(0)))
+    measured = calibrated(study)
+    bound = measured.best.model_copy(
+        update={"arrangement": measured.best.arrangement.model_copy(update={"server": last})}
+    )
+    keep(measured.model_copy(update={"best": bound}))
+    told = json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
+    assert (told["settings"], told["interval"]) == ({"cpu.server": last}, "student")
+    assert json.loads(dyno("plan", str(study), "--json", "--no-calibration").stdout)["calibrated"] is None
+    said = dyno("run", str(study), "--blocks", "1")
+    assert "calibrated on" in said.stderr and f"cpu.server = {last}" in said.stdout
+    with Store(store_url(None)) as store:
+        run = store.run("last")
+        assert run.calibrated is not None and run.calibrated.settings == {"cpu.server": last}
+        proofs = [{one.factor: one for one in record.evidence} for record in store.records(run.run)]
+    assert proofs and all(each["cpu.server"].in_effect for each in proofs)
+
+
+def test_a_stale_one_is_named(study: Path) -> None:
+    place = place_of(fingerprint()).model_copy(update={"kernel": "2.6"})
+    made = calibrated(study)
+    [path] = study.parent.glob("data/dyno/calibrations/*.json")
+    path.unlink()
+    keep(made.model_copy(update={"place": place}))
+    assert "the kernel 2.6" in dyno("plan", str(study)).stdout
