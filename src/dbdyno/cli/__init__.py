@@ -13,6 +13,7 @@ import time
 import traceback
 
 import click
+from click.shell_completion import CompletionItem
 
 from dbdyno import __version__
 from dbdyno.cli.encoding import speak_any_encoding
@@ -39,10 +40,12 @@ VERBS = {
     "load": "Drive a load against a server that runs already.",
     "probe": "Find out what this host offers, by trying it.",
     "schema": "Print the JSON Schema of a study.",
+    "completion": "Print the completion script of a shell: bash, zsh or fish.",
+    "man": "Write the manual pages into a folder.",
     "cleanup": "Restore what a Dyno that died left behind.",
 }
-_TOUCH_NOTHING = ("plan", "schema", "cleanup")
-"""Verbs that do not clear up after a dead Dyno first: two promise no side effect, and one is the clearing."""
+_TOUCH_NOTHING = ("plan", "schema", "completion", "man", "cleanup")
+"""Verbs that do not clear up after a dead Dyno first: all but the clearing itself promise no side effect."""
 
 
 class _Verbs(click.Group):
@@ -57,6 +60,14 @@ class _Verbs(click.Group):
         command = importlib.import_module(f"dbdyno.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """By name and help alone: click's own way would import every verb."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(context, incomplete)
+        return [
+            CompletionItem(name, help=told) for name, told in VERBS.items() if name.startswith(incomplete)
+        ]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
