@@ -267,6 +267,7 @@ def make_tally(**changes: Any) -> Tally:
         "saturated": None,
         "open_loop": None,
         "series": [],
+        "slices": [],
         "recall": None,
         "phases": [],
         "histogram": "",

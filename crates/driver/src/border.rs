@@ -3,7 +3,9 @@
 //!
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
-use crate::count::tally::{Cpu, CpuPerOperation, Kind, Latency, OpenLoop, Part, Recall, Second, Tally};
+use crate::count::tally::{
+    Cpu, CpuPerOperation, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
+};
 use crate::job::{Arrivals, Gather, Job, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::workload::{Acknowledged, Invariant, Phase};
 use serde_json::{json, Value};
@@ -60,6 +62,8 @@ fn jobs() -> Vec<Job> {
         warmup_s: 1.5,
         duration_s: 2.5,
         operations: Some(9),
+        slices: None,
+        settle_s: 0.25,
         seed: 7,
         load: Load::default(),
         cpus: Some(vec![0, 1]),
@@ -72,7 +76,8 @@ fn jobs() -> Vec<Job> {
         metrics_port: Some(9100),
         baseline: Some("c0ffee".to_owned()),
     };
-    loads().into_iter().map(|load| Job { load, ..whole.clone() }).chain([least]).collect()
+    let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
+    loads().into_iter().map(|load| Job { load, ..whole.clone() }).chain([sliced, least]).collect()
 }
 
 fn latency(some: Option<f64>) -> Latency {
@@ -129,14 +134,9 @@ fn tally(some: Option<f64>) -> Tally {
         engine_cpu_s: some,
         system_calls_per_op: some,
         saturated: some.map(|_| "driver thread 0 was busy".to_owned()),
-        open_loop: some.map(|offered_per_s| OpenLoop {
-            offered_per_s,
-            achieved_per_s: 5.5,
-            backlog_max: 3,
-            backlog_end: 1,
-            kept: true,
-        }),
+        open_loop: some.map(open_loop),
         series: vec![second(-1, Part::Warmup), second(0, Part::Measured)],
+        slices: vec![Slice { started_unix_s: 1.5, duration_s: 0.5, operations: 4 }],
         recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
         phases: [None, some]
             .map(|operations_per_s| Phase {
@@ -150,6 +150,10 @@ fn tally(some: Option<f64>) -> Tally {
         histogram_unit: "ns".to_owned(),
         interrupted: some.is_some(),
     }
+}
+
+fn open_loop(offered_per_s: f64) -> OpenLoop {
+    OpenLoop { offered_per_s, achieved_per_s: 5.5, backlog_max: 3, backlog_end: 1, kept: true }
 }
 
 fn kind(some: Option<f64>) -> Kind {

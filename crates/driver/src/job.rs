@@ -30,6 +30,13 @@ pub struct Job {
     /// Ends the run after so many transactions of the measured part.
     #[serde(default)]
     pub operations: Option<u64>,
+    /// The measured part in so many slices: the run waits after its warm-up and after each slice until it is told to go
+    /// on, with all connections open.
+    #[serde(default)]
+    pub slices: Option<u32>,
+    /// How long the load runs before each slice is measured.
+    #[serde(default)]
+    pub settle_s: f64,
     #[serde(default = "seed")]
     pub seed: u64,
     #[serde(default)]
@@ -176,6 +183,7 @@ fn answer_timeout() -> f64 {
 
 /// More connections than a machine has ports make no sense; this catches a slip of the pen.
 const CLIENTS_MAX: u32 = 100_000;
+const SLICES_MAX: u32 = 100_000;
 const SECONDS_MAX: f64 = 30.0 * 86_400.0;
 
 impl Job {
@@ -190,6 +198,7 @@ impl Job {
             ("connect_timeout_s", job.connect_timeout_s, 0.001),
             ("answer_timeout_s", job.answer_timeout_s, 0.001),
             ("ramp_s", job.ramp_s.unwrap_or(0.0), 0.0),
+            ("settle_s", job.settle_s, 0.0),
         ];
         for (name, value, least) in seconds {
             if !(least..=SECONDS_MAX).contains(&value) {
@@ -204,8 +213,23 @@ impl Job {
         if job.cpus.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
+        job.require_sliceable()?;
         workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
         Ok(job)
+    }
+
+    /// Slices interrupt the load, so nothing but answers may start its transactions, and time alone may end it.
+    fn require_sliceable(&self) -> Result<()> {
+        let Some(slices) = self.slices else { return Ok(()) };
+        if !(1..=SLICES_MAX).contains(&slices) {
+            return Err(Error::user(format!("slices cannot be {slices}"))
+                .hint(format!("give 1 to {SLICES_MAX}, or leave it out")));
+        }
+        if self.load != Load::default() || self.operations.is_some() {
+            return Err(Error::user("slices do not go with a rate, a think time or a number of operations")
+                .hint("leave out slices: the load then runs in one piece"));
+        }
+        Ok(())
     }
 
     pub fn target(&self) -> Result<Target> {
@@ -247,7 +271,16 @@ mod tests {
 
     #[test]
     fn mistakes_are_the_users() {
-        for rest in [r#", "client": 3"#, r#", "clients": 0"#, r#", "duration_s": -1"#, r#", "cpus": []"#] {
+        let paced = r#", "slices": 2, "load": {"kind": "open", "rate_per_s": 9}"#;
+        for rest in [
+            r#", "client": 3"#,
+            r#", "clients": 0"#,
+            r#", "duration_s": -1"#,
+            r#", "cpus": []"#,
+            r#", "slices": 0"#,
+            r#", "slices": 2, "operations": 9"#,
+            paced,
+        ] {
             let error = parse(rest).unwrap_err();
             assert_eq!(error.kind(), crate::error::Kind::User);
             assert!(!error.hint_text().is_empty(), "{error}");

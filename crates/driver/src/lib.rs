@@ -49,8 +49,11 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            let warmup_s = if W::WARMS_UP { self.0.warmup_s } else { 0.0 };
-            let job = Job { warmup_s, ..self.0.clone() };
+            let mut job = self.0.clone();
+            if !W::WARMS_UP {
+                // A workload with phases of its own is one whole.
+                (job.warmup_s, job.slices) = (0.0, None);
+            }
             let start = data::inspect::<S, W>(&job, &workload, self.1)?;
             let total = run::run::<S, W>(&job, &workload, self.1)?;
             let tally = Tally { start, ..total.tally(workload.phases())? };

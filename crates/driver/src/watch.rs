@@ -8,4 +8,6 @@ pub struct Watch<'a> {
     pub interrupted: &'a mut dyn FnMut() -> bool,
     /// Shown each second of a run when it is over.
     pub on_second: Option<&'a mut dyn FnMut(&Value)>,
+    /// Asked before each slice of a run that has some; waits as long as the slice is to wait. False ends the run.
+    pub next_slice: Option<&'a mut dyn FnMut() -> bool>,
 }

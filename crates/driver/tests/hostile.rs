@@ -35,7 +35,8 @@ fn run(protocol: Protocol, stage: Stage, attack: Attack, backend: &str, reconnec
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut never = || false;
-        let outcome = dyno_driver::run(&job, &mut Watch { interrupted: &mut never, on_second: None });
+        let outcome =
+            dyno_driver::run(&job, &mut Watch { interrupted: &mut never, on_second: None, next_slice: None });
         let _ = sender.send(outcome);
     });
     match receiver.recv_timeout(HANGS_AFTER) {

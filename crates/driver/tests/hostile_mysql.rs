@@ -35,7 +35,8 @@ fn ask(serve: impl FnOnce(UnixStream) + Send + 'static) -> Result<serde_json::Va
         }
     });
     let url = format!("mysql://root@localhost/x?socket={}", path.display());
-    let answer = query(&url, "SELECT 1", &mut Watch { interrupted: &mut || false, on_second: None });
+    let answer =
+        query(&url, "SELECT 1", &mut Watch { interrupted: &mut || false, on_second: None, next_slice: None });
     server.join().unwrap();
     let _ = std::fs::remove_file(path);
     answer

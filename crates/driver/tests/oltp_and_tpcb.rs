@@ -55,7 +55,7 @@ impl Drop for Place {
 }
 
 fn watch<'a>(interrupted: &'a mut dyn FnMut() -> bool) -> Watch<'a> {
-    Watch { interrupted, on_second: None }
+    Watch { interrupted, on_second: None, next_slice: None }
 }
 
 /// Name, whether it holds, and value.

@@ -42,7 +42,7 @@ impl Drop for Place {
 }
 
 fn with_watch<T>(task: impl FnOnce(&mut Watch<'_>) -> T) -> T {
-    task(&mut Watch { interrupted: &mut || false, on_second: None })
+    task(&mut Watch { interrupted: &mut || false, on_second: None, next_slice: None })
 }
 
 fn prepare(job: &str) -> Result<Value, Error> {

@@ -206,7 +206,7 @@ fn a_client_that_blocks_delays_no_arrival_of_an_open_loop() {
         "load": {"kind": "open", "rate_per_s": 500, "arrivals": "uniform",
                  "schedule": {"kind": "steps", "steps": [[0.2, 0.0]]}},
     });
-    let mut watch = dyno_driver::Watch { interrupted: &mut || false, on_second: None };
+    let mut watch = dyno_driver::Watch { interrupted: &mut || false, on_second: None, next_slice: None };
     let tally = dyno_driver::run(&job.to_string(), &mut watch).unwrap();
     assert_eq!((&tally["operations"], &tally["unfinished"]), (&99.into(), &1.into()), "{tally}");
     assert_eq!(tally["open_loop"]["offered_per_s"], 25.0, "{tally}");

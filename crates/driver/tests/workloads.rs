@@ -42,7 +42,7 @@ impl Drop for Database {
 }
 
 fn watch(interrupted: &mut dyn FnMut() -> bool) -> Watch<'_> {
-    Watch { interrupted, on_second: None }
+    Watch { interrupted, on_second: None, next_slice: None }
 }
 
 fn load(job: &Value) {

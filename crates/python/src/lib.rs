@@ -18,6 +18,7 @@ create_exception!(
 fn call(
     py: Python<'_>,
     on_second: Option<Py<PyAny>>,
+    next_slice: Option<Py<PyAny>>,
     work: impl FnOnce(&mut Watch<'_>) -> Result<Value, Error> + Send,
 ) -> PyResult<String> {
     let mut raised = None;
@@ -32,12 +33,27 @@ fn call(
                 let shown = Python::attach(|py| callback.call1(py, (second.to_string(),)).map(drop));
                 failed_callback = failed_callback.take().or(shown.err());
             };
-            let mut watch = Watch { interrupted: &mut interrupted, on_second: None };
+            let mut failed_slice = None;
+            let mut may_go_on = || {
+                let Some(callback) = &next_slice else { return true };
+                Python::attach(|py| callback.call0(py).and_then(|answer| answer.extract(py))).unwrap_or_else(
+                    |error| {
+                        failed_slice = Some(error);
+                        false
+                    },
+                )
+            };
+            let mut watch = Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
             if on_second.is_some() {
                 watch.on_second = Some(&mut show);
             }
+            if next_slice.is_some() {
+                watch.next_slice = Some(&mut may_go_on);
+            }
             // A panic is a defect of the driver; Python hears of it as of any other failure.
-            catch_unwind(AssertUnwindSafe(|| work(&mut watch)))
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut watch)));
+            failed_callback = failed_callback.or(failed_slice);
+            outcome
         };
         *raised = raised.take().or(failed_callback);
         outcome
@@ -69,33 +85,38 @@ fn driver_error(py: Python<'_>, error: &Error) -> PyErr {
 /// Makes the workload's tables and loads its rows.
 #[pyfunction]
 fn prepare(py: Python<'_>, job: &str) -> PyResult<String> {
-    call(py, None, |watch| dyno_driver::prepare(job, watch))
+    call(py, None, None, |watch| dyno_driver::prepare(job, watch))
 }
 
 /// Runs the workload; returns its tally.
 #[pyfunction]
-#[pyo3(signature = (job, on_second=None))]
-fn run(py: Python<'_>, job: &str, on_second: Option<Py<PyAny>>) -> PyResult<String> {
-    call(py, on_second, |watch| dyno_driver::run(job, watch))
+#[pyo3(signature = (job, on_second=None, next_slice=None))]
+fn run(
+    py: Python<'_>,
+    job: &str,
+    on_second: Option<Py<PyAny>>,
+    next_slice: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    call(py, on_second, next_slice, |watch| dyno_driver::run(job, watch))
 }
 
 /// Compares the data with the workload's invariants.
 #[pyfunction]
 #[pyo3(signature = (job, acknowledged=None))]
 fn check(py: Python<'_>, job: &str, acknowledged: Option<&str>) -> PyResult<String> {
-    call(py, None, |watch| dyno_driver::check(job, acknowledged, watch))
+    call(py, None, None, |watch| dyno_driver::check(job, acknowledged, watch))
 }
 
 /// Drops what `prepare` made.
 #[pyfunction]
 fn cleanup(py: Python<'_>, job: &str) -> PyResult<String> {
-    call(py, None, |watch| dyno_driver::cleanup(job, watch).map(|()| Value::Object(Default::default())))
+    call(py, None, None, |watch| dyno_driver::cleanup(job, watch).map(|()| Value::Object(Default::default())))
 }
 
 /// Asks a server one question.
 #[pyfunction]
 fn query(py: Python<'_>, url: &str, sql: &str) -> PyResult<String> {
-    call(py, None, |watch| dyno_driver::query(url, sql, watch))
+    call(py, None, None, |watch| dyno_driver::query(url, sql, watch))
 }
 
 /// Every workload with its options.

@@ -6,11 +6,14 @@ is not loaded cannot disturb the measurement.
 
     {"verb": "prepare", "job": {...}}                        ->  {"reply": {"rows", "bytes", ...}}
     {"verb": "run", "job": {...}}                            ->  {"reply": {the tally}}
+    {"verb": "go on"}                                        ->  {"reply": {the tally}}
     {"verb": "check", "job": {...}, "acknowledged": {...}}   ->  {"reply": [{"name", "holds", "detail"}]}
     {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
     {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
 
-`acknowledged` is null where no run is known. Any of them may fail, and the child then waits for the next:
+A run with slices replies null when its warm-up is over, and when a slice is: the next request is "go on", and
+the end of standard input ends the run. `acknowledged` is null where no run is known. Any of them may fail,
+and the child then waits for the next:
 
     {"error": {"kind": "...", "message": "...", "hint": "..."}}
 """
@@ -27,7 +30,6 @@ from dbdyno.driver import _driver
 
 _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
     "prepare": lambda request: _driver.prepare(json.dumps(request["job"])),
-    "run": lambda request: _driver.run(json.dumps(request["job"])),
     "check": lambda request: _driver.check(json.dumps(request["job"]), _acknowledged(request)),
     "cleanup": lambda request: _driver.cleanup(json.dumps(request["job"])),
     "query": lambda request: _driver.query(request["url"], request["sql"]),
@@ -39,16 +41,27 @@ def serve() -> None:
     # An engine's library may print. What it prints must not be taken for a reply.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    for line in sys.stdin:
-        replies.write(_answer(json.loads(line)) + "\n")
+
+    def reply(answer: str) -> None:
+        replies.write(answer + "\n")
         replies.flush()
+
+    def next_slice() -> bool:
+        reply('{"reply": null}')
+        return json.loads(sys.stdin.readline() or "{}").get("verb") == "go on"
+
+    # Not by iterating, which reads ahead of the lines that a run with slices waits for.
+    while line := sys.stdin.readline():
+        reply(_answer(json.loads(line), next_slice))
     # Past the interpreter's own teardown: an engine's exit handlers must not hold up the end of a trial.
     os._exit(0)
 
 
-def _answer(request: dict[str, Any]) -> str:
+def _answer(request: dict[str, Any], next_slice: Callable[[], bool]) -> str:
     try:
         # The driver's reply is JSON already; parsing it here would only cost time.
+        if request["verb"] == "run":
+            return f'{{"reply": {_driver.run(json.dumps(request["job"]), None, next_slice)}}}'
         return f'{{"reply": {_VERBS[request["verb"]](request)}}}'
     except _driver.DriverError as error:
         return json.dumps({"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})

@@ -91,8 +91,9 @@ class Job(Frozen):
     """All that the driver is told. `url` is empty until there is a server.
 
     `threads` 0 lets the driver choose. `operations` ends the run after so many transactions of the measured
-    part. `cpus` are those that the driver's threads are bound to, in turn. `baseline` is the value of an
-    earlier check of a read-only workload.
+    part. With `slices` the run waits after its warm-up and after each slice, with all connections open, and
+    `settle_s` pass before each slice is measured. `cpus` are those that the driver's threads are bound to, in
+    turn. `baseline` is the value of an earlier check of a read-only workload.
     """
 
     url: str = ""
@@ -104,6 +105,8 @@ class Job(Frozen):
     warmup_s: float = 0.0
     duration_s: float = 10.0
     operations: int | None = None
+    slices: int | None = None
+    settle_s: float = 0.0
     seed: int = 42
     load: Load = Closed()
     cpus: tuple[int, ...] | None = None

@@ -39,7 +39,16 @@ class Load(Protocol):
         ...
 
     def run(self, job: Job) -> Tally:
-        """Puts the load on the server."""
+        """Puts the load on the server, in one piece."""
+        ...
+
+    def begin(self, job: Job) -> Tally | None:
+        """Puts the load on the server, up to the end of the warm-up where it has slices. None while slices
+        are to come."""
+        ...
+
+    def go_on(self) -> Tally | None:
+        """The next slice of the load that has begun. None while slices are to come."""
         ...
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:

@@ -34,6 +34,7 @@ class LoadProcess:
     """
 
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
+        self._planned_s = 0.0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         try:
             self._child = subprocess.Popen(
@@ -64,10 +65,20 @@ class LoadProcess:
         return Prepared.model_validate(reply)
 
     def run(self, job: Job) -> Tally:
-        """Puts the load on the server and returns the tally."""
-        planned_s = (job.ramp_s or 0.0) + job.warmup_s + job.duration_s
-        reply = self._request(planned_s + GRACE_S, verb="run", job=job.model_dump())
-        return Tally.model_validate(reply)
+        """Puts the load on the server, in one piece, and returns the tally."""
+        tally = self.begin(job)
+        assert tally is not None, "a load in one piece does not wait"
+        return tally
+
+    def begin(self, job: Job) -> Tally | None:
+        """Puts the load on the server, up to the end of the warm-up where it has slices."""
+        # Each wait for the next reply is shorter than this.
+        self._planned_s = (job.ramp_s or 0.0) + job.warmup_s + job.settle_s + job.duration_s
+        return _tally(self._request(self._planned_s + GRACE_S, verb="run", job=job.model_dump()))
+
+    def go_on(self) -> Tally | None:
+        """The next slice of the load that has begun."""
+        return _tally(self._request(self._planned_s + GRACE_S, verb="go on"))
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants."""
@@ -148,6 +159,10 @@ class LoadProcess:
         how = _signal_name(-code) if code < 0 else f"exit code {code}"
         last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
         return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
+
+
+def _tally(reply: Any) -> Tally | None:
+    return None if reply is None else Tally.model_validate(reply)
 
 
 def _signal_name(number: int) -> str:

@@ -74,6 +74,14 @@ class Second(Frozen):
     max_us: float
 
 
+class Slice(Frozen):
+    """One slice of the measured part; other servers may have had theirs before the next one began."""
+
+    started_unix_s: float
+    duration_s: float
+    operations: int
+
+
 class Recall(Frozen):
     """How good approximate answers were, 0 to 1. `p5`: one answer in 20 had this recall or less."""
 
@@ -137,7 +145,9 @@ class Tally(Frozen):
     threads. `gather` is what the job asked for where nothing but answers started transactions, "off"
     elsewhere; `gathered_share` of the time answers could lie, at most for `gather_us_max`; `sched_batch` says
     that threads ran under SCHED_BATCH. `start` holds counts and sums
-    of the data from before the run. `saturated` says why the driver was the limit, where it was.
+    of the data from before the run. `slices` are those of a load that waited between them: `duration_s` is
+    then their sum, and the seconds of `series` follow one another without the waits. `saturated`
+    says why the driver was the limit, where it was.
     """
 
     workload: str
@@ -178,6 +188,7 @@ class Tally(Frozen):
     saturated: str | None
     open_loop: OpenLoop | None
     series: tuple[Second, ...]
+    slices: tuple[Slice, ...]
     recall: Recall | None
     phases: tuple[Phase, ...]
     histogram: str
@@ -201,6 +212,14 @@ class Tally(Frozen):
             "which it ran"
         )
 
+    @property
+    def windows(self) -> tuple[tuple[float, float], ...]:
+        """When the load was measured: from and to, in unix time, of each slice or of the one piece."""
+        if self.slices:
+            return tuple((one.started_unix_s, one.started_unix_s + one.duration_s) for one in self.slices)
+        start_s = self.started_unix_s + self.warmup_s
+        return ((start_s, start_s + self.duration_s),)
+
 
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "gather": None,
@@ -210,6 +229,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "clients_lost": 0,
     "unfinished": 0,
     "start": {},
+    "slices": (),
     "driver_run_wait_share": (),
     "recall": None,
     "phases": (),

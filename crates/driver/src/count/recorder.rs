@@ -8,11 +8,17 @@ use std::sync::mpsc::Sender;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The times that divide a run, of `clock::now_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Phases {
     pub start_ns: u64,
     pub measured_ns: u64,
     pub end_ns: u64,
+    /// From when on the series shows what happens: all of a warm-up, nothing of how a slice settles.
+    pub shown_ns: u64,
+    /// How much was measured in the slices before.
+    pub before_ns: u64,
+    /// Another slice follows: transactions under way at the end are finished, and then all wait.
+    pub more: bool,
 }
 
 impl Phases {
@@ -20,12 +26,18 @@ impl Phases {
         (self.measured_ns..self.end_ns).contains(&time_ns)
     }
 
+    fn is_shown(&self, time_ns: u64) -> bool {
+        time_ns >= self.shown_ns && (time_ns < self.end_ns || !self.more)
+    }
+
     /// The number of the second that a time falls in: negative during the warm-up. The last one of the measured part
     /// ends with it, be it shorter than the others.
     pub fn second(&self, time_ns: u64) -> i64 {
-        let second = |time_ns: u64| (time_ns as i64 - self.measured_ns as i64).div_euclid(NS_PER_S as i64);
+        let zero_ns = self.measured_ns as i64 - self.before_ns as i64;
+        let second = |time_ns: u64| (time_ns as i64 - zero_ns).div_euclid(NS_PER_S as i64);
         match time_ns < self.end_ns {
             true => second(time_ns),
+            false if self.more => second(self.end_ns),
             false => second(time_ns).max(second(self.end_ns - 1) + 1),
         }
     }
@@ -116,6 +128,9 @@ impl Recorder {
             self.kinds[kind].saturating_record(latency_ns);
             self.unfinished += u64::from(now_ns >= self.phases.end_ns);
         }
+        if !self.phases.is_shown(now_ns) {
+            return;
+        }
         let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
         self.second_latencies[slot].saturating_record(latency_ns);
     }
@@ -158,7 +173,7 @@ impl Recorder {
     /// Counts an error under its label. The series shows those of the warm-up as well.
     pub fn failed(&mut self, label: &str, now_ns: u64) {
         self.observe(now_ns);
-        self.second_errors += 1;
+        self.second_errors += u64::from(self.phases.is_shown(now_ns));
         if !self.phases.is_measured(now_ns) {
             return;
         }
@@ -192,6 +207,16 @@ impl Recorder {
         self.second_ends_ns = end_of(self.second, self.phases);
     }
 
+    /// The next slice begins; its first second goes on where the slice before it left off.
+    pub fn go_on(&mut self, phases: Phases) {
+        self.phases = phases;
+        if phases.second(phases.shown_ns) == self.second {
+            self.second_ends_ns = end_of(self.second, phases);
+        } else {
+            self.close_second(phases.shown_ns);
+        }
+    }
+
     /// Closes the last second, unless nothing happened in it.
     pub fn finish(&mut self) {
         if self.second_latencies.iter().any(|all| !all.is_empty()) || self.second_errors > 0 {
@@ -201,7 +226,11 @@ impl Recorder {
 }
 
 fn end_of(second: i64, phases: Phases) -> u64 {
-    let end_ns = (phases.measured_ns as i64 + (second + 1) * NS_PER_S as i64) as u64;
+    let zero_ns = phases.measured_ns as i64 - phases.before_ns as i64;
+    let end_ns = (zero_ns + (second + 1) * NS_PER_S as i64) as u64;
+    if phases.more && end_ns > phases.end_ns {
+        return u64::MAX;
+    }
     match second <= phases.second(phases.end_ns - 1) {
         true => end_ns.min(phases.end_ns),
         false => end_ns,
@@ -217,8 +246,14 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    const PHASES: Phases =
-        Phases { start_ns: 10 * NS_PER_S, measured_ns: 12 * NS_PER_S, end_ns: 14 * NS_PER_S };
+    const PHASES: Phases = Phases {
+        start_ns: 10 * NS_PER_S,
+        measured_ns: 12 * NS_PER_S,
+        end_ns: 14 * NS_PER_S,
+        shown_ns: 10 * NS_PER_S,
+        before_ns: 0,
+        more: false,
+    };
 
     #[test]
     fn only_the_measured_part_counts_but_all_is_acknowledged() {
@@ -252,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_measured_part_of_no_whole_seconds_has_a_last_second_that_is_short() {
-        let phases = Phases { start_ns: 0, measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S + 500 };
+        let phases = Phases { measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S + 500, ..Phases::default() };
         let (sender, receiver) = channel();
         let mut recorder = Recorder::new(2, true, phases, sender);
         for (kind, now_ns) in [(0, NS_PER_S), (1, phases.end_ns - 1), (0, phases.end_ns), (1, 3 * NS_PER_S)] {
@@ -274,8 +309,44 @@ mod tests {
     }
 
     #[test]
+    fn a_second_goes_on_in_the_next_slice_and_what_settles_is_not_shown() {
+        let (sender, receiver) = channel();
+        let slice = |start_ns: u64, before_ns, more| Phases {
+            start_ns,
+            measured_ns: start_ns + 100,
+            end_ns: start_ns + 100 + 6 * NS_PER_S / 10,
+            shown_ns: start_ns + 100,
+            before_ns,
+            more,
+        };
+        let warmup = Phases { measured_ns: NS_PER_S, end_ns: NS_PER_S, more: true, ..Phases::default() };
+        let slices = [slice(5 * NS_PER_S, 0, true), slice(9 * NS_PER_S, 6 * NS_PER_S / 10, false)];
+        let mut recorder = Recorder::new(1, false, warmup, sender);
+        recorder.done(0, 5, 500);
+        recorder.done(0, 5, NS_PER_S + 5);
+        for phases in slices {
+            recorder.go_on(phases);
+            for now_ns in
+                [phases.measured_ns - 1, phases.measured_ns + 1, phases.end_ns - 1, phases.end_ns + 1]
+            {
+                recorder.done(0, now_ns - 1, now_ns);
+                recorder.failed("1213 deadlock", now_ns);
+            }
+        }
+        recorder.finish();
+        let parts: Vec<_> = receiver
+            .try_iter()
+            .map(|part| (part.second, part.latencies[0].iter().map(|one| one.1).sum::<u64>(), part.errors))
+            .collect();
+        assert_eq!(parts, [(-1, 1, 0), (0, 3, 3), (1, 1, 1), (2, 1, 1)]);
+        assert_eq!((recorder.operations[0], recorder.acknowledged[0]), (4, 10));
+        assert_eq!(recorder.errors["1213 deadlock"], 4);
+    }
+
+    #[test]
     fn a_warm_up_of_no_whole_seconds_has_a_first_second_that_is_short() {
-        let phases = Phases { start_ns: 500, measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S };
+        let phases =
+            Phases { start_ns: 500, measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S, ..Phases::default() };
         assert_eq!(phases.second(500), -1);
         assert_eq!(end_of(-1, phases), NS_PER_S);
     }

@@ -49,6 +49,7 @@ pub struct Tally {
     pub saturated: Option<String>,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
+    pub slices: Vec<Slice>,
     pub recall: Option<Recall>,
     pub phases: Vec<Phase>,
     pub histogram: String,
@@ -136,6 +137,15 @@ impl Second {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// One slice of the measured part.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// When its measured part began.
+    pub started_unix_s: f64,
+    pub duration_s: f64,
+    pub operations: u64,
 }
 
 /// How good approximate answers were.

@@ -1,7 +1,7 @@
 //! What all threads of a run counted, summed, and the tally that comes of it.
 
 use super::recall::Recalls;
-use super::tally::{self, CpuPerOperation, Latency, Second, Tally};
+use super::tally::{self, CpuPerOperation, Latency, Second, Slice, Tally};
 use crate::error::{Error, Result};
 use crate::job::Gather;
 use crate::workload::{Phase, Start};
@@ -46,6 +46,21 @@ impl ThreadUse {
     /// CPU by wall time.
     pub fn busy_share(&self) -> f64 {
         (self.cpu.user_s + self.cpu.system_s) / self.wall_s.max(1e-9)
+    }
+
+    /// Together with what it cost in another slice.
+    pub fn plus(&self, other: &ThreadUse) -> Self {
+        ThreadUse {
+            cpu: Cpu {
+                user_s: self.cpu.user_s + other.cpu.user_s,
+                system_s: self.cpu.system_s + other.cpu.system_s,
+            },
+            wall_s: self.wall_s + other.wall_s,
+            run_wait_s: self.run_wait_s + other.run_wait_s,
+            system_calls: self.system_calls + other.system_calls,
+            gathered_s: self.gathered_s + other.gathered_s,
+            engine_cpu_s: self.engine_cpu_s.into_iter().chain(other.engine_cpu_s).reduce(std::ops::Add::add),
+        }
     }
 
     fn run_wait_share(&self) -> f64 {
@@ -124,6 +139,7 @@ pub struct Total {
     pub gather_us_max: u32,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
+    pub slices: Vec<Slice>,
     pub saturated: Option<String>,
     pub interrupted: bool,
 }
@@ -140,11 +156,10 @@ impl Total {
             all += &kind.latencies;
             all
         });
-        let operations = self.operations();
+        let (operations, wall_s) = (self.operations(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (operations > 0).then(|| of / operations as f64);
         let engine_cpu_s = self.engine_cpu_s();
         let cpu = self.driver_cpu(engine_cpu_s);
-        let wall_s = self.duration_s.max(1e-9);
         let system_calls: u64 = self.threads.iter().map(|thread| thread.system_calls).sum();
         Ok(Tally {
             protocol: self.protocol.to_owned(),
@@ -193,6 +208,7 @@ impl Total {
             errors: self.errors,
             saturated: self.saturated,
             series: self.series,
+            slices: self.slices,
         })
     }
 

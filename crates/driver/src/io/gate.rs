@@ -13,7 +13,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A gate with this many places: 0 for one that is closed until `open`.
+    /// A gate with this many places.
     pub fn new(places: usize) -> Self {
         Gate { free: Cell::new(places), waiting: RefCell::default() }
     }
@@ -44,10 +44,33 @@ impl Gate {
         let next = self.waiting.borrow_mut().pop_front();
         with_loop(|this| this.slots.ready.extend(next));
     }
+}
 
-    /// Lets everyone through from now on.
-    pub fn open(&self) {
-        self.free.set(usize::MAX / 2);
+/// Wakes the tasks of one thread that wait for something to become true.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    waiting: RefCell<VecDeque<u32>>,
+}
+
+impl Bell {
+    /// Waits until `met`, which is looked at again whenever the bell rings.
+    pub async fn until(&self, met: impl Fn() -> bool) {
+        let mut asked = false;
+        std::future::poll_fn(|_| {
+            if met() {
+                return Poll::Ready(());
+            }
+            let (running, mut waiting) = (with_loop(|this| this.running), self.waiting.borrow_mut());
+            // Thousands wait for the start, each of them once.
+            if !std::mem::replace(&mut asked, true) || !waiting.contains(&running) {
+                waiting.push_back(running);
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    pub fn ring(&self) {
         let all = std::mem::take(&mut *self.waiting.borrow_mut());
         with_loop(|this| this.slots.ready.extend(all));
     }

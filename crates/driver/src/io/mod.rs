@@ -22,7 +22,7 @@ pub use address::Address;
 pub use backend::Backend;
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
 pub(crate) use executor::{gather_us_max, loop_use, turn_ns, LoopUse};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Bell, Gate};
 pub(crate) use gather::gives_way;
 pub use stream::{Stream, Traffic};
 pub use within::within;

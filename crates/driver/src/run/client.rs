@@ -1,6 +1,6 @@
 //! One client's life: connect, then transaction after transaction until the end.
 
-use super::course::Course;
+use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::Think;
 use crate::clock;
@@ -30,6 +30,8 @@ pub(crate) struct Client<'a, W> {
 enum End {
     /// Nothing more is to be done.
     Through,
+    /// Nothing more is to be done in this slice.
+    Paused,
     Lost,
 }
 
@@ -81,19 +83,23 @@ impl<W: Workload> Client<'_, W> {
 
     async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {
         self.course.arrive();
-        self.lane.started.enter().await;
-        let phases = self.lane.phases();
-        io::sleep_until_ns(phases.start_ns).await;
-        let mut random = Random::new(self.job.seed, u64::from(self.number));
+        let mut random = self.begin(0).await;
         if let Some(think) = self.think {
             let first_ns = think.first_ns(self.number, self.job.clients, &mut random);
-            self.pause_until(phases.start_ns.saturating_add(first_ns)).await;
+            self.pause_until(self.lane.phases().start_ns.saturating_add(first_ns)).await;
         }
         loop {
             match self.transactions(&mut connection, &mut random).await {
+                End::Paused => {
+                    self.lane.over(clock::now_ns());
+                    self.count_traffic(&connection);
+                    connection.traffic_before = None;
+                    random = self.begin(self.pause()).await;
+                }
                 End::Through => {
                     self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
+                    self.pause();
                     return connection.session.close().await;
                 }
                 End::Lost => {
@@ -103,14 +109,31 @@ impl<W: Workload> Client<'_, W> {
                     match Box::pin(self.reconnect()).await {
                         Some(new) => connection = new,
                         None => {
-                            let early = !self.is_over(clock::now_ns());
+                            let early = !self.is_over(clock::now_ns()) || self.lane.phases().more;
                             self.lane.recorder().clients_lost += u32::from(early);
+                            self.pause();
                             return;
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Waits for the stretch after stretch `over`; all variants of a block draw the same in each of theirs.
+    async fn begin(&self, over: u32) -> Random {
+        self.lane.begun.until(|| self.lane.stretch.get().number > over).await;
+        self.lane.working.set(self.lane.working.get() + 1);
+        let Stretch { number, phases } = self.lane.stretch.get();
+        io::sleep_until_ns(phases.start_ns).await;
+        let seed = self.job.seed.wrapping_add(u64::from(number - 1) << 32);
+        Random::new(seed, u64::from(self.number))
+    }
+
+    /// Works no more in this stretch; gives its number.
+    fn pause(&self) -> u32 {
+        self.lane.working.set(self.lane.working.get() - 1);
+        self.lane.stretch.get().number
     }
 
     async fn transactions<S: Session>(
@@ -122,14 +145,14 @@ impl<W: Workload> Client<'_, W> {
         // The clock is read once per transaction: the end of one is the start of the next.
         let mut now_ns = clock::now_ns();
         loop {
-            let Some(intended_ns) = self.next_start(now_ns).await else { return End::Through };
+            let Some(intended_ns) = self.next_start(now_ns).await else { return self.end() };
             let kind = self.workload.choose(&mut connection.state, random);
             let pause = self.workload.pause(kind, random);
             let mut from_ns = intended_ns;
             if pause.before_ns > 0 {
                 from_ns = self.pause_until(intended_ns.saturating_add(pause.before_ns)).await;
                 if self.is_over(clock::now_ns()) {
-                    return End::Through;
+                    return self.end();
                 }
             }
             if !self.course.take_ticket(self.lane.phases(), from_ns) {
@@ -187,6 +210,14 @@ impl<W: Workload> Client<'_, W> {
     async fn pause_until(&self, until_ns: u64) -> u64 {
         io::sleep_until_ns(until_ns.min(self.lane.phases().end_ns)).await;
         until_ns
+    }
+
+    /// What the end of the stretch means for who works in it.
+    fn end(&self) -> End {
+        match self.lane.phases().more && !self.course.is_stopped() {
+            true => End::Paused,
+            false => End::Through,
+        }
     }
 
     fn is_over(&self, now_ns: u64) -> bool {

@@ -6,13 +6,25 @@ use crate::job::{Gather, Job, Load};
 use crate::random::Random;
 use crate::workload::{Pause, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What a run is doing: its only stretch, or where it has slices its warm-up and then each slice. `number` counts from
+/// 1; it is 0, and `phases` mean nothing, until all have arrived.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stretch {
+    pub number: u32,
+    pub phases: Phases,
+}
 
 /// What all threads of a run share.
 #[derive(Default)]
 pub(crate) struct Course {
     pub arrived: AtomicU32,
-    pub phases: OnceLock<Phases>,
+    pub stretch: Mutex<Stretch>,
+    /// Rung when the next stretch is known, and when there will be none.
+    pub next: Condvar,
+    /// Threads that are through with the stretch and wait for the next.
+    pub through: AtomicU32,
     pub stopped: AtomicBool,
     pub abandoned: AtomicBool,
     pub failure: Mutex<Option<Error>>,
@@ -33,7 +45,7 @@ impl Course {
     /// A run whose phases are known before anyone has arrived.
     #[cfg(test)]
     pub fn beginning(job: &Job, phases: Phases) -> Self {
-        Course { phases: OnceLock::from(phases), ..Course::new(job) }
+        Course { stretch: Mutex::new(Stretch { number: 1, phases }), ..Course::new(job) }
     }
 
     pub fn new(job: &Job) -> Self {
@@ -49,6 +61,37 @@ impl Course {
         self.arrived.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The stretch that has begun last, once there is one.
+    pub fn stretch(&self) -> Option<Stretch> {
+        Some(*self.locked()).filter(|stretch| stretch.number > 0)
+    }
+
+    pub fn begin(&self, phases: Phases) {
+        let mut stretch = self.locked();
+        self.through.store(0, Ordering::Release);
+        *stretch = Stretch { number: stretch.number + 1, phases };
+        self.next.notify_all();
+    }
+
+    /// Waits, without a sound, for the stretch after one that a thread is through with; `None` where none will come.
+    pub fn after(&self, number: u32) -> Option<Stretch> {
+        self.through.fetch_add(1, Ordering::AcqRel);
+        let waits = |stretch: &mut Stretch| stretch.number == number && !self.is_stopped();
+        let next = self.next.wait_while(self.locked(), waits).unwrap_or_else(PoisonError::into_inner);
+        (!self.is_stopped()).then_some(*next)
+    }
+
+    /// Ends the run early: transactions under way are finished.
+    pub fn stop(&self) {
+        let _held = self.locked();
+        self.stopped.store(true, Ordering::Release);
+        self.next.notify_all();
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Stretch> {
+        self.stretch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn note_version(&self, version: &str) {
         self.version.get_or_init(|| version.to_owned());
     }
@@ -58,8 +101,8 @@ impl Course {
         if let Ok(mut failure) = self.failure.lock() {
             failure.get_or_insert(error);
         }
-        self.stopped.store(true, Ordering::Release);
         self.abandoned.store(true, Ordering::Release);
+        self.stop();
     }
 
     #[inline]
@@ -94,7 +137,37 @@ pub(crate) fn gather<W: Workload>(job: &Job, workload: &W) -> Gather {
     }
 }
 
-pub(crate) fn phases(job: &Job, start_ns: u64) -> Phases {
-    let measured_ns = start_ns + (job.warmup_s * 1e9) as u64;
-    Phases { start_ns, measured_ns, end_ns: measured_ns + (job.duration_s * 1e9) as u64 }
+/// The times of stretch `number`, which begins at `start_ns`.
+pub(crate) fn phases(job: &Job, number: u32, start_ns: u64) -> Phases {
+    let after_ns = |seconds: f64| start_ns + (seconds * 1e9) as u64;
+    let warm_ns = after_ns(job.warmup_s);
+    match job.slices {
+        None => Phases {
+            start_ns,
+            measured_ns: warm_ns,
+            end_ns: after_ns(job.warmup_s + job.duration_s),
+            shown_ns: start_ns,
+            ..Phases::default()
+        },
+        Some(_) if number == 1 => Phases {
+            start_ns,
+            measured_ns: warm_ns,
+            end_ns: warm_ns,
+            shown_ns: start_ns,
+            more: true,
+            ..Phases::default()
+        },
+        Some(slices) => {
+            let (measured_ns, slice_s) = (after_ns(job.settle_s), job.duration_s / f64::from(slices));
+            let slice_ns = (slice_s * 1e9) as u64;
+            Phases {
+                start_ns,
+                measured_ns,
+                end_ns: measured_ns + slice_ns,
+                shown_ns: measured_ns,
+                before_ns: u64::from(number - 2) * slice_ns,
+                more: number <= slices,
+            }
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! What the clients of one thread share: the gates, the recorder, the pace, and the thread's own readings.
 
+use super::course::Stretch;
 use super::pace::OpenPace;
 use crate::clock;
 use crate::count::recorder::{Phases, Recorder};
+use crate::count::total::ThreadUse;
 use crate::count::usage::Reading;
-use crate::io::{self, Gate};
+use crate::io::{self, Bell, Gate};
 use crate::session::Traffic;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 
@@ -13,13 +15,19 @@ const CONNECTING_MAX: usize = 32;
 /// What the clients of one thread share. Lives and dies on that thread.
 pub(crate) struct Lane {
     pub connecting: Gate,
-    pub started: Gate,
-    pub phases: OnceCell<Phases>,
+    /// Rung when a stretch begins.
+    pub begun: Bell,
+    pub stretch: Cell<Stretch>,
+    /// Clients that are at work in this stretch.
+    pub working: Cell<u32>,
     pub recorder: OnceCell<RefCell<Recorder>>,
     pub pace: RefCell<Option<OpenPace>>,
     pub traffic: Cell<Traffic>,
     pub first: Cell<Option<Reading>>,
     pub last: Cell<Option<Reading>>,
+    /// What the thread used in the stretches that are over, and how many transactions each of them has measured.
+    pub used: Cell<ThreadUse>,
+    pub operations: RefCell<Vec<u64>>,
     /// When the last client had no more to do. Closing the connections is no part of the run.
     over_ns: Cell<u64>,
 }
@@ -28,13 +36,16 @@ impl Lane {
     pub fn new() -> Self {
         Lane {
             connecting: Gate::new(CONNECTING_MAX),
-            started: Gate::new(0),
-            phases: OnceCell::new(),
+            begun: Bell::default(),
+            stretch: Cell::default(),
+            working: Cell::new(0),
             recorder: OnceCell::new(),
             pace: RefCell::new(None),
             traffic: Cell::default(),
             first: Cell::new(None),
             last: Cell::new(None),
+            used: Cell::default(),
+            operations: RefCell::default(),
             over_ns: Cell::new(0),
         }
     }
@@ -48,10 +59,29 @@ impl Lane {
         self.over_ns.get()
     }
 
-    /// The run's phases. Known to everyone that has passed `started`.
+    /// The phases of the stretch. Known to everyone that has waited for `begun`.
     #[inline]
     pub fn phases(&self) -> Phases {
-        *self.phases.get().expect("clients are let through when the phases are known")
+        self.stretch.get().phases
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.stretch.get().number > 0
+    }
+
+    /// Adds up what the stretch has shown, once nobody works in it any more.
+    pub fn end_stretch(&self) {
+        let (Some(recorder), mut operations) = (self.recorder.get(), self.operations.borrow_mut()) else {
+            return;
+        };
+        if operations.len() >= self.stretch.get().number as usize {
+            return;
+        }
+        let before: u64 = operations.iter().sum();
+        operations.push(recorder.borrow().operations.iter().sum::<u64>() - before);
+        if let (Some(first), Some(last)) = (self.first.take(), self.last.take()) {
+            self.used.set(self.used.get().plus(&last.since(&first)));
+        }
     }
 
     #[inline]

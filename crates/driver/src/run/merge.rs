@@ -4,6 +4,7 @@ use super::thread::ThreadTally;
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
+use crate::count::tally::Slice;
 use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
@@ -18,12 +19,16 @@ pub(crate) struct About<'a> {
     pub backend: Backend,
     pub protocol: &'static str,
     pub phases: Phases,
+    /// When each slice's measured part began, in unix time.
+    pub slices_unix_s: Vec<f64>,
 }
 
 impl About<'_> {
     pub fn merge(self, mut parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Total {
         let ended_ns =
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
+        let measured_ns = ended_ns.saturating_sub(self.phases.measured_ns);
+        let slices = self.slices(&parts, measured_ns);
         let last_second = self.phases.second(self.phases.end_ns - 1);
         let mut tally = Total {
             workload: self.job.workload.clone(),
@@ -34,7 +39,7 @@ impl About<'_> {
             seed: self.job.seed,
             started_unix_s: 0.0,
             warmup_s: self.job.warmup_s,
-            duration_s: ended_ns.saturating_sub(self.phases.measured_ns) as f64 / 1e9,
+            duration_s: (self.phases.before_ns + measured_ns) as f64 / 1e9,
             by_transaction: self
                 .names
                 .into_iter()
@@ -58,6 +63,7 @@ impl About<'_> {
             open_loop: arrivals(&mut parts, self.phases.end_ns, blocking),
             // What was under way at the end is acknowledged, but no second of the measured part.
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
+            slices,
             saturated: None,
             interrupted: false,
         };
@@ -66,6 +72,22 @@ impl About<'_> {
             tally.saturated = saturated(&tally.threads);
         }
         tally
+    }
+
+    /// Each slice that has begun; the last one was measured for `last_ns`.
+    fn slices(&self, parts: &[ThreadTally], last_ns: u64) -> Vec<Slice> {
+        let begun = self.slices_unix_s.len();
+        let before_s = self.phases.before_ns as f64 / 1e9;
+        let slice = |(index, &started_unix_s): (usize, &f64)| Slice {
+            started_unix_s,
+            duration_s: match index + 1 == begun {
+                true => last_ns as f64 / 1e9,
+                false => before_s / (begun - 1) as f64,
+            },
+            // The first stretch is the warm-up.
+            operations: parts.iter().filter_map(|part| part.operations.get(index + 1)).sum(),
+        };
+        self.slices_unix_s.iter().enumerate().map(slice).collect()
     }
 }
 

@@ -12,7 +12,7 @@ mod pace;
 mod stall;
 mod thread;
 
-use course::{gather, phases, Course};
+use course::{gather, phases, Course, Stretch};
 use crowd::Crowd;
 use live::Live;
 use merge::About;
@@ -36,6 +36,8 @@ use std::time::{Duration, SystemTime};
 
 /// From the last client's arrival to the start, so that no thread learns of it too late.
 const START_DELAY_NS: u64 = 50_000_000;
+/// The same for a slice, of which threads learn at once.
+const SLICE_DELAY_NS: u64 = 10_000_000;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs the workload on as many threads as there should be.
@@ -52,7 +54,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);
-    let (outcomes, started_unix_s, interrupted) = std::thread::scope(|scope| {
+    let (outcomes, overseen) = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|number| {
                 let thread = Thread {
@@ -71,23 +73,23 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
                 scope.spawn(move || thread.drive_or_fail::<S>())
             })
             .collect();
-        let (started, interrupted) =
-            oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
-        (handles.into_iter().map(joined).collect::<Vec<_>>(), started, interrupted)
+        let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
+        (handles.into_iter().map(joined).collect::<Vec<_>>(), overseen)
     });
     receiver
         .try_iter()
         .for_each(|part| series.add(part, |second, latencies| live.second(second, latencies, watch)));
     series.finish(|second, latencies| live.second(second, latencies, watch));
-    live.finish(started_unix_s + job.warmup_s)?;
+    live.finish(overseen.started_unix_s + job.warmup_s)?;
     if let Some(error) = course.failure.lock().ok().and_then(|mut failure| failure.take()) {
         return Err(error);
     }
     let parts = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
-    let Some(phases) = course.phases.get() else {
+    let Some(Stretch { phases, .. }) = course.stretch() else {
         return Err(Error::user("interrupted before the run began"));
     };
-    let about = About { job, names, backend, protocol: target.protocol.as_str(), phases: *phases };
+    let Overseen { started_unix_s, slices_unix_s, interrupted } = overseen;
+    let about = About { job, names, backend, protocol: target.protocol.as_str(), phases, slices_unix_s };
     let mut tally = about.merge(parts, series, S::BLOCKING);
     tally.server_version = course.version.into_inner().unwrap_or_default();
     tally.gather = course.gather;
@@ -113,8 +115,16 @@ fn thread_count<S: Session>(job: &Job) -> u32 {
     }
 }
 
-/// Starts the run when all clients have arrived, passes on each second, and heeds interrupts; returns when all
-/// threads are done: when the run started, and whether it was interrupted.
+/// When a run and the measured parts of its slices began, and whether it was interrupted.
+#[derive(Default)]
+struct Overseen {
+    started_unix_s: f64,
+    slices_unix_s: Vec<f64>,
+    interrupted: bool,
+}
+
+/// Starts the run when all clients have arrived and each slice when it may begin, passes on each second, and heeds
+/// interrupts; returns when all threads are done.
 fn oversee<T>(
     handles: &[ScopedJoinHandle<'_, T>],
     job: &Job,
@@ -123,8 +133,8 @@ fn oversee<T>(
     series: &mut Series,
     live: &mut Live,
     watch: &mut Watch<'_>,
-) -> (f64, bool) {
-    let (mut started_unix_s, mut interrupted) = (0.0, false);
+) -> Overseen {
+    let mut seen = Overseen::default();
     let mut crowd = Crowd::new(course.crowded.clone());
     while !handles.iter().all(ScopedJoinHandle::is_finished) {
         if let Ok(part) = seconds.recv_timeout(POLL) {
@@ -134,19 +144,31 @@ fn oversee<T>(
         if course.gather == Gather::WhenCrowded {
             crowd.look(clock::now_ns());
         }
-        if !interrupted && (watch.interrupted)() {
-            interrupted = true;
-            course.stopped.store(true, Ordering::Release);
-            if course.phases.get().is_none() {
+        let number = course.stretch().map_or(0, |stretch| stretch.number);
+        if !seen.interrupted && (watch.interrupted)() {
+            seen.interrupted = true;
+            if number == 0 {
                 course.abandoned.store(true, Ordering::Release);
             }
+            course.stop();
         }
-        if course.phases.get().is_none() && course.arrived.load(Ordering::Acquire) == job.clients {
-            let start = SystemTime::now() + Duration::from_nanos(START_DELAY_NS);
-            started_unix_s =
-                start.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-            course.phases.get_or_init(|| phases(job, clock::now_ns() + START_DELAY_NS));
+        if number == 0 && course.arrived.load(Ordering::Acquire) == job.clients {
+            seen.started_unix_s = unix_s_after(START_DELAY_NS);
+            course.begin(phases(job, 1, clock::now_ns() + START_DELAY_NS));
+        } else if course.through.load(Ordering::Acquire) == handles.len() as u32 && !course.is_stopped() {
+            if watch.next_slice.as_mut().is_none_or(|next_slice| next_slice()) {
+                seen.slices_unix_s.push(unix_s_after(SLICE_DELAY_NS) + job.settle_s);
+                course.begin(phases(job, number + 1, clock::now_ns() + SLICE_DELAY_NS));
+            } else {
+                seen.interrupted = true;
+                course.stop();
+            }
         }
     }
-    (started_unix_s, interrupted)
+    seen
+}
+
+fn unix_s_after(delay_ns: u64) -> f64 {
+    let then = SystemTime::now() + Duration::from_nanos(delay_ns);
+    then.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }

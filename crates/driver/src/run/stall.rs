@@ -159,7 +159,7 @@ impl Workload for OneStatement {
 fn simulated(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
-    let phases: Phases = phases(&job, START_NS);
+    let phases: Phases = phases(&job, 1, START_NS);
     let course = Course::beginning(&job, phases);
     let rate = match &job.load {
         crate::job::Load::Open { rate_per_s, schedule, .. } => {
@@ -187,11 +187,15 @@ fn simulated(keys: &str) -> Total {
     received.try_iter().for_each(|part| series.add(part, |_, _| {}));
     series.finish(|_, _| {});
     let names = vec!["one".to_owned()];
-    About { job: &job, names, backend: Backend::Simulated, protocol: "simulated", phases }.merge(
-        vec![part],
-        series,
-        false,
-    )
+    About {
+        job: &job,
+        names,
+        backend: Backend::Simulated,
+        protocol: "simulated",
+        phases,
+        slices_unix_s: Vec::new(),
+    }
+    .merge(vec![part], series, false)
 }
 
 fn assert_within_2_percent(what: &str, found_us: f64, expected_us: f64) {
@@ -283,7 +287,7 @@ fn a_thread_that_cannot_begin_ends_the_run_for_all() {
         r#"{"url": "mysql://h/x", "workload": "none", "clients": 2, "threads": 2, "duration_s": 60,
             "backend": "epoll", "cpus": [0, 5000]}"#,
     );
-    let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None };
+    let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None, next_slice: None };
     let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement, &mut watch).unwrap_err();
     assert!(error.message().contains("CPU 5000"), "{error}");
 }

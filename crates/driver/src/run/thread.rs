@@ -1,11 +1,11 @@
 //! One thread of a run: its clients, its loop, and what it has counted when it is done.
 
 use super::client::Client;
-use super::course::Course;
+use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::{OpenPace, Queue, Rate, Think};
 use crate::clock;
-use crate::count::recorder::{Phases, Recorder, SecondPart};
+use crate::count::recorder::{Recorder, SecondPart};
 use crate::count::total::ThreadUse;
 use crate::count::usage::bind;
 use crate::error::{Error, Result};
@@ -42,6 +42,8 @@ pub(crate) struct ThreadTally {
     pub recorder: Option<Recorder>,
     pub traffic: Traffic,
     pub used: ThreadUse,
+    /// By stretch.
+    pub operations: Vec<u64>,
     pub sched_batch: bool,
     pub gather_us_max: u32,
     pub ended_ns: u64,
@@ -92,8 +94,12 @@ impl<W: Workload> Thread<'_, W> {
                 }
                 over
             })?;
-            if lane.phases.get().is_some() {
+            if lane.has_begun() {
                 lane.observe_last(None);
+            }
+            if lane.phases().more {
+                // The others would wait for a slice in which this thread does nothing.
+                self.course.stop();
             }
             (sched_batch, gather_us_max) = (io::gives_way(), io::gather_us_max());
         }
@@ -105,23 +111,39 @@ impl<W: Workload> Thread<'_, W> {
         if self.course.abandoned.load(Ordering::Relaxed) {
             return true;
         }
-        let Some(phases) = lane.phases.get() else {
-            if let Some(phases) = self.course.phases.get() {
-                self.start(lane, *phases, blocking);
+        if !lane.has_begun() {
+            if let Some(stretch) = self.course.stretch() {
+                self.start(lane, stretch, blocking);
             }
             return false;
-        };
+        }
+        let phases = lane.phases();
         let now_ns = io::turn_ns();
         lane.recorder().observe(now_ns);
         if !blocking {
             lane.observe(now_ns, || None);
+        }
+        if phases.more && now_ns >= phases.end_ns && lane.working.get() == 0 {
+            return self.wait(lane);
         }
         let idle = lane.recorder().in_flight == 0;
         let no_more = self.course.is_stopped() || self.course.sold_out.load(Ordering::Relaxed);
         (no_more && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
     }
 
-    fn start(&self, lane: &Lane, phases: Phases, blocking: bool) {
+    /// Waits for the next slice; true when there will be none.
+    fn wait(&self, lane: &Lane) -> bool {
+        lane.observe_last(None);
+        lane.end_stretch();
+        let Some(next) = self.course.after(lane.stretch.get().number) else { return true };
+        lane.recorder().go_on(next.phases);
+        lane.stretch.set(next);
+        lane.begun.ring();
+        false
+    }
+
+    fn start(&self, lane: &Lane, stretch: Stretch, blocking: bool) {
+        let phases = stretch.phases;
         let recorder = Recorder::new(self.kinds, self.job.hdr_log.is_some(), phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
             let queue = match blocking {
@@ -132,9 +154,10 @@ impl<W: Workload> Thread<'_, W> {
             OpenPace::new(rate.clone(), arrivals, self.job.seed, queue, times)
         });
         lane.pace.replace(pace);
-        let first_time = lane.phases.set(phases).is_ok() && lane.recorder.set(RefCell::new(recorder)).is_ok();
+        let first_time = lane.recorder.set(RefCell::new(recorder)).is_ok();
         debug_assert!(first_time, "a run starts once");
-        lane.started.open();
+        lane.stretch.set(stretch);
+        lane.begun.ring();
     }
 
     /// When the run was over for this thread: where the tickets are sold out, with its last transaction.
@@ -147,10 +170,7 @@ impl<W: Workload> Thread<'_, W> {
 
     fn result(self, lane: Lane) -> ThreadTally {
         let ended_ns = self.ended_ns(&lane);
-        let used = match (lane.first.get(), lane.last.get()) {
-            (Some(first), Some(last)) => last.since(&first),
-            _ => ThreadUse::default(),
-        };
+        lane.end_stretch();
         let pace = lane.pace.take();
         let recorder = lane.recorder.into_inner().map(|recorder| {
             let mut recorder = recorder.into_inner();
@@ -160,7 +180,15 @@ impl<W: Workload> Thread<'_, W> {
             recorder.rows_read = lane.traffic.get().rows_received;
             recorder
         });
-        ThreadTally { recorder, traffic: lane.traffic.get(), used, ended_ns, pace, ..ThreadTally::default() }
+        ThreadTally {
+            recorder,
+            traffic: lane.traffic.get(),
+            used: lane.used.get(),
+            operations: lane.operations.into_inner(),
+            ended_ns,
+            pace,
+            ..ThreadTally::default()
+        }
     }
 }
 

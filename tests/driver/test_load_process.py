@@ -1,0 +1,57 @@
+"""The load process: a load that waits between its slices, told through the pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.driver.job import Job
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.driver.tally import Acknowledged
+from dbdyno.errors import DriverFailed
+from dbdyno.host.launch import Launch
+
+SLICES = 3
+
+
+@pytest.fixture
+def load() -> Iterator[LoadProcess]:
+    with LoadProcess({}, Launch()) as process:
+        yield process
+
+
+@pytest.fixture
+def job(tmp_path: Path, load: LoadProcess) -> Job:
+    url = f"sqlite://{tmp_path}/rows?synchronous=off&journal_mode=wal"
+    one = Job(url=url, workload="tpcb", duration_s=0.6, slices=SLICES, settle_s=0.02)
+    load.prepare(one)
+    return one
+
+
+def test_a_load_in_slices_goes_on_when_it_is_told_to(load: LoadProcess, job: Job) -> None:
+    assert load.begin(job) is None
+    waits = 1
+    while (tally := load.go_on()) is None:
+        waits += 1
+    assert (waits, len(tally.slices), len(tally.windows)) == (SLICES, SLICES, SLICES)
+    assert sum(one.operations for one in tally.slices) == tally.operations
+    assert all(check.holds for check in load.check(job, Acknowledged.by([tally])))
+
+
+def test_a_load_in_one_piece_has_one_window(load: LoadProcess, job: Job) -> None:
+    tally = load.run(job.but(slices=None, warmup_s=0.1))
+    start_s = tally.started_unix_s + 0.1
+    assert (tally.slices, tally.windows) == ((), ((start_s, start_s + tally.duration_s),))
+
+
+def test_a_load_process_that_is_closed_between_slices_ends(load: LoadProcess, job: Job) -> None:
+    assert load.begin(job) is None
+    load.close()
+    assert not Path(f"/proc/{load.process_id}").exists()
+
+
+def test_slices_that_cannot_be_are_refused(load: LoadProcess, job: Job) -> None:
+    with pytest.raises(DriverFailed, match="slices do not go with"):
+        load.begin(job.but(operations=10))
