@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.driver.tally import Acknowledged, Latency, Tally
+from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages, Refused
 from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
@@ -170,14 +170,31 @@ class FakeLoad:
     on_run: Callable[[FakeLoad], None] = lambda load: None
     process_id: int = 0
     closed: bool = False
+    job: Job = field(default_factory=lambda: Job(workload="tpcb"))
+    speed: int = field(init=False)
+    began: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.speed = int(self.engine.running_settings.get("speed", 1))
 
     def prepare(self, job: Job) -> Prepared:
         return Prepared(rows=1, bytes=8192, duration_s=0.0, sessions=1)
 
     def run(self, job: Job) -> Tally:
         self.on_run(self)
-        speed = int(self.engine.running_settings.get("speed", 1))
-        return make_tally(operations=speed * 1000, clients=job.clients)
+        slices = [
+            Slice(started_unix_s=one, duration_s=1.0 / len(self.began), operations=self.speed)
+            for one in self.began
+        ]
+        return make_tally(operations=self.speed * 1000, clients=job.clients, slices=slices)
+
+    def begin(self, job: Job) -> Tally | None:
+        self.job = job
+        return None if job.slices else self.run(job)
+
+    def go_on(self) -> Tally | None:
+        self.began.append(time.time())
+        return self.run(self.job) if len(self.began) == self.job.slices else None
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         holds = self.invariant_holds or acknowledged is None

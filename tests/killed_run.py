@@ -1,4 +1,6 @@
-"""A run that kills itself as a stage of its second trial begins: `python -m tests.killed_run STAGE`."""
+"""A run that kills itself as a stage of its second trial begins, by itself or beside the first:
+`python -m tests.killed_run STAGE [beside]`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import sys
 
 from dbdyno.study.trials import Trial
 from tests.fakes import Stages, make_study
-from tests.test_run import carry_out
+from tests.test_run import beside, carry_out
 
 
 def main() -> None:
@@ -16,7 +18,8 @@ def main() -> None:
         if (trial.index, stage) == (1, sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    carry_out(make_study(1, 2, blocks=2), Stages(kill))
+    study = beside(1, 2, blocks=2) if "beside" in sys.argv else make_study(1, 2, blocks=2)
+    carry_out(study, Stages(kill))
 
 
 if __name__ == "__main__":

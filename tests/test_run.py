@@ -16,19 +16,25 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DynoError, LoadDied
-from dbdyno.host import paths
+from dbdyno.host import interrupts, paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import run_trial
-from dbdyno.study import Study
-from dbdyno.study.phases import Phase
+from dbdyno.study import Arrangement, Study
+from dbdyno.study.phases import Phase, phases_of
 from dbdyno.study.trials import Trial
 from tests.fakes import FakeEngine, FakeLoad, Stages, carried_out, make_bench, make_run, make_study
 
 STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]
+
+
+@pytest.fixture(autouse=True)
+def no_end_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test's interruption is the first one."""
+    monkeypatch.setattr(interrupts._Ending, "begun", False)
 
 
 def carry_out(
@@ -331,3 +337,115 @@ def test_a_trial_that_was_cut_between_its_phases_is_run_again(homes: Path) -> No
     assert [one.whole for one in records] == [True, True]
     assert stored() == sorted(records, key=lambda one: one.trial)
     assert stored()[record.trial].started_unix_s > kept[0].started_unix_s
+
+
+def beside(*levels: int, blocks: int = 2, **changes: Any) -> Study:
+    """A study whose trials have two slices and run side by side."""
+    study = make_study(*levels, blocks=blocks, arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5, **changes)
+    assert phases_of(study)[0].slices == 2
+    return study
+
+
+def test_side_by_side_all_servers_are_up_and_the_load_goes_round(homes: Path) -> None:
+    progress = Stages()
+    records = carry_out(beside(1, 2, 3, blocks=1), progress)
+    assert [record.outcome for record in records] == [Outcome.MEASURED] * 3
+    stages = [stage for _, stage in progress.seen]
+    assert stages == ["prepare", "verify"] * 3 + ["drive"] * 9 + ["check", "record"] * 3 + ["restore"] * 3
+    driven = [trial for trial, stage in progress.seen if stage == "drive"]
+    rounds = [driven[start : start + 3] for start in (0, 3, 6)]
+    assert [sorted(one) for one in rounds] == [[0, 1, 2]] * 3
+    assert rounds[2] == rounds[1][::-1], "the second slices run in the reverse order of the first"
+    assert [trial for trial, stage in progress.seen if stage == "restore"] == [2, 1, 0]
+    for record in records:
+        assert record.tally is not None
+        assert record.tally.operations == 1000 * int(record.levels["config.speed"])
+        assert [check.name for check in record.checks] == [
+            "operations",
+            "clients",
+            "balances_equal",
+            "slices",
+        ]
+        assert set(record.stages_s) == set(STAGES)
+    assert leftovers() == []
+
+
+def test_the_order_of_rounds_is_drawn_anew_for_each_pair_and_block(homes: Path) -> None:
+    progress = Stages()
+    study = beside(*range(1, 6), blocks=4)
+    workload = study.workload.model_copy(update={"duration_s": 4.0})
+    carry_out(study.model_copy(update={"workload": workload}), progress)
+    driven = [trial for trial, stage in progress.seen if stage == "drive"]
+    rounds = [tuple(trial % 5 for trial in driven[start : start + 5]) for start in range(0, len(driven), 5)]
+    assert len(rounds) == 4 * 9
+    assert len(set(rounds)) > 25
+
+
+def test_a_server_that_fails_beside_others_is_stopped_at_once(homes: Path) -> None:
+    alive: list[bool] = []
+
+    def look(trial: Trial, stage: str) -> None:
+        if stage == "check":
+            alive.extend(server.alive() for server in engine.servers)
+
+    engine = FakeEngine()
+    records = carry_out(beside(1, 200, 3, blocks=1), Stages(look), engine)
+    assert sorted(record.outcome for record in records) == ["blocked", "measured", "measured"]
+    # The first server made the pristine data; one of the three others was blocked.
+    assert alive.count(True) == 2 * 2
+    assert leftovers() == []
+
+
+def test_a_server_that_dies_between_slices_breaks_its_own_trial(homes: Path) -> None:
+    def die_once(load: FakeLoad) -> None:
+        if load.speed == 2:
+            raise LoadDied("the load process died during `go on`")
+
+    records = carry_out(beside(1, 2, 3, blocks=1), on_run=die_once)
+    assert {(record.levels["config.speed"], record.outcome) for record in records} == {
+        (1, Outcome.MEASURED),
+        (2, Outcome.BROKEN),
+        (3, Outcome.MEASURED),
+    }
+    assert leftovers() == []
+
+
+def test_a_load_that_ends_before_its_last_slice_is_broken(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeLoad, "go_on", lambda load: (load.began.append(0.0), load.run(load.job))[1])
+    with pytest.raises(DynoError, match="slices: 1 of 2 slices were driven"):
+        carry_out(beside(1, 2, blocks=1))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_block_goes_on_where_it_stopped(homes: Path, stage: str) -> None:
+    def interrupt(trial: Trial, now: str) -> None:
+        if (trial.index, now) == (1, stage):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    study = beside(1, 2, blocks=2)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(study, Stages(interrupt))
+    assert leftovers() == []
+    assert sleeping_servers() == []
+    kept = {record.trial: record for record in stored()}
+    assert set(kept) <= {0, 1}
+    assert stage != "restore" or set(kept) == {0, 1}
+    resumed = Stages()
+    records = carry_out(study, resumed)
+    assert [record.outcome for record in records] == [Outcome.MEASURED] * 4
+    assert all(record == kept[record.trial] for record in records if record.trial in kept)
+    assert {trial for trial, _ in resumed.seen} == set(range(4)) - set(kept)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_block_leaves_nothing_after_the_next_start(homes: Path, stage: str) -> None:
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.killed_run", stage, "beside"], timeout=60, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+    replay_abandoned()
+    assert leftovers() == []
+    assert sleeping_servers() == []
+    assert len(carry_out(beside(1, 2, blocks=2))) == 4

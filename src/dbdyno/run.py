@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from dbdyno.errors import ServerFailed
 from dbdyno.host.interrupts import shielded
@@ -15,15 +17,16 @@ from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Record, Run
 from dbdyno.records.store import Store
-from dbdyno.study import Study
+from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
+from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import drive
-from dbdyno.trial.observe import Observer
+from dbdyno.trial.observe import PERIOD_S, Observer
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
@@ -95,11 +98,12 @@ def _in_turn(
 
 
 def on_this_host(bench: Bench, store: Store, progress: Progress) -> CarryOut:
-    """Carries trials out here, one after the other."""
+    """Carries trials out here: those of a block side by side, or each by itself."""
 
     def carry_out(trials: Sequence[Trial]) -> Iterator[Record]:
-        for trial in trials:
-            yield run_trial(trial, bench, store.add_record, progress)
+        beside = bench.study.arrangement is Arrangement.SIDE_BY_SIDE
+        for together in [trials] if beside else [[trial] for trial in trials]:
+            yield from run_together(together, bench, store.add_record, progress)
 
     return carry_out
 
@@ -114,39 +118,94 @@ Keep = Callable[[Record], None]
 def run_trial(
     trial: Trial, bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
 ) -> Record:
-    """One trial, every stage in order. Whatever happens the host is restored, and a failure is a record
-    too. It is kept before the host is restored, so that an interruption then costs nothing.
+    """One trial by itself."""
+    [record] = run_together([trial], bench, keep, progress, beside)
+    return record
+
+
+def run_together(
+    trials: Sequence[Trial], bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
+) -> list[Record]:
+    """The trials of one block, each a step at a time, in an order that is drawn for each round of steps.
+
+    Whatever happens, they are closed and the host is restored in the reverse order, because the journal is a
+    stack. So a trial that is over keeps its place until then.
     """
-    draft = Draft(trial, bench, progress.stage_began)
-    progress.trial_began(trial)
-    with restoring(draft, bench) as undo:
-        with draft.catching():
-            with draft.stage("prepare"):
-                running = draft.started(*prepare(trial, bench, undo))
-            with draft.stage("verify"):
-                draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
+    order, drafts = Order.of(bench.run), list[Draft]()
+    with ExitStack() as block:
+        going = []
+        for trial in trials:
+            draft = Draft(trial, bench, progress.stage_began)
+            drafts.append(draft)
+            progress.trial_began(trial)
+            undo = block.enter_context(restoring(draft, bench))
+            steps = block.enter_context(closing(steps_of(draft, bench, undo, keep, beside)))
+            going += [steps] if goes_on(steps) else []
+        # The first round warms up; the slices' rounds then come in pairs.
+        for number in itertools.count(1):
+            if not going:
+                break
+            over = [one for one in order.of_round(going, trials[0].block, number) if not goes_on(one)]
+            going = [steps for steps in going if steps not in over]
+    for draft in drafts:
+        progress.trial_ended(draft.record())
+    return [draft.record() for draft in drafts]
+
+
+def goes_on(steps: Iterator[None]) -> bool:
+    """Takes a trial's next step; False when that was its last."""
+    return next(steps, OVER) is not OVER
+
+
+OVER = object()
+
+
+def steps_of(
+    draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Beside
+) -> Generator[None, None, None]:
+    """One trial, every stage in order. It stops where another trial may have a turn: before its load begins,
+    before each slice of it, and before it is checked. A failure is a record too. The record is kept before
+    the host is restored, so that an interruption then costs nothing.
+    """
+    trial = draft.trial
+    with draft.catching():
+        with draft.stage("prepare"):
+            running = draft.started(*prepare(trial, bench, undo))
+        with draft.stage("verify"):
+            draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
+            require_in_effect(draft.evidence)
+        for phase in trial.phases:
+            if phase is not trial.phases[0]:
+                # What the phases so far showed stays, whatever happens to the next.
+                with draft.stage("record"):
+                    keep(draft.record(whole=False))
+            draft.phase_began(phase)
+            yield
+            with beside(running), Observer(running.process_ids, bench.engine.embedded) as observer:
+                at_work = partial(under_load, draft, observer, phase)
+                if bench.callgrind:
+                    with at_work():
+                        running = count(running, bench.callgrind)
+                else:
+                    running = yield from drive(running, phase, at_work)
+            yield
+            with draft.stage("check"):
+                observation = draft.driven(running, observer.observation(running))
+                draft.evidence = exercised(draft.evidence, running, bench.layers)
                 require_in_effect(draft.evidence)
-            for phase in trial.phases:
-                if phase is not trial.phases[0]:
-                    # What the phases so far showed stays, whatever happens to the next.
-                    with draft.stage("record"):
-                        keep(draft.record(whole=False))
-                draft.phase_began(phase)
-                with (
-                    draft.stage("drive"),
-                    beside(running),
-                    Observer(running.process_ids, bench.engine.embedded) as observer,
-                ):
-                    running = count(running, bench.callgrind) if bench.callgrind else drive(running, phase)
-                with draft.stage("check"):
-                    observation = draft.driven(running, observer.observation(running))
-                    draft.evidence = exercised(draft.evidence, running, bench.layers)
-                    require_in_effect(draft.evidence)
-                    draft.judged(*check(running, observation, bench.cores))
-        with draft.stage("record"):
-            keep(draft.record())
-    progress.trial_ended(draft.record())
-    return draft.record()
+                draft.judged(*check(running, phase, observation, bench.cores))
+    with draft.stage("record"):
+        keep(draft.record())
+    if draft.failed:
+        # Its server must not disturb those that go on.
+        end(draft, undo)
+
+
+@contextmanager
+def under_load(draft: Draft, observer: Observer, phase: Phase) -> Iterator[None]:
+    """A stretch in which the trial's own load is on its server."""
+    with draft.stage("drive"), observer.looking(phase.settle_s / 2 or PERIOD_S):
+        yield
 
 
 @contextmanager
@@ -160,8 +219,14 @@ def restoring(draft: Draft, bench: Bench) -> Iterator[ExitStack]:
         interruption = sys.exc_info()
         with shielded(), draft.stage("restore"):
             try:
-                undo.__exit__(*interruption)
-            except ServerFailed as failure:
-                draft.doubt(Doubt.SERVER_LOG, failure.message)
+                end(draft, undo, *interruption)
             finally:
                 bench.journal.undo_to(mark)
+
+
+def end(draft: Draft, undo: ExitStack, *interruption: Any) -> None:
+    """Stops what a trial runs: cleanly, or at once after an interruption."""
+    try:
+        undo.__exit__(*(interruption or (None, None, None)))
+    except ServerFailed as failure:
+        draft.doubt(Doubt.SERVER_LOG, failure.message)

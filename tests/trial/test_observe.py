@@ -46,7 +46,7 @@ def test_a_counter_that_begins_within_the_window_counts_from_zero() -> None:
 
 
 def test_series_have_one_value_per_whole_second() -> None:
-    series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], 1.0, 5.7)
+    series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], [(1.0, 5.7)])
     assert series == {"cpu_user_s": [0.5] * 4, "resident_bytes": [100.0] * 4}
 
 
@@ -122,7 +122,7 @@ def _observed(embedded: bool, tally: Tally) -> dict[str, float]:
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        with Observer((child.pid,), embedded) as observer:
+        with Observer((child.pid,), embedded) as observer, observer.looking():
             began = time.time()
             child.stdin.write(b"\n")
             child.stdin.flush()

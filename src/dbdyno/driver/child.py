@@ -48,7 +48,8 @@ def serve() -> None:
 
     def next_slice() -> bool:
         reply('{"reply": null}')
-        return json.loads(sys.stdin.readline() or "{}").get("verb") == "go on"
+        request: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
+        return request.get("verb") == "go on"
 
     # Not by iterating, which reads ahead of the lines that a run with slices waits for.
     while line := sys.stdin.readline():

@@ -8,10 +8,14 @@ drifts evenly with time cancels out of every comparison (W. S. Gosset's half-dri
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import TypeVar
 
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import Run
 from dbdyno.study.trials import Variant
+
+T = TypeVar("T")
 
 
 class Order(Frozen):
@@ -28,17 +32,22 @@ class Order(Frozen):
     def of_block(self, variants: tuple[Variant, ...], block: int) -> list[Variant]:
         """All variants, as the block runs them."""
         backwards = self.mirrored and block % 2 == 1
-        order = _shuffled(variants, self.seed, block - backwards)
+        order = _shuffled(variants, f"{self.seed} {block - backwards}")
         return order[::-1] if backwards else order
 
+    def of_round(self, trials: Sequence[T], block: int, round: int) -> list[T]:
+        """A block's trials, as the load goes round them; rounds come in pairs, as blocks do."""
+        order = _shuffled(trials, f"{self.seed} {block} {round - round % 2}")
+        return order[::-1] if round % 2 else order
 
-def _shuffled(variants: tuple[Variant, ...], seed: int, block: int) -> list[Variant]:
-    """One block's draw: Fisher and Yates' shuffle in Durstenfeld's form.
+
+def _shuffled(things: Sequence[T], seed: str) -> list[T]:
+    """One draw: Fisher and Yates' shuffle in Durstenfeld's form.
 
     `random.shuffle` may change between versions of Python; the bits of its Mersenne Twister do not.
     """
-    draw = random.Random(f"{seed} {block}")
-    order = list(variants)
+    draw = random.Random(seed)
+    order = list(things)
     for last in range(len(order) - 1, 0, -1):
         other = _below(draw, last + 1)
         order[last], order[other] = order[other], order[last]

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level
-from dbdyno.study.nouns import Interval
+from dbdyno.study.nouns import Arrangement, Interval
 
 FORMAT = 2
 """Of a record."""
@@ -243,7 +243,9 @@ class Run(Frozen):
     most it takes. `seed` drew the order of its trials; where it is `mirrored`, every second block runs the
     order of the one before it backwards. `duration_s` is the measured part of each trial where it is not the
     study's own. A run with a `budget_s` leaves out what its first block found blocked. `reference` is the
-    run that took turns with this one, so that the two can be held against each other."""
+    run that took turns with this one, so that the two can be held against each other. `arrangement` says how
+    the trials of a block shared the host: side by side, in slices of about `slice_s` each, or, where there is
+    none, one after the other."""
 
     format: int = RUN_FORMAT
     run: str
@@ -263,3 +265,5 @@ class Run(Frozen):
     # What a run has not is left out, so that what is told of other runs does not change.
     reference: str | None = Field(default=None, exclude_if=lambda run: run is None)
     calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
+    arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
+    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)

@@ -33,6 +33,13 @@ class Design(StrEnum):
     LIST = "list"
 
 
+class Arrangement(StrEnum):
+    """How the trials of a block share the host: all servers up, and the load goes round in slices; or each
+    trial by itself."""
+
+    SIDE_BY_SIDE = "side-by-side"
+
+
 class Factor(Frozen):
     """What is varied. `name` is `layer.knob`; the first level is the baseline's."""
 
@@ -124,10 +131,11 @@ class ListedVariant(Frozen):
 
 
 class Study(Frozen):
-    """A study as read. Without a `seed` each run draws its own. Blocks take `images` of the pristine data in
-    turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
-    variant, by factor name. `variants` is only for `list`, whose factors are what its variants set. `text`
-    is the file as it was, `digest` its hash."""
+    """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
+    one that its host and its factors allow; `slice_s` is about how long a slice is measured. Blocks take
+    `images` of the pristine data in turn; without it, as many as cost little beside the run. `settings` are
+    levels that hold for every variant, by factor name. `variants` is only for `list`, whose factors are what
+    its variants set. `text` is the file as it was, `digest` its hash."""
 
     title: str
     engine: Reference
@@ -136,6 +144,8 @@ class Study(Frozen):
     seed: int | None = None
     aa: bool = False
     images: int | None = None
+    arrangement: Arrangement | None = None
+    slice_s: float = 0.5
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]

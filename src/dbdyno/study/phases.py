@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 from dbdyno.frozen import Frozen
-from dbdyno.study.nouns import Study
+from dbdyno.study.nouns import Arrangement, Study
+
+SETTLE_S = 0.1
+"""How long the load runs before a slice is measured: the server's caches and the CPUs' are those of another
+server's slice until then."""
 
 
 class Phase(Frozen):
-    """One stretch of load: its clients come within `ramp_s`, and the first `warmup_s` are not measured."""
+    """One stretch of load: its clients come within `ramp_s`, and the first `warmup_s` are not measured.
+
+    With `slices` the rest is measured in so many pieces, and the load waits before each of them.
+    """
 
     name: str
     ramp_s: float = 0.0
     warmup_s: float = 0.0
     duration_s: float
+    slices: int | None = None
+
+    @property
+    def settle_s(self) -> float:
+        """Before each slice."""
+        return SETTLE_S if self.slices else 0.0
 
     @property
     def takes_s(self) -> float:
-        return self.ramp_s + self.warmup_s + self.duration_s
+        return self.ramp_s + self.warmup_s + self.duration_s + (self.slices or 0) * self.settle_s
 
 
 def phases_of(study: Study) -> tuple[Phase, ...]:
     """The phases of every trial of a study: its load, once."""
     load = study.workload
-    return (Phase(name="load", ramp_s=load.ramp_s, warmup_s=load.warmup_s, duration_s=load.duration_s),)
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    return (
+        Phase(
+            name="load",
+            ramp_s=load.ramp_s,
+            warmup_s=load.warmup_s,
+            duration_s=load.duration_s,
+            slices=_slices(load.duration_s, study.slice_s) if beside else None,
+        ),
+    )
+
+
+def _slices(duration_s: float, slice_s: float) -> int:
+    """An even number, because every second round runs the order of the one before it backwards."""
+    return 2 * max(1, round(duration_s / slice_s / 2))

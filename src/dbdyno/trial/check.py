@@ -8,6 +8,7 @@ from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, OpenLoop, Tally
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
+from dbdyno.study.phases import Phase
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
@@ -23,12 +24,13 @@ Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 """Checks that hold or not, and warnings with what was seen."""
 
 
-def check(running: Running, observation: Observation, cores: int) -> Findings:
+def check(running: Running, phase: Phase, observation: Observation, cores: int) -> Findings:
     """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
     tally = running.tally
     assert tally is not None, "the check follows the load"
     invariants = running.load.check(running.setup.job, Acknowledged.by([*running.earlier, tally]))
-    return judge(tally, invariants, running.server.log_problems(), observation, cores)
+    checks, doubts = judge(tally, invariants, running.server.log_problems(), observation, cores)
+    return (*checks, *_slices(tally, phase)), doubts
 
 
 def judge(
@@ -53,6 +55,15 @@ def judge(
         Doubt.THROTTLED: _throttled(observation),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
+
+
+def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:
+    """Whether the load went on to its end: it does not where a transaction in a slice hangs. A workload with
+    phases of its own has no slices."""
+    if not phase.slices or not tally.slices:
+        return ()
+    text = f"{len(tally.slices)} of {phase.slices} slices were driven"
+    return (Check(name="slices", holds=len(tally.slices) == phase.slices, detail=text),)
 
 
 def _operations(tally: Tally) -> str:

@@ -103,6 +103,10 @@ class Draft:
         """Notes what makes the trial as a whole doubtful."""
         self._doubts[doubt] = text
 
+    @property
+    def failed(self) -> bool:
+        return self._outcome is not Outcome.MEASURED
+
     def record(self, whole: bool = True) -> Record:
         """All that is known of the trial by now; not `whole` while phases are to come."""
         running, run, trial = self._running, self.bench.run, self.trial

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from dbdyno.driver.tally import Cpu
 from dbdyno.host.counters import HardwareCounters
@@ -22,8 +23,8 @@ _SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_bus
 
 
 class Observer:
-    """Samples from before the load to after it. A context manager; `observation` tells what was seen, once it
-    ended.
+    """Samples while it is `looking`: from before the load to after it, once or for each of its slices. A
+    context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
     server's.
@@ -43,28 +44,40 @@ class Observer:
         self._clock = clock
         self._samples: list[Totals] = []
         self._missing = self._hardware.missing | self._quotas.missing
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample_until_over, name="observer", daemon=True)
 
     def __enter__(self) -> Observer:
-        self._sample()
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self._sample()
         self._hardware.close()
+
+    @contextmanager
+    def looking(self, first_s: float = PERIOD_S) -> Iterator[None]:
+        """Samples at the beginning, after `first_s`, then in every period, and at the end."""
+        over = threading.Event()
+        thread = threading.Thread(
+            target=self._sample_until, args=(over, first_s), name="observer", daemon=True
+        )
+        self._sample()
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            self._sample()
 
     def observation(self, running: Running) -> Observation:
         """What happened in the measured part of the load that the tally tells of."""
         tally = running.tally
         assert tally is not None, "there is an observation once there was a load"
-        start_s = tally.started_unix_s + tally.warmup_s
-        end_s = start_s + tally.duration_s
-        gained = window.differences(self._samples, start_s, end_s)
-        resident = window.gauge(self._samples, "resident_bytes", start_s, end_s)
+        windows = tally.windows
+        gained = window.gained_in(self._samples, windows)
+        resident = [
+            value
+            for start_s, end_s in windows
+            for value in window.gauge(self._samples, "resident_bytes", start_s, end_s)
+        ]
         raw = ("cpu_user_s", "cpu_system_s", self._cpu_name)
         totals = {name: value for name, value in gained.items() if name not in raw}
         totals |= self._split_cpu(gained, tally.driver_cpu_s)
@@ -79,9 +92,9 @@ class Observer:
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         changed = _changed(running.status_before, running.status_after)
         return Observation(
-            duration_s=end_s - start_s,
+            duration_s=sum(end_s - start_s for start_s, end_s in windows),
             totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
-            series=window.per_second(self._samples, [self._cpu_name, *_SERIES], start_s, end_s),
+            series=window.per_second(self._samples, [self._cpu_name, *_SERIES], windows),
             missing=self._missing,
             engine_status=changed,
             engine_view=running.setup.engine.counters.view(changed),
@@ -98,9 +111,11 @@ class Observer:
             "driver_cpu_system_s": driver.system,
         }
 
-    def _sample_until_over(self) -> None:
-        while not self._over.wait(PERIOD_S):
+    def _sample_until(self, over: threading.Event, first_s: float) -> None:
+        wait_s = first_s
+        while not over.wait(wait_s):
             self._sample()
+            wait_s = PERIOD_S
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()

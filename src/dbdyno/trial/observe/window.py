@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +20,19 @@ class Totals:
 
 GAUGES = frozenset({"resident_bytes"})
 """Values at a moment; all other names are running totals."""
+
+
+Windows = Sequence[tuple[float, float]]
+"""Stretches of the measured part, from and to (unix time, seconds), in their order."""
+
+
+def gained_in(samples: list[Totals], windows: Windows) -> Counters:
+    """What each running total gained in all windows together."""
+    total: Counters = {}
+    for start_s, end_s in windows:
+        for name, value in differences(samples, start_s, end_s).items():
+            total[name] = total.get(name, 0.0) + value
+    return total
 
 
 def differences(samples: list[Totals], start_s: float, end_s: float) -> Counters:
@@ -42,19 +56,39 @@ def gauge(samples: list[Totals], name: str, start_s: float, end_s: float) -> lis
     return [sample.counters[name] for sample in samples[first : last + 1] if name in sample.counters]
 
 
-def per_second(
-    samples: list[Totals], names: list[str], start_s: float, end_s: float
-) -> dict[str, list[float]]:
-    """Each name's gain in each whole second of the measured part; a gauge's value at the second's end."""
-    seconds = int(end_s - start_s + 1e-6)
+def per_second(samples: list[Totals], names: list[str], windows: Windows) -> dict[str, list[float]]:
+    """Each name's gain in each whole second of the measured part; a gauge's value at the second's end.
+
+    What lies between two windows is no part of any second.
+    """
+    seconds = range(int(sum(end_s - start_s for start_s, end_s in windows) + 1e-6) + 1)
     series: dict[str, list[float]] = {}
     for name in names:
-        values = [_interpolated(samples, name, start_s + second) for second in range(seconds + 1)]
         if name in GAUGES:
-            series[name] = values[1:]
+            moments = [_until(windows, second)[-1][1] for second in seconds[1:]]
+            series[name] = [_interpolated(samples, name, moment_s) for moment_s in moments]
         else:
+            values = [_gained(samples, name, _until(windows, second)) for second in seconds]
             series[name] = [round(after - before, 6) for before, after in pairwise(values)]
     return series
+
+
+def _until(windows: Windows, measured_s: float) -> list[tuple[float, float]]:
+    """The windows up to the moment at which so much had been measured."""
+    found: list[tuple[float, float]] = []
+    for start_s, end_s in windows:
+        if measured_s <= 0:
+            break
+        found.append((start_s, min(end_s, start_s + measured_s)))
+        measured_s -= end_s - start_s
+    return found
+
+
+def _gained(samples: list[Totals], name: str, windows: Windows) -> float:
+    return sum(
+        _interpolated(samples, name, end_s) - _interpolated(samples, name, start_s)
+        for start_s, end_s in windows
+    )
 
 
 def _interpolated(samples: list[Totals], name: str, moment_s: float) -> float:
