@@ -52,6 +52,18 @@ def test_a_factorial_run_is_explained(stored: Stored) -> None:
     assert shares == pytest.approx({"config.f0": 2.0, "config.f1": 1.0}, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("form", "beginning"), [("html", "<!doctype html>"), ("markdown", "# "), ("json", "{")]
+)
+def test_a_gap_is_written_in_every_form(stored: Stored, tmp_path: Path, form: str, beginning: str) -> None:
+    stored("factorial", 2)
+    path = tmp_path / "gap"
+    said = dyno("explain", "gap", "--format", form, "--output", str(path))
+    assert said.stdout.strip() == str(path), said.stderr
+    text = path.read_text().lstrip()
+    assert text.startswith(beginning) and "f0" in text and "2.0" in text
+
+
 def test_a_fraction_is_explained_with_its_residual_and_what_it_cannot_tell_apart(stored: Stored) -> None:
     stored("fractional-factorial", 7)
     said = dyno("explain", "gap")

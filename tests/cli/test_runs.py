@@ -121,6 +121,8 @@ def test_a_variant_that_is_not_there_cannot_be_profiled(runs: Path) -> None:
 
 def test_what_goes_with_counting_alone_is_refused_without_it_and_the_reverse(runs: Path) -> None:
     assert "add --counted" in complaint("profile", "first", "--cache-sim")
+    assert "no stacks to fold" in complaint("profile", "first", "--counted", "--format", "folded")
+    assert "contradict" in complaint("profile", "first", "--json", "--format", "folded")
     assert "no flame graph" in complaint("profile", "first", "--counted", "--output", "page.html")
 
 
@@ -139,5 +141,8 @@ def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> N
     own = sum(time["own_us"] for time in profile["functions"])
     assert own == pytest.approx(profile["cpu_us_per_op"], rel=0.2)
     assert "<svg" in page.read_text()
+    lines = dyno("profile", "last", "--format", "folded").stdout.splitlines()
+    stacks = [line.rpartition(" ") for line in lines]
+    assert sum(int(ns) for _, _, ns in stacks) > 0 and any(";" in stack for stack, _, _ in stacks)
     kept = json.loads(dyno("runs", "--json").stdout)
     assert [run["outcomes"] for run in kept] == [{"measured": 2}], "a profile is no measured trial"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.console import Console
 
 from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
-from dbdyno.cli.options import json_option, store_option
+from dbdyno.analyse.model import Gap
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.options import store_option
+from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.store import Store, store_url
+from dbdyno.report import html, markdown
 from dbdyno.report.parts import gap as gap_report
 from dbdyno.study import Design, Study
 from dbdyno.study.designs import variants_of
@@ -29,14 +35,23 @@ from dbdyno.study.trials import Variant
     metavar="VARIANT",
     help="The fast variant, or its number; every factor's last level if left out.",
 )
-@json_option
+@format_options
 @store_option
-def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: str | None) -> None:
+def command(
+    run: str,
+    slow: str | None,
+    fast: str | None,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    store: str | None,
+) -> None:
     """Explain the gap between two variants of RUN (the last one if left out) as a product of factors.
 
     The run's study must be a factorial one, so that every variant between the two was measured; or, for more
     factors, a fraction of one, which names what it cannot tell apart.
     """
+    form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         records = opened.records(found.run)
@@ -45,10 +60,24 @@ def command(run: str, slow: str | None, fast: str | None, as_json: bool, store: 
     ends = _slow(variants, slow), _fast(study, variants, fast)
     _require_all_between(study, *ends)
     gap = explain_gap(study, records, *ends)
-    if as_json:
-        click.echo(gap.model_dump_json(indent=2))
-    else:
+    title = f"{study.title}: {ends[0].name} to {ends[1].name}"
+    if output is not None:
+        write(output, _text(gap, title, form))
+        click.echo(str(output))
+    elif form == "terminal":
         gap_report.render(gap, Console(highlight=False))
+    else:
+        click.echo(_text(gap, title, form))
+
+
+def _text(gap: Gap, title: str, form: str) -> str:
+    if form == "json":
+        return gap.model_dump_json(indent=2)
+    if form == "html":
+        return html.explained(gap, title)
+    if form == "markdown":
+        return markdown.explained(gap, title)
+    return printed(lambda console: gap_report.render(gap, console))
 
 
 def _slow(variants: dict[str, Variant], name: str | None) -> Variant:

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse.profile import Profile, profile_of
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.options import (
     WaitingCommand,
     devices_option,
@@ -43,6 +44,7 @@ from dbdyno.records.store import Store, store_url
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
+from dbdyno.report.parts.folded import folded
 from dbdyno.report.words import safe
 from dbdyno.run import run_trial
 from dbdyno.study import Study
@@ -69,6 +71,12 @@ from dbdyno.trial.profile import sampled, with_time_to_probe
 @click.option("--branch-sim", is_flag=True, help="With --counted: simulate branch prediction as well.")
 @devices_option
 @wait_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "json", "folded"]),
+    help="What is printed; folded: stacks as flame graph tools read them, in nanoseconds per operation.",
+)
 @json_option
 @store_option
 def command(
@@ -81,6 +89,7 @@ def command(
     branch_sim: bool,
     devices: tuple[Path, ...],
     wait_s: float,
+    form: str | None,
     as_json: bool,
     store: str | None,
 ) -> None:
@@ -92,6 +101,9 @@ def command(
     """
     if not counted and (cache_sim or branch_sim):
         raise UserError("--cache-sim and --branch-sim simulate what is counted", "add --counted")
+    if counted and form == "folded":
+        raise UserError("--counted knows no stacks to fold", "leave --format folded out, or --counted")
+    as_json = format_of(form, as_json, None) == "json"
     if counted and output:
         raise UserError("--counted draws no flame graph", "leave --output out, or --counted")
     with Store(store_url(store)) as opened:
@@ -116,6 +128,8 @@ def command(
     write(path, flame.page(safe.clean(study.title), profiles, notes))
     if as_json:
         click.echo(json.dumps(profile_report.document(profiles), indent=2))
+    elif form == "folded":
+        click.echo(folded(profiles), nl=False)
     else:
         profile_report.render(profiles, embedded, Console(highlight=False))
     click.echo(f"flame graph: {path}", err=True)

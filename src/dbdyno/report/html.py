@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dbdyno.analyse.compare import Comparison
-from dbdyno.analyse.model import Analysis, Kept, VariantResult
+from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
@@ -73,6 +73,20 @@ def comparison(found: Comparison) -> str:
         found=found,
         compare=compare,
         figures=figures,
+        css=Markup(_text("report.css")),
+        script=Markup(_text("report.js")),
+        vega=Markup(_vega()),
+    )  # fmt: skip
+
+
+def explained(found: Gap, title: str) -> str:
+    """The gap between two variants, as a page of its own."""
+    spec = charts.waterfall(found)
+    return _environment().get_template("gap.html").render(
+        found=found,
+        title=title,
+        gap=gap,
+        figures={} if spec is None else {"gap": _embedded(spec)},
         css=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
         vega=Markup(_vega()),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.model import Analysis, Ratio
+from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.parts import compare, frontier, gap, grid, split
 from dbdyno.report.parts import gate as gate_part
@@ -67,6 +67,11 @@ def gate(found: Gate) -> str:
         _bullets(_escaped(note) for note in gate_part.notes(found)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def explained(found: Gap, title: str) -> str:
+    """The gap between two variants, ending in a newline."""
+    return "\n\n".join([f"# {_text(title)}", *_gap_parts(found)]) + "\n"
 
 
 def _facts(analysis: Analysis) -> str:
@@ -146,10 +151,12 @@ def _effect(effect: Ratio) -> list[str]:
 
 
 def _gap(analysis: Analysis) -> Iterable[str]:
-    found = analysis.gap
-    if found is None:
-        return
-    yield "## The gap explained"
+    if analysis.gap is not None:
+        yield "## The gap explained"
+        yield from _gap_parts(analysis.gap)
+
+
+def _gap_parts(found: Gap) -> Iterable[str]:
     yield _escaped(gap.title(found))
     if found.total is not None:
         yield _escaped(gap.product(found))
