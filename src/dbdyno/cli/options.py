@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from dbdyno.study.values import DURATION, Fault, duration_s
-
 FOREVER = "forever"
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
@@ -24,6 +22,9 @@ class Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
+        # Here, because verbs that take no duration need nothing of studies.
+        from dbdyno.study.values import Fault, duration_s
+
         try:
             return duration_s(value, 1.0)
         except Fault as fault:
@@ -54,6 +55,8 @@ class WaitingCommand(click.Command):
     """A command with `wait_option`: what follows `--wait` and is no duration is the next argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from dbdyno.study.values import DURATION
+
         args = [
             f"--wait={FOREVER}" if arg == "--wait" and not re.match(DURATION, after) else arg
             for arg, after in pairwise([*args, ""])

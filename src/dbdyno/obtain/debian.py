@@ -17,8 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from debian.debfile import DebError, DebFile
-
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
@@ -166,6 +164,9 @@ def _upstream(version: str) -> str:
 
 
 def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
+    # Here, because only a fetch unpacks, and every study asks where its engine is.
+    from debian.debfile import DebError, DebFile
+
     target.mkdir()
     for archive in archives:
         path = folder / archive.name

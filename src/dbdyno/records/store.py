@@ -13,15 +13,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sql
 from pydantic import ValidationError
-from sqlalchemy.dialects import postgresql, sqlite
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.records.record import Record, Run
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 SCHEMA = 1
 """Rises with every change of the tables below that an older Dyno could not follow."""
@@ -328,8 +331,13 @@ class Store:
             raise DynoError(f"the store {self.place} failed: {cause}", "see --store and DYNO_STORE") from None
 
     def _insert(self, table: sql.Table) -> postgresql.Insert | sqlite.Insert:
+        # Here, because a dialect that is not used takes as long to import as the rest of the store.
         if self._engine.dialect.name == "postgresql":
+            from sqlalchemy.dialects import postgresql
+
             return postgresql.insert(table)
+        from sqlalchemy.dialects import sqlite
+
         return sqlite.insert(table)
 
     def _parse_run(self, document: str) -> Run:
