@@ -1,17 +1,18 @@
-"""What is a verdict worth? A real MariaDB against itself (A/A), and held by SIGSTOP for a share of the time.
+"""What is a verdict worth? Whole studies of a real MariaDB against itself, and against one that is held.
 
-    python benches/power.py [--minutes M] [--blocks N] [--margin SHARE] [--clients C]
+    python benches/power.py [--comparisons N] [--minutes M] [--workloads NAME ...] [--shares SHARE ...]
+                            [--results FILE] [--quick]
 
-One server, many short trials of point selects, in randomised blocks as a study has them: the baseline, the
-baseline again, and the server stopped for 2, 5 and 10 % of every 100 ms. In a closed loop a stop of a share s
-takes s of the speed away, so the true ratios are known: 1, 0.98, 0.95, 0.9. A process of its own sends the
-signals, in the baseline too, where it only lets the server go on, so that all trials bear its cost; it
-reports how long it really held the server, and the ratio expected is of that.
+Each comparison is a run of its own: `dyno run STUDY --budget M` on a study of two variants, with a seed, data
+folder and store of its own. The candidate differs in `lock_wait_timeout`, which nothing waits for; its value
+says what is done to the server. A process of the bench finds the servers and stops them (SIGSTOP) for that
+share of every 100 ms. In a closed loop a stop of a share s takes s of the speed away, so the true ratio is
+known. All servers get the same signals equally often; one that is not held is only told to go on.
 
-Every N blocks are one comparison per share. Each is judged twice by the code that judges studies: with all N
-blocks and Student's interval, and as `dyno run --until margin` would, which looks after every block and ends
-as soon as a verdict stands. Counts have their Clopper-Pearson interval: that of the false alarms must reach
-down to 5 % or less.
+The held server must be called slower, and the server against itself (A/A) neither faster nor slower. Counts
+have their Clopper-Pearson interval. By default an A/A and 5 % have two minutes, and 2 % ten. With FILE each
+comparison is a line of it as soon as it is over, and those that it holds are not measured again: a bench that
+was cut short goes on. `--quick` shows in minutes that all of it works; its counts mean nothing.
 """
 
 from __future__ import annotations
@@ -20,202 +21,254 @@ import argparse
 import json
 import math
 import os
-import random
+import re
+import secrets
+import signal
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
-from driver import ROWS, mariadb
 from scipy import stats
-from stall import send
 
-from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.intervals import BLOCKS_LEAST, beyond, judge, ratio_of
-from dbdyno.analyse.model import Method, Ratio, Verdict
-from dbdyno.driver import _driver
-from dbdyno.engines.engine import Server
-from dbdyno.errors import DynoError
-from dbdyno.study import Interval
+from dbdyno.host import paths
 
 PERIOD_S = 0.1
-WARMUP_S, DURATION_S = 0.1, 0.3
-BASELINE, SHARES = "baseline", (0.0, 0.02, 0.05, 0.1)
+LOOK_EVERY = 5
+"""Periods between looks for servers that have started."""
 CONFIDENCE = 0.95
-SEED = 1
-CALLED = (Verdict.FASTER, Verdict.SLOWER)
+MARKER, FREE = "lock_wait_timeout", 86_400
+MARKED = re.compile(rb"--lock[-_]wait[-_]timeout=(\d+)")
+MINUTES = {0.0: 2.0, 0.02: 10.0, 0.05: 2.0}
+"""By the share of time that the server is held."""
+WORKLOADS = ("point_select", "read_write")
+STUDY = """
+title  = "A server that is held"
+engine = "mariadb@11.8"
+{blocks}
+[workload]
+name     = "{workload}"
+clients  = 2
+warmup   = "{warmup_s}s"
+duration = "{duration_s}s"
+[factors]
+"config.{marker}" = [{free}, {marked}]
+[goal]
+margin = "1%"
+"""
+DIFFERENT = ("faster", "slower")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One trial: its speed, and the share of the time for which the server was really held."""
+class Compared:
+    """One comparison: what it was of, what its run said, and for which share the server was really held."""
 
-    per_s: float
-    held: float
-
-
-Block = dict[str | float, Measured]
-"""The trials of a block: the baseline's, and one for each share."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One comparison: what was said of it, and after how many blocks."""
-
-    verdict: Verdict
+    workload: str
+    share: float
+    minutes: float
+    verdict: str
+    ratio: float | None
+    low: float | None
+    high: float | None
     blocks: int
+    held: float
+    cause: str = ""
 
     @property
-    def different(self) -> bool:
-        return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
+    def case(self) -> tuple[str, float, float]:
+        return self.workload, self.share, self.minutes
 
 
 def main() -> None:
+    arguments = parsed()
+    done = list(read(arguments.results)) if arguments.results else []
+    shares = (0.0, 0.05) if arguments.quick else arguments.shares
+    cases = [
+        (workload, share, arguments.minutes or MINUTES.get(share, 10.0))
+        for workload, share in product(arguments.workloads, shares)
+    ]
+    # Case by case in every round, so that a change of the host meets all of them.
+    for number in range(1 if arguments.quick else arguments.comparisons):
+        for case in cases:
+            if sum(one.case == case for one in done) > number:
+                continue
+            found = compared(*case, quick=arguments.quick)
+            print(
+                f"{found.workload} {found.share:.0%}: {found.verdict} {found.cause}",
+                file=sys.stderr,
+                flush=True,
+            )
+            done.append(found)
+            if arguments.results:
+                with arguments.results.open("a") as file:
+                    file.write(json.dumps(asdict(found)) + "\n")
+    show([[one for one in done if one.case == case] for case in cases])
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--blocks", type=int, default=8, help="blocks of one comparison")
-    parser.add_argument("--margin", type=float, default=0.01)
-    parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--comparisons", type=int, default=10, help="of each case")
+    parser.add_argument("--minutes", type=float, help="of each comparison, whatever the case")
+    parser.add_argument("--workloads", nargs="+", default=WORKLOADS)
+    parser.add_argument("--shares", nargs="+", type=float, default=tuple(MINUTES))
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    if arguments.blocks < BLOCKS_LEAST or arguments.margin <= 0 or arguments.clients < 1:
-        parser.error(f"at least {BLOCKS_LEAST} blocks, a margin above 0, and one client")
-    with mariadb() as server:
-        blocks = _measured(server, arguments)
-    _print(blocks, arguments)
+    if not all(0.0 <= share < 1.0 for share in arguments.shares):
+        parser.error("a share lies between 0 and 1")
+    return arguments
 
 
-def _measured(server: Server, arguments: argparse.Namespace) -> list[Block]:
-    """As many whole blocks as the time has room for, each in an order of its own."""
-    job: dict[str, Any] = {
-        "url": server.url,
-        "workload": "point_select",
-        "options": {"table_size": ROWS},
-        "clients": arguments.clients,
-        "warmup_s": WARMUP_S,
-        "duration_s": DURATION_S,
-    }
-    _driver.prepare(json.dumps(job))
-    # The first seconds of a server are no trial.
-    _driver.run(json.dumps({**job, "duration_s": 2.0}))
-    order, blocks = random.Random(SEED), list[Block]()
-    over = time.monotonic() + 60.0 * arguments.minutes
-    while time.monotonic() < over:
-        names = [BASELINE, *SHARES]
-        order.shuffle(names)
-        blocks.append({name: _trial(server, {**job, "seed": len(blocks)}, name) for name in names})
-    return blocks
+def read(results: Path) -> Iterator[Compared]:
+    """The comparisons that are over."""
+    if results.exists():
+        yield from (Compared(**json.loads(line)) for line in results.read_text().splitlines())
 
 
-def _trial(server: Server, job: dict[str, Any], name: str | float) -> Measured:
-    with holding(server, 0.0 if isinstance(name, str) else name) as held:
-        tally = json.loads(_driver.run(json.dumps(job)))
-    return Measured(tally["throughput_per_s"], statistics.fmean(held) if held else 0.0)
+def compared(workload: str, share: float, minutes: float, quick: bool) -> Compared:
+    """One run of a study, with a data folder of its own. It shares the installation, the pristine data and
+    the host's calibration with all others. Raises SystemExit where the run ended without a verdict."""
+    marked = FREE + 1 + round(1000 * share)
+    text = STUDY.format(
+        workload=workload, marker=MARKER, free=FREE, marked=marked, blocks="blocks = 6" if quick else "",
+        warmup_s=0.2 if quick else 1, duration_s=0.5 if quick else 20,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="dyno-power-") as name:
+        folder = Path(name)
+        study, data = folder / "study.toml", folder / "dyno"
+        study.write_text(text)
+        data.mkdir()
+        (data / "calibrations").symlink_to(paths.data_place() / "calibrations")
+        command = [sys.executable, "-c", "from dbdyno.cli import main; main()", "run", str(study)]
+        command += ["--quiet", "--json", "--wait", "24h", "--seed", str(secrets.randbelow(10**9))]
+        command += [] if quick else ["--budget", f"{60 * minutes:g}s"]
+        environment = {**os.environ, "XDG_DATA_HOME": name, "DYNO_STORE": f"sqlite:///{folder / 'store.db'}"}
+        with holding() as held:
+            said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if not said.stdout:
+        sys.exit(said.stderr)
+    [candidate] = [one for one in json.loads(said.stdout)["variants"] if one["role"] == "candidate"]
+    effect = candidate["effect"] or {}
+    return Compared(
+        workload=workload,
+        share=share,
+        minutes=minutes,
+        verdict=candidate["verdict"],
+        ratio=effect.get("ratio"),
+        low=effect.get("low"),
+        high=effect.get("high"),
+        blocks=effect.get("pairs", 0),
+        held=held.get(marked, 0.0),
+        cause=candidate["cause"],
+    )
 
 
 @contextmanager
-def holding(server: Server, share: float) -> Iterator[list[float]]:
-    """Stops the server for a share of every period. Gives a list that holds, once it is over, the share of
-    each period for which it really was.
-    """
+def holding() -> Iterator[dict[int, float]]:
+    """Holds servers as their markers say. Gives, once it is over, the share of the time for which the servers
+    of each marker were really held."""
     context = get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_hold, args=(server.process_ids, share, theirs), daemon=True)
+    process = context.Process(target=_hold, args=(theirs,), daemon=True)
     process.start()
-    held: list[float] = []
+    held: dict[int, float] = {}
     try:
         yield held
     finally:
         ours.send(None)
-        held += ours.recv()
+        held |= ours.recv()
         process.join()
 
 
-def _hold(process_ids: Sequence[int], share: float, end: Any) -> None:
+def _hold(end: Any) -> None:
     with suppress(PermissionError):
-        # Woken late on a busy machine, it would hold the server for longer than it was asked to.
+        # Woken late on a busy machine, it would hold a server for longer than it was asked to.
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    began, turn, held = time.monotonic(), 1, list[float]()
+    began, turn, servers = time.monotonic(), 0, dict[int, int]()
+    held: dict[int, list[float]] = {}
     while not end.poll(max(0.0, began + turn * PERIOD_S - time.monotonic())):
-        send(process_ids, "SIGSTOP" if share else "SIGCONT")
-        stopped = time.monotonic()
-        time.sleep(share * PERIOD_S)
-        send(process_ids, "SIGCONT")
-        held.append((time.monotonic() - stopped) / PERIOD_S if share else 0.0)
+        if turn % LOOK_EVERY == 0:
+            servers = marked_servers()
+        by_marker: dict[int, list[int]] = {}
+        for process_id, marker in servers.items():
+            by_marker.setdefault(marker, []).append(process_id)
+        for marker, seconds in _held_once(by_marker).items():
+            held.setdefault(marker, []).append(seconds / PERIOD_S)
         turn += 1
-    end.send(held)
+    end.send({marker: statistics.fmean(shares) for marker, shares in held.items()})
 
 
-def fixed(logs: Sequence[float], method: Method) -> Judged:
-    """Judged once, with all blocks."""
-    return Judged(_verdict(ratio_of(method.response, logs, CONFIDENCE), method), len(logs))
+def _held_once(by_marker: dict[int, list[int]]) -> dict[int, float]:
+    """Stops all that are to be held, and lets them go on one after the other: the seconds of each marker."""
+    stopped = time.monotonic()
+    for marker, process_ids in by_marker.items():
+        send(process_ids, signal.SIGSTOP if share_of(marker) else signal.SIGCONT)
+    seconds = {}
+    for marker, process_ids in sorted(by_marker.items(), key=lambda each: share_of(each[0])):
+        time.sleep(max(0.0, stopped + share_of(marker) * PERIOD_S - time.monotonic()))
+        send(process_ids, signal.SIGCONT)
+        seconds[marker] = time.monotonic() - stopped if share_of(marker) else 0.0
+    return seconds
 
 
-def sequential(logs: Sequence[float], method: Method) -> Judged:
-    """Judged after every block, as `dyno run --until margin` does, until a verdict stands."""
-    for blocks in range(BLOCKS_LEAST, len(logs) + 1):
-        effect = ratio_of(method.response, logs[:blocks], CONFIDENCE, Interval.ANYTIME)
-        verdict = _verdict(effect, method)
-        if verdict is Verdict.NO_EFFECT or (effect and verdict in CALLED and beyond(effect, method.margin)):
-            return Judged(verdict, blocks)
-    return Judged(Verdict.INCONCLUSIVE, len(logs))
+def share_of(marker: int) -> float:
+    """The share of the time for which servers of a marker are held."""
+    return max(0, marker - FREE - 1) / 1000
 
 
-def _verdict(effect: Ratio | None, method: Method) -> Verdict:
-    return judge(effect, method)[0] if effect else Verdict.INCONCLUSIVE
+def marked_servers() -> dict[int, int]:
+    """The marker of every server of a bench that runs, by process."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if marker := MARKED.search(path.read_bytes()):
+                found[int(path.parent.name)] = int(marker[1])
+    return found
 
 
-def _print(blocks: list[Block], arguments: argparse.Namespace) -> None:
-    method = Method(
-        response="throughput",
-        higher_is_better=True,
-        margin=arguments.margin,
-        confidence=CONFIDENCE,
-        comparisons=1,
-        confidence_each=CONFIDENCE,
-        assurance=ASSURANCE,
-        blocks_least=BLOCKS_LEAST,
-    )
-    comparisons = len(blocks) // arguments.blocks
+def send(process_ids: Iterable[int], number: signal.Signals) -> None:
+    """A signal to servers of which any may be gone."""
+    for process_id in process_ids:
+        with suppress(ProcessLookupError):
+            os.kill(process_id, number)
+
+
+def show(cases: Iterable[list[Compared]]) -> None:
+    row = "{:12}  {:>6}  {:>7}  {:>8}  {:>6}  {:>6}  {:>22}  {:>12}"
     print(
-        f"MariaDB, point selects, {arguments.clients} clients; {len(blocks)} blocks of {1 + len(SHARES)}"
-        f" trials of {DURATION_S:g} s; {comparisons} comparisons of {arguments.blocks} blocks;"
-        f" margin {arguments.margin:.1%}"
+        row.format(
+            "workload", "held", "minutes", "expected", "seen", "+-", "called different", "inconclusive"
+        )
     )
-    if not comparisons:
-        sys.exit("error: too little time for one comparison; give more --minutes, or fewer --blocks")
-    row = "{:>9}  {:>8}  {:>8}  {:>7}   {:>24}  {:>24}  {:>9}  {:>13}"
-    print(row.format("", "", "", "spread", "fixed: called different", "until margin: different", "no effect",
-                     "blocks, median"))  # fmt: skip
-    print(row.format("held", "expected", "seen", "of logs", "", "", "", ""))
-    for share in SHARES:
-        logs = [math.log(block[share].per_s / block[BASELINE].per_s) for block in blocks]
-        held = statistics.fmean(block[share].held for block in blocks)
-        starts = range(0, comparisons * arguments.blocks, arguments.blocks)
-        parts = [logs[start : start + arguments.blocks] for start in starts]
-        once, looked = [fixed(part, method) for part in parts], [sequential(part, method) for part in parts]
+    for found in filter(None, cases):
+        workload, share, minutes = found[0].case
+        ratios = [one.ratio for one in found if one.ratio]
+        halves = [math.sqrt(one.high / one.low) - 1 for one in found if one.low and one.high]
+        expected = 1 - statistics.fmean(one.held for one in found)
         print(row.format(
-            f"{held:.2%}" if share else "A/A", f"{1 - held:.4f}", f"{math.exp(statistics.fmean(logs)):.4f}",
-            f"{statistics.stdev(logs):.2%}", counted(once), counted(looked),
-            sum(one.verdict is Verdict.NO_EFFECT for one in looked),
-            f"{statistics.median(one.blocks for one in looked):g}",
+            workload, f"{share:.0%}" if share else "A/A", f"{minutes:g}", f"{expected:.4f}",
+            f"{statistics.median(ratios):.4f}" if ratios else "-",
+            f"{statistics.median(halves):.1%}" if halves else "-", counted(found),
+            sum(one.verdict == "inconclusive" for one in found),
         ))  # fmt: skip
 
 
-def counted(found: Sequence[Judged]) -> str:
+def counted(found: list[Compared]) -> str:
     """How many of how many were called different, with that share's interval (Clopper and Pearson, 1934)."""
-    count = sum(one.different for one in found)
+    count = sum(one.verdict in DIFFERENT for one in found)
     share = stats.binomtest(count, len(found)).proportion_ci(CONFIDENCE)
     return f"{count} of {len(found)} ({share.low:.0%} - {share.high:.0%})"
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except DynoError as error:
-        sys.exit(f"error: {error.message}")
+    main()
