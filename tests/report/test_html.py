@@ -125,6 +125,24 @@ def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str,
     assert drawn.count("line mark") >= 1
 
 
+TELL_THE_WIDTH = """<script>addEventListener("load", () => setTimeout(() => {
+  document.title = `${document.documentElement.scrollWidth} of ${innerWidth}`;
+}, 500));</script></body>"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("case", ["all_verdicts", "file_systems"])
+@pytest.mark.parametrize("width", [420, 800, 1200])
+def test_no_page_is_wider_than_the_screen(case: str, width: int, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    before, _, after = html.render(CASES[case]()).rpartition("</body>")
+    path.write_text(f"{before}{TELL_THE_WIDTH}{after}", encoding="utf-8")
+    done = browse(path, tmp_path, f"--window-size={width},900", "--dump-dom")
+    # A window has a least width, which is more than that of the narrowest screen.
+    told = re.search(r"<title>(\d+) of (\d+)</title>", done.stdout)
+    assert told is not None and int(told[1]) <= int(told[2])
+
+
 @needs_chromium
 def test_light_and_dark_are_what_the_reader_prefers(tmp_path: Path) -> None:
     path = tmp_path / "report.html"

@@ -13,6 +13,7 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.report import terminal
+from dbdyno.report.words import numbers, remarks
 from tests.report.cases import CASES, masked
 
 
@@ -32,10 +33,22 @@ def test_as_printed(case: str, width: int, snapshot: SnapshotAssertion) -> None:
     assert "\n".join(lines) == snapshot
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 @pytest.mark.parametrize("case", CASES)
 def test_no_line_is_wider_than_the_terminal(case: str, width: int) -> None:
     assert max(cell_len(line) for line in printed(case, width).split("\n")) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("case", ["all_verdicts", "guards"])
+def test_every_ratio_interval_and_verdict_is_whole_on_a_narrow_terminal(case: str, width: int) -> None:
+    text = printed(case, width)
+    assert "…" not in text
+    for variant in CASES[case]().variants:
+        if variant.effect is not None and variant.verdict is not None:
+            assert numbers.ratio_text(variant.effect.ratio) in text
+            assert numbers.interval_text(variant.effect) in text
+            assert remarks.verdict_text(variant) in text
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -18,6 +18,8 @@ from dbdyno.records import metrics
 from dbdyno.report.parts import frontier, gap, grid, overhead, split
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
+STACKED_BELOW = 60
+"""On a terminal with fewer columns each variant has lines of its own."""
 GAP = 1
 NAME_SHARE, NAME_ROOM, NAME_LEAST = 0.22, 18, 12
 COST_HEADS = {
@@ -39,8 +41,12 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     for heading, names in answer.findings(analysis):
         console.print(_indented(Text.assemble((f"{heading}: ", "dim"), names), 2))
     console.print()
-    console.print(_verdicts(analysis, console.width))
-    console.print(_footnote(analysis))
+    console.print(
+        _stacked(analysis, console.width)
+        if console.width < STACKED_BELOW
+        else _verdicts(analysis, console.width)
+    )
+    console.print(_footnote(analysis, console.width))
     grid.render(analysis, console)
     _factorial(analysis, console)
     if analysis.gap is not None:
@@ -71,10 +77,30 @@ def _title(analysis: Analysis) -> Text:
 
 @dataclass(frozen=True)
 class _Form:
-    """How much of the table fits: which costs, with or without their intervals."""
+    """How much of the table fits: which costs, with or without their intervals, and if the response does."""
 
     costs: tuple[str, ...]
     intervals: bool
+    response: bool = True
+
+
+def _stacked(analysis: Analysis, width: int) -> Text:
+    """The verdicts one under the other, each with its ratio and interval."""
+    lines = Text()
+    for variant in analysis.variants:
+        effect, verdict = variant.effect, remarks.verdict_text(variant)
+        lines.append(f"{naming.wrapped(safe.clean(variant.name), width)}\n")
+        if effect is not None:
+            lines.append(f"  {numbers.ratio_text(effect.ratio)} ({numbers.interval_text(effect)})")
+        elif variant.response is not None:
+            lines.append(f"  {_response_text(analysis, variant.response.mean)}")
+        lines.append(f"  {verdict}\n", style=_style(variant.verdict))
+    return lines
+
+
+def _response_text(analysis: Analysis, mean: float) -> str:
+    metric = metrics.find(analysis.method.response)
+    return f"{metric.format(mean)} {metric.unit}".strip()
 
 
 def _verdicts(analysis: Analysis, width: int) -> Table:
@@ -84,9 +110,10 @@ def _verdicts(analysis: Analysis, width: int) -> Table:
     sides: dict[str, JustifyMethod] = {"interval": "center", "verdict": "left"}
     for head in _heads(analysis, form):
         table.add_column(head, justify=sides.get(head, "right"), no_wrap=True)
-    room = width - _width(_heads(analysis, form), cells)
-    for variant, row in zip(analysis.variants, cells, strict=True):
-        table.add_row(Text(naming.wrapped(safe.clean(variant.name), max(room, NAME_LEAST))), *row)
+    room = max(width - _width(_heads(analysis, form), cells), NAME_LEAST)
+    names = naming.fitting([safe.clean(variant.name) for variant in analysis.variants], room)
+    for name, row in zip(names, cells, strict=True):
+        table.add_row(Text(naming.wrapped(name, room)), *row)
     return table
 
 
@@ -104,6 +131,7 @@ def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
         _Form(costs, False),
         _Form(costs[:2], False),
         _Form((), False),
+        _Form((), False, response=False),
     ]
     for form in forms:
         cells = [_cells(variant, form) for variant in analysis.variants]
@@ -118,7 +146,8 @@ def _fitting(analysis: Analysis, width: int) -> tuple[_Form, list[list[Text]]]:
 def _heads(analysis: Analysis, form: _Form) -> list[str]:
     costs = (COST_HEADS[cost][0 if form.intervals else 1] for cost in form.costs)
     metric = metrics.find(analysis.method.response)
-    return [metric.unit or metric.title, "ratio", "interval", "verdict", *costs]
+    response = [metric.unit or metric.title] if form.response else []
+    return [*response, "ratio", "interval", "verdict", *costs]
 
 
 def _width(heads: list[str], cells: list[list[Text]]) -> int:
@@ -130,8 +159,9 @@ def _width(heads: list[str], cells: list[list[Text]]) -> int:
 def _cells(variant: VariantResult, form: _Form) -> list[Text]:
     response, effect = variant.response, variant.effect
     style = "dim" if variant.verdict is Verdict.BROKEN else ""
+    mean = numbers.value_text(response.metric, response.mean) if response else numbers.DASH
     return [
-        Text(numbers.value_text(response.metric, response.mean) if response else numbers.DASH),
+        *([Text(mean)] if form.response else []),
         Text(numbers.ratio_text(effect.ratio) if effect else numbers.DASH, style=style),
         Text(numbers.interval_text(effect) if effect else numbers.DASH, style=style),
         Text(
@@ -157,9 +187,9 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
     return Text(text, style="dim" if mark else "")
 
 
-def _footnote(analysis: Analysis) -> Text:
+def _footnote(analysis: Analysis, width: int) -> Text:
     lines = ["Ratio: variant / baseline, geometric mean over blocks. " + method.intervals_text(analysis)]
-    if any(variant.costs for variant in analysis.variants):
+    if width >= STACKED_BELOW and _fitting(analysis, width)[0].costs:
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
     if analysis.aa is not None:
         lines.append(method.aa_text(analysis))

@@ -11,3 +11,11 @@ from dbdyno.report.words import naming
 @given(st.text("abc._=/, ", max_size=80), st.integers(5, 40))
 def test_wrapping_loses_nothing(name: str, width: int) -> None:
     assert naming.wrapped(name, width, indent="").replace("\n", "").replace(" ", "") == name.replace(" ", "")
+
+
+def test_a_layer_is_left_out_where_it_is_clear_and_room_is_short() -> None:
+    names = ["baseline", "config.page_cache=64k", "config.page_cache=64k, memory.malloc=a.b=c"]
+    assert naming.fitting(names, 60) == names
+    assert naming.fitting(names, 20) == ["baseline", "page_cache=64k", "page_cache=64k, malloc=a.b=c"]
+    twice = ["cpu.size=1, config.size=2", "memory.thp=always"]
+    assert naming.fitting(twice, 10) == twice

@@ -232,7 +232,7 @@ def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
     if len(names) > 1 + len(LINES):
         colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
         return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
-    legend = alt.Legend(title=None, orient="bottom", columns=3, symbolType="stroke", labelLimit=300)
+    legend = alt.Legend(title=None, orient="bottom", columns=_columns(3), symbolType="stroke", labelLimit=300)
     scale = alt.Scale(domain=names, range=[REFERENCE, *LINES][: len(names)])
     return alt.Color("variant:N", scale=scale, legend=legend)
 
@@ -376,7 +376,7 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
             x=alt.X("us:Q", stack="zero", axis=alt.Axis(title="us per operation", format="~s")),
             y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
             color=alt.Color(
-                "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", labelLimit=260)
+                "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=_columns(4))
             ),
             order=alt.Order("order:Q"),
             tooltip=_tooltip(variant="variant", part="part", told="per operation"),
@@ -560,6 +560,11 @@ def frontier(found: Frontier) -> Spec:
     return _spec(alt.layer(*layers).properties(width="container", height=340, description=about))
 
 
+def _columns(most: int) -> alt.ExprRef:
+    """The columns of a legend: one where the page is narrow."""
+    return alt.ExprRef(f"width < 480 ? 1 : {most}")
+
+
 def _spec(chart: Any) -> Spec:
     spec: Spec = chart.configure(**_CONFIG).to_dict()
     if spec.get("width") == "container":
@@ -585,6 +590,8 @@ _CONFIG: dict[str, Any] = {
         "tickSize": 4,
         "labelPadding": 6,
     },
+    # A title ends where its axis does, so that a long one has the room of the names before the axis.
+    "axisX": {"titleAnchor": "end", "labelOverlap": "greedy", "labelSeparation": 5},
     "legend": {"labelColor": "var(--ink-2)", "labelFontSize": 12, "symbolStrokeWidth": 2.5},
     "header": {"labelColor": "var(--ink)", "labelFontSize": 12, "labelFontWeight": "normal"},
 }

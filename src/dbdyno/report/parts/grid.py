@@ -84,17 +84,17 @@ def grid(analysis: Analysis) -> Grid | None:
 
 
 def render(analysis: Analysis, console: Console) -> None:
-    """Prints the table, if the study has one."""
+    """Prints the table, if the study has one and it fits: its figures stand among the verdicts as well."""
     found = grid(analysis)
     if found is None:
         return
     layouts = [(table, _natural_width(table, console)) for table in (_across(found), _down(found))]
-    table, width = next((one for one in layouts if one[1] <= console.width), min(layouts, key=_width_of))
+    fitting = [table for table, width in layouts if width <= console.width]
+    if not fitting:
+        return
     console.print()
     console.print(Text(found.title, style="bold"))
-    # What is wider than the terminal is left to it: a table without its labels says nothing.
-    table.width = width
-    console.print(table, crop=False, no_wrap=True)
+    console.print(fitting[0])
     console.print(Text(found.note, style="dim"))
 
 
@@ -132,10 +132,6 @@ def _text(cell: Cell) -> Text:
 
 def _natural_width(table: Table, console: Console) -> int:
     return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
-
-
-def _width_of(layout: tuple[Table, int]) -> int:
-    return layout[1]
 
 
 def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Setting:

@@ -12,6 +12,7 @@ from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 
 SHARED_LEAST = 14
+_LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==)")
 
 
 def engine_text(analysis: Analysis) -> str:
@@ -57,6 +58,15 @@ def shared_beginning(names: Sequence[str]) -> str:
     common = next((at for at, (one, other) in pairs if one != other), len(first))
     beginning = re.sub(r"[^.=]*$", "", first[:common])
     return beginning if len(beginning) >= SHARED_LEAST else ""
+
+
+def fitting(names: Sequence[str], width: int) -> list[str]:
+    """The names, without their layers where they are too long with them and each knob has one layer alone."""
+    knobs = {match for name in names for match in _LAYER_AND_KNOB.findall(name)}
+    clear = len({knob for _, knob in knobs}) == len(knobs)
+    if not clear or max(map(len, names), default=0) <= width:
+        return list(names)
+    return [_LAYER_AND_KNOB.sub(r"\2", name) for name in names]
 
 
 def wrapped(name: str, width: int, indent: str = "  ") -> str:
