@@ -39,7 +39,7 @@ VERBS = {
     "cache": "List what is kept (engines, data, images, vectors), and free it.",
     "load": "Drive a load against a server that runs already.",
     "probe": "Find out what this host offers, by trying it.",
-    "schema": "Print the JSON Schema of a study.",
+    "schema": "Print the JSON Schema of a study, or of an output.",
     "completion": "Print the completion script of a shell: bash, zsh or fish.",
     "man": "Write the manual pages into a folder.",
     "cleanup": "Restore what a Dyno that died left behind.",

@@ -8,7 +8,17 @@ import time
 import click
 
 from dbdyno.cli.options import json_option, store_option
+from dbdyno.frozen import Frozen
 from dbdyno.records.store import Store, store_url
+
+
+class BaselineRow(Frozen):
+    """A baseline as `--json` lists it."""
+
+    name: str
+    run: str
+    study: str
+    created_unix_s: float
 
 
 @click.group()
@@ -38,10 +48,10 @@ def list_(as_json: bool, store: str | None) -> None:
         found = {name: opened.run(run) for name, run in opened.baselines().items()}
     if as_json:
         named = [
-            {"name": name, "run": run.run, "study": run.study_path, "created_unix_s": run.created_unix_s}
+            BaselineRow(name=name, run=run.run, study=run.study_path, created_unix_s=run.created_unix_s)
             for name, run in found.items()
         ]
-        click.echo(json.dumps(named, indent=2))
+        click.echo(json.dumps([row.model_dump() for row in named], indent=2))
         return
     if not found:
         click.echo(f"no baseline yet in {opened.place}", err=True)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dbdyno.cli.options import Age, json_option, store_option
 from dbdyno.errors import UserError
+from dbdyno.frozen import Frozen
 from dbdyno.records.store import RunSummary, Store, store_url
 from dbdyno.report.words import safe
 
@@ -49,7 +50,7 @@ def command(
         if (study or "") in summary.run.study_path and summary.run.created_unix_s >= since_unix_s
     ][:limit]
     if as_json:
-        click.echo(json.dumps([_document(summary) for summary in chosen], indent=2))
+        click.echo(json.dumps([_document(summary).model_dump() for summary in chosen], indent=2))
     elif not chosen:
         click.echo("no such run" if summaries else f"no run yet in {opened.place}", err=True)
     else:
@@ -130,14 +131,27 @@ def _row(summary: RunSummary) -> list[str]:
     return [summary.run.run, began, safe.clean(about), outcomes or "no trial", state]
 
 
-def _document(summary: RunSummary) -> dict[str, object]:
-    return {
-        "run": summary.run.run,
-        "created_unix_s": summary.run.created_unix_s,
-        "study": summary.run.study_path,
-        "name": summary.name,
-        "note": summary.note,
-        "baselines": list(summary.baselines),
-        "finished": summary.finished,
-        "outcomes": summary.outcomes,
-    }
+class RunRow(Frozen):
+    """A run as `--json` lists it; `outcomes` counts its trials."""
+
+    run: str
+    created_unix_s: float
+    study: str
+    name: str
+    note: str
+    baselines: tuple[str, ...]
+    finished: bool
+    outcomes: dict[str, int]
+
+
+def _document(summary: RunSummary) -> RunRow:
+    return RunRow(
+        run=summary.run.run,
+        created_unix_s=summary.run.created_unix_s,
+        study=summary.run.study_path,
+        name=summary.name,
+        note=summary.note,
+        baselines=summary.baselines,
+        finished=summary.finished,
+        outcomes=summary.outcomes,
+    )

@@ -1,4 +1,4 @@
-"""`dyno schema`: the JSON Schema of a study, for editors."""
+"""`dyno schema`: the JSON Schema of a study, for editors, and of what verbs print with `--json`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import json
 
 import click
 
+from dbdyno.cli.outputs import OUTPUTS, schema_of
 from dbdyno.cli.study_file import catalogue
 from dbdyno.study.schema import study_schema
 
+STUDY = "study"
+
 
 @click.command()
-def command() -> None:
-    """Print the JSON Schema of a study: editors complete and check with it."""
-    click.echo(json.dumps(study_schema(catalogue(ask_engines=False)), indent=2))
+@click.argument("output", type=click.Choice([STUDY, *OUTPUTS]), default=STUDY)
+def command(output: str) -> None:
+    """Print the JSON Schema of a study: editors complete and check with it. With the name of an OUTPUT, print
+    the schema of what that verb prints with --json.
+    """
+    found = study_schema(catalogue(ask_engines=False)) if output == STUDY else schema_of(output)
+    click.echo(json.dumps(found, indent=2))

@@ -7,6 +7,7 @@ follow. Histograms, per-second series and server logs stay in the store.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.analyse.model import Analysis, TrialResult
@@ -24,6 +25,50 @@ def render(analysis: Analysis) -> str:
     document["trials"] = [_trial(trial) for trial in analysis.trials]
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return safe.without_passwords(text) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of what `render` gives."""
+    made = without(
+        Analysis.model_json_schema(mode="serialization"),
+        {"": ("trials",), "Study": ("text",), "Run": ("study_text",), "Steady": ("segments",)},
+    )
+    record = without(
+        made["$defs"]["Record"],
+        {"": ("phases", "trial_doubts", "whole", "server_log", "run", "format")},
+    )
+    steady = {"anyOf": [{"$ref": "#/$defs/Steady"}, {"type": "null"}]}
+    facts = {
+        "checks": {"type": "array", "items": {"$ref": "#/$defs/Check"}},
+        "response": {"type": ["number", "null"]},
+        "metrics": {"type": "object", "additionalProperties": {"type": "number"}},
+        "steady": steady,
+        "warnings": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+    record["properties"] |= facts
+    record["required"] = [*record["required"], *facts]
+    made["$defs"]["Trial"] = record
+    made["properties"] |= {
+        "headline": {"type": "string"},
+        "trials": {"type": "array", "items": {"$ref": "#/$defs/Trial"}},
+    }
+    made["required"] = [*made["required"], "headline", "trials"]
+    return made
+
+
+def without(schema: dict[str, Any], left_out: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A schema without some fields, by the name of the type that has them; that of the whole is empty. A
+    field that is left out where it says nothing is not required."""
+    definitions = {name: _less(one, left_out.get(name, ())) for name, one in schema.get("$defs", {}).items()}
+    return _less({**schema, "$defs": definitions}, left_out.get("", ()))
+
+
+def _less(schema: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    if "properties" not in schema:
+        return schema
+    properties = {name: one for name, one in schema["properties"].items() if name not in fields}
+    required = [name for name in schema.get("required", []) if name in properties]
+    return {**schema, "properties": properties, "required": required}
 
 
 def _trial(trial: TrialResult) -> dict[str, Any]:

@@ -1,0 +1,88 @@
+"""The JSON Schema of what verbs print with `--json`, made from the types that they print.
+
+Fields may be added at any time, so no schema forbids others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from dbdyno.analyse.compare import Comparison
+from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.model import Gap
+from dbdyno.cli.baseline import BaselineRow
+from dbdyno.cli.runs import RunRow
+from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.tally import Tally
+from dbdyno.obtain.installation import Offer
+from dbdyno.records.record import Record, Run
+from dbdyno.report import as_json
+
+Schema = dict[str, Any]
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_of(output: str) -> Schema:
+    """The schema of one of `OUTPUTS`."""
+    return {"$schema": DIALECT, "title": f"dyno {output} --json", **_open(OUTPUTS[output]())}
+
+
+def _of(kind: Any) -> Callable[[], Schema]:
+    return lambda: TypeAdapter(kind).json_schema(mode="serialization")
+
+
+def _without_text(kind: Any) -> Callable[[], Schema]:
+    """Of what holds runs, whose studies' text is left out."""
+    return lambda: as_json.without(_of(kind)(), {"Run": ("study_text",)})
+
+
+def _trial() -> Schema:
+    schema = as_json.without(_of(Record)(), {"": ("phases", "trial_doubts")})
+    schema["properties"] |= {
+        "checks": {"type": "array", "items": {"$ref": "#/$defs/Check"}},
+        "doubts": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+    schema["required"] += ["checks", "doubts"]
+    return schema
+
+
+def _show() -> Schema:
+    trial, run = _trial(), _of(Run)()
+    definitions = trial.pop("$defs") | run.pop("$defs", {}) | {"Trial": trial, "Run": run}
+    return {
+        "type": "object",
+        "properties": {
+            "run": {"$ref": "#/$defs/Run"},
+            "trials": {"type": "array", "items": {"$ref": "#/$defs/Trial"}},
+        },
+        "required": ["run", "trials"],
+        "$defs": definitions,
+    }
+
+
+OUTPUTS: Mapping[str, Callable[[], Schema]] = {
+    "report": as_json.schema,
+    "gate": _without_text(Gate),
+    "compare": _without_text(Comparison),
+    "explain": _of(Gap),
+    "show": _show,
+    "show-trial": _trial,
+    "runs": _of(list[RunRow]),
+    "baseline-list": _of(list[BaselineRow]),
+    "engines": _of(list[Offer]),
+    "load-prepare": _of(Prepared),
+    "load-run": _of(Tally),
+    "load-check": _of(list[Invariant]),
+}
+"""By the verb that prints it."""
+
+
+def _open(schema: Any) -> Any:
+    """A schema that allows fields that it does not know, because later versions add some."""
+    if isinstance(schema, dict):
+        closed = ("additionalProperties", False)
+        return {key: _open(value) for key, value in schema.items() if (key, value) != closed}
+    return [_open(value) for value in schema] if isinstance(schema, list) else schema
