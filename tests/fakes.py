@@ -284,6 +284,7 @@ def make_tally(**changes: Any) -> Tally:
         "saturated": None,
         "open_loop": None,
         "series": [],
+        "fine_series": None,
         "slices": [],
         "recall": None,
         "phases": [],

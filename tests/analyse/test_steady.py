@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse.steady import hampel, partition, series_shown, steady_state
+from tests.fakes import make_tally
 
 WARMUP, MEASURED = 5, 20
 SECONDS = list(range(-WARMUP, MEASURED))
@@ -145,9 +146,25 @@ def test_an_hour_is_looked_at_in_batches() -> None:
     steady = steady_state(seconds, a_series([(900, 500), (2700, 1000)]))
     assert steady is not None
     assert steady.settled_at == pytest.approx(300, abs=3)
-    shown = series_shown(seconds, a_series([(3600, 500)]))
+    points = [
+        {"second": second, "phase": "measured", "operations": 500, "errors": 0,
+         "p50_us": 1.0, "p99_us": 1.0, "max_us": 1.0}
+        for second in seconds
+    ]  # fmt: skip
+    shown = series_shown(make_tally(series=points, warmup_s=600.0, duration_s=3000.0))
     assert shown is not None and len(shown.seconds) <= 150 and shown.width_s == 24
-    assert series_shown([], []) is None
+    assert set(shown.operations_per_s) == {500.0}
+    assert series_shown(make_tally()) is None
+
+
+def test_a_short_run_is_shown_by_tenths_of_a_second_in_operations_per_second() -> None:
+    fine = {"interval_s": 0.1, "start_s": -0.5, "operations": [0, 1, 2, 3, 4, 50, 60]}
+    shown = series_shown(make_tally(fine_series=fine))
+    assert shown is not None and shown.width_s == 0.1
+    assert shown.seconds == (-0.5, -0.4, -0.3, -0.2, -0.1, 0.0, 0.1)
+    assert shown.operations_per_s == pytest.approx((0, 10, 20, 30, 40, 500, 600))
+    longer = series_shown(make_tally(fine_series={**fine, "operations": [7] * 250}))
+    assert longer is not None and longer.width_s == 0.2 and set(longer.operations_per_s) == {70.0}
 
 
 def test_the_filter_leaves_a_step_where_it_is() -> None:

@@ -4,7 +4,7 @@
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
 use crate::count::tally::{
-    Cpu, CpuPerOperation, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
+    Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
 };
 use crate::job::{Arrivals, Gather, Job, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::workload::{Acknowledged, Invariant, Phase};
@@ -136,6 +136,7 @@ fn tally(some: Option<f64>) -> Tally {
         saturated: some.map(|_| "driver thread 0 was busy".to_owned()),
         open_loop: some.map(open_loop),
         series: vec![second(-1, Part::Warmup), second(0, Part::Measured)],
+        fine_series: some.map(|_| FineSeries { interval_s: 0.25, start_s: -0.5, operations: vec![1, 0, 2] }),
         slices: vec![Slice { started_unix_s: 1.5, duration_s: 0.5, operations: 4 }],
         recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
         phases: [None, some]

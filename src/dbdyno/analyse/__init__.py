@@ -124,7 +124,7 @@ def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE)
         record=record,
         response=value if usable(value) else None,
         steady=steady,
-        series=series_shown(seconds, operations),
+        series=series_shown(record.tally) if record.tally else None,
         warnings=warnings,
     )
 

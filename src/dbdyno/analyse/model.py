@@ -195,12 +195,12 @@ class Steady(Frozen):
 
 
 class Series(Frozen):
-    """Operations per second, `width_s` seconds to a point; seconds count from the start of the measured
-    part.
+    """Operations per second, `width_s` seconds to a point, which may be less than one; seconds count from
+    the start of the measured part.
     """
 
-    width_s: int
-    seconds: tuple[int, ...]
+    width_s: int | float
+    seconds: tuple[int | float, ...]
     operations_per_s: tuple[float, ...]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -79,20 +80,38 @@ def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
     return seconds, [counted.get(second, 0.0) for second in seconds]
 
 
-def series_shown(seconds: Sequence[int], operations: Sequence[float]) -> Series | None:
-    """The series at a resolution that a figure can show; None where there is none."""
-    if not operations:
+def series_shown(tally: Tally) -> Series | None:
+    """Operations per second at a resolution that a figure can show; None where there are none.
+
+    The intervals are as short as the tally's: the few seconds of a short run show nothing.
+    """
+    fine = tally.fine_series
+    if fine is None:
+        return _shown(*whole_seconds(tally), 1)
+    starts = [round(fine.start_s + index * fine.interval_s, 6) for index in range(len(fine.operations))]
+    return _shown(starts, [count / fine.interval_s for count in fine.operations], fine.interval_s)
+
+
+def _shown(starts: Sequence[float], per_s: Sequence[float], interval_s: float) -> Series | None:
+    if not per_s:
         return None
-    width = -(-len(operations) // POINTS_SHOWN)
-    starts, values = _batched(seconds, operations, width)
-    return Series(width_s=width, seconds=tuple(starts), operations_per_s=tuple(float(v) for v in values))
+    width = -(-len(per_s) // POINTS_SHOWN)
+    shown, values = _batched(starts, per_s, width)
+    return Series(
+        width_s=width * interval_s, seconds=tuple(shown), operations_per_s=tuple(float(v) for v in values)
+    )
 
 
-def _batched(seconds: Sequence[int], operations: Sequence[float], width: int) -> tuple[Sequence[int], Values]:
-    """Means of batches of `width` seconds; what does not fill a batch at the end is left out."""
+Start = TypeVar("Start", int, float)
+
+
+def _batched(
+    starts: Sequence[Start], operations: Sequence[float], width: int
+) -> tuple[Sequence[Start], Values]:
+    """Means of batches of `width` intervals; what does not fill a batch at the end is left out."""
     whole = len(operations) - len(operations) % width
     values = np.asarray(operations[:whole], dtype=np.float64).reshape(-1, width).mean(axis=1)
-    return [seconds[index] for index in range(0, whole, width)], values
+    return [starts[index] for index in range(0, whole, width)], values
 
 
 def hampel(series: Values, reach: int = 2, limit: float = 3.0) -> Values:

@@ -74,6 +74,15 @@ class Second(Frozen):
     max_us: float
 
 
+class FineSeries(Frozen):
+    """How many transactions ended in each interval of `interval_s`. The first one begins `start_s` after the
+    start of the measured part: before it where there is a warm-up."""
+
+    interval_s: float
+    start_s: float
+    operations: tuple[int, ...]
+
+
 class Slice(Frozen):
     """One slice of the measured part; other servers may have had theirs before the next one began."""
 
@@ -137,7 +146,8 @@ class Tally(Frozen):
     """All that the driver counted in one run.
 
     Everything is of the measured part, but for `acknowledged` and `unknown`, which include the warm-up, and
-    `series`, which begins with it. `operations` ended in it. A latency belongs to the moment at which its
+    `series`, which begins with it; a measured part of less than 20 s has a `fine_series` as well.
+    `operations` ended in it. A latency belongs to the moment at which its
     transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
     done at its end or were lost with their connection, and their latencies are at least the time that they
     had waited. `histogram` holds the
@@ -188,6 +198,7 @@ class Tally(Frozen):
     saturated: str | None
     open_loop: OpenLoop | None
     series: tuple[Second, ...]
+    fine_series: FineSeries | None
     slices: tuple[Slice, ...]
     recall: Recall | None
     phases: tuple[Phase, ...]
@@ -231,6 +242,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "start": {},
     "slices": (),
     "driver_run_wait_share": (),
+    "fine_series": None,
     "recall": None,
     "phases": (),
 }

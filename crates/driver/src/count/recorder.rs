@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 const NS_PER_S: u64 = 1_000_000_000;
+pub(crate) const TENTHS: usize = 10;
 
 /// The times that divide a run, of `clock::now_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,14 @@ impl Phases {
             false => second(time_ns).max(second(self.end_ns - 1) + 1),
         }
     }
+
+    /// In which tenth of its second a time falls.
+    #[inline]
+    fn tenth(&self, time_ns: u64) -> usize {
+        let zero_ns = self.measured_ns as i64 - self.before_ns as i64;
+        let into_ns = (time_ns as i64 - zero_ns).rem_euclid(NS_PER_S as i64);
+        into_ns as usize / (NS_PER_S as usize / TENTHS)
+    }
 }
 
 /// One second of one thread, on its way to the thread that puts the run together.
@@ -48,6 +57,8 @@ impl Phases {
 pub(crate) struct SecondPart {
     pub second: i64,
     pub errors: u64,
+    /// Transactions by the tenth of the second in which they ended.
+    pub tenths: [u32; TENTHS],
     /// Latencies with how often they were seen, all together or by transaction type: few, so that a thread's second
     /// costs little to send.
     pub latencies: Vec<Vec<(u64, u64)>>,
@@ -83,6 +94,7 @@ pub(crate) struct Recorder {
     second: i64,
     second_ends_ns: u64,
     second_errors: u64,
+    second_tenths: [u32; TENTHS],
     /// One for all transaction types, or one for each.
     second_latencies: Vec<Latencies>,
     seconds: Sender<SecondPart>,
@@ -111,6 +123,7 @@ impl Recorder {
             second,
             second_ends_ns: end_of(second, phases),
             second_errors: 0,
+            second_tenths: [0; TENTHS],
             second_latencies: vec![latencies(); if by_kind { kinds } else { 1 }],
             seconds,
         }
@@ -133,6 +146,7 @@ impl Recorder {
         }
         let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
         self.second_latencies[slot].saturating_record(latency_ns);
+        self.second_tenths[self.phases.tenth(now_ns)] += 1;
     }
 
     /// Counts a transaction that was given up in mid-flight, or lost with its connection: it took at least until now.
@@ -198,6 +212,7 @@ impl Recorder {
         let part = SecondPart {
             second: self.second,
             errors: std::mem::take(&mut self.second_errors),
+            tenths: std::mem::take(&mut self.second_tenths),
             latencies: self.second_latencies.iter().map(seen).collect(),
         };
         self.second_latencies.iter_mut().for_each(Latencies::reset);
@@ -271,6 +286,21 @@ mod tests {
         assert_eq!(parts.iter().map(|part| part.second).collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
         assert!(parts.iter().all(|part| part.latencies == [[(100, 1)]]));
         assert_eq!(parts[4].errors, 1);
+    }
+
+    #[test]
+    fn transactions_are_counted_by_the_tenth_of_a_second_in_which_they_end() {
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(1, false, PHASES, sender);
+        for (tenths_ns, count) in [(100, 3), (119, 1), (120, 2), (121, 1), (129, 4)] {
+            (0..count).for_each(|_| recorder.done(0, 0, tenths_ns * NS_PER_S / 10));
+        }
+        recorder.finish();
+        let tenths: Vec<_> = receiver.try_iter().map(|part| part.tenths).collect();
+        assert_eq!(
+            tenths,
+            [[3, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [2, 1, 0, 0, 0, 0, 0, 0, 0, 4]]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The seconds of all threads, put together while the run goes on.
 
-use crate::count::recorder::SecondPart;
-use crate::count::tally::Second;
+use crate::count::recorder::{SecondPart, TENTHS};
+use crate::count::tally::{FineSeries, Second};
 use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 struct Parts {
     threads: u32,
     errors: u64,
+    tenths: [u32; TENTHS],
     latencies: Vec<Vec<(u64, u64)>>,
 }
 
@@ -43,6 +44,8 @@ pub(crate) struct Series {
     threads: u32,
     open: BTreeMap<i64, Parts>,
     pub done: Vec<Second>,
+    /// Transactions by tenths of the seconds that are done.
+    tenths: Vec<[u32; TENTHS]>,
     /// Used for every second anew.
     scratch: SecondLatencies,
 }
@@ -53,6 +56,7 @@ impl Series {
             threads,
             open: BTreeMap::new(),
             done: Vec::new(),
+            tenths: Vec::new(),
             scratch: SecondLatencies { all: latencies(), by_kind: Vec::new() },
         }
     }
@@ -62,6 +66,7 @@ impl Series {
         let parts = self.open.entry(part.second).or_default();
         parts.threads += 1;
         parts.errors += part.errors;
+        parts.tenths.iter_mut().zip(part.tenths).for_each(|(all, own)| *all += own);
         parts.latencies.resize_with(parts.latencies.len().max(part.latencies.len()), Vec::new);
         for (all, own) in parts.latencies.iter_mut().zip(part.latencies) {
             all.extend(own);
@@ -102,12 +107,35 @@ impl Series {
         };
         whole(&second, &self.scratch);
         self.done.push(second);
+        self.tenths.push(parts.tenths);
     }
 
     /// A second of which no thread reported anything is one in which nothing was done: it is shown as such.
     fn fill_gap(&mut self, next: i64) {
         let Some(last) = self.done.last().map(|second| second.second) else { return };
         self.done.extend((last + 1..next).map(Second::empty));
+        self.tenths.resize(self.done.len(), [0; TENTHS]);
+    }
+
+    /// The transactions of each whole tenth of a second from the beginning of the warm-up to the end of the measured
+    /// part: tenths in which nothing ended count as well.
+    pub fn fine(&self, warmup_s: f64, duration_s: f64) -> FineSeries {
+        let tenths = TENTHS as f64;
+        // A tenth is whole although its length has no exact form in binary.
+        let (first, end) = (-(warmup_s * tenths + 1e-6).floor(), (duration_s * tenths + 1e-6).floor());
+        let begin = self.done.first().map_or(0, |second| second.second) * TENTHS as i64;
+        let at = |tenth: i64| {
+            usize::try_from(tenth - begin)
+                .ok()
+                .and_then(|place| self.tenths.as_flattened().get(place))
+                .copied()
+                .unwrap_or_default()
+        };
+        FineSeries {
+            interval_s: 1.0 / tenths,
+            start_s: first / tenths,
+            operations: (first as i64..end as i64).map(at).collect(),
+        }
     }
 }
 
@@ -116,7 +144,12 @@ mod tests {
     use super::*;
 
     fn part(second: i64, count: u64) -> SecondPart {
-        SecondPart { second, errors: 0, latencies: vec![vec![(1000, count)]] }
+        SecondPart {
+            second,
+            errors: 0,
+            tenths: [0, count as u32, 0, 0, 0, 0, 0, 0, 0, 1],
+            latencies: vec![vec![(1000, count)]],
+        }
     }
 
     #[test]
@@ -124,6 +157,7 @@ mod tests {
         let part = |latencies: [Vec<(u64, u64)>; 2]| SecondPart {
             second: 0,
             errors: 0,
+            tenths: [0; TENTHS],
             latencies: latencies.to_vec(),
         };
         let (mut series, mut seen) = (Series::new(2), Vec::new());
@@ -136,6 +170,20 @@ mod tests {
             });
         }
         assert_eq!(seen, [(7, vec![3, 4])]);
+    }
+
+    #[test]
+    fn the_fine_series_has_each_whole_tenth_and_no_gaps() {
+        let mut series = Series::new(1);
+        [part(-1, 5), part(0, 6), part(2, 7)].into_iter().for_each(|part| series.add(part, |_, _| {}));
+        let fine = series.fine(1.25, 2.35);
+        assert_eq!((fine.interval_s, fine.start_s), (0.1, -1.2));
+        let mut expected = vec![0; 2 + 33];
+        for (place, count) in [(3, 5), (11, 1), (13, 6), (21, 1), (33, 7)] {
+            expected[place] = count;
+        }
+        assert_eq!(fine.operations, expected);
+        assert_eq!(Series::new(1).fine(0.0, 0.3).operations, [0, 0, 0]);
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub struct Tally {
     pub saturated: Option<String>,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
+    pub fine_series: Option<FineSeries>,
     pub slices: Vec<Slice>,
     pub recall: Option<Recall>,
     pub phases: Vec<Phase>,
@@ -137,6 +138,15 @@ impl Second {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// How many transactions ended in each of many short intervals, one after another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FineSeries {
+    pub interval_s: f64,
+    /// When the first interval begins, counted from the start of the measured part.
+    pub start_s: f64,
+    pub operations: Vec<u32>,
 }
 
 /// One slice of the measured part.

@@ -1,7 +1,7 @@
 //! What all threads of a run counted, summed, and the tally that comes of it.
 
 use super::recall::Recalls;
-use super::tally::{self, CpuPerOperation, Latency, Second, Slice, Tally};
+use super::tally::{self, CpuPerOperation, FineSeries, Latency, Second, Slice, Tally};
 use crate::error::{Error, Result};
 use crate::job::Gather;
 use crate::workload::{Phase, Start};
@@ -139,6 +139,7 @@ pub struct Total {
     pub gather_us_max: u32,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
+    pub fine_series: Option<FineSeries>,
     pub slices: Vec<Slice>,
     pub saturated: Option<String>,
     pub interrupted: bool,
@@ -152,10 +153,7 @@ impl Total {
 
     /// The tally; times in the unit that the name says, histogram in nanoseconds.
     pub fn tally(self, phases: Vec<Phase>) -> Result<Tally> {
-        let all = self.by_transaction.iter().fold(self.untaken.clone(), |mut all, kind| {
-            all += &kind.latencies;
-            all
-        });
+        let all = self.latencies();
         let (operations, wall_s) = (self.operations(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (operations > 0).then(|| of / operations as f64);
         let engine_cpu_s = self.engine_cpu_s();
@@ -208,7 +206,16 @@ impl Total {
             errors: self.errors,
             saturated: self.saturated,
             series: self.series,
+            fine_series: self.fine_series,
             slices: self.slices,
+        })
+    }
+
+    /// Those of all transactions, and of the arrivals that no client took.
+    fn latencies(&self) -> Latencies {
+        self.by_transaction.iter().fold(self.untaken.clone(), |mut all, kind| {
+            all += &kind.latencies;
+            all
         })
     }
 

@@ -9,6 +9,8 @@ use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
 
+/// A run whose measured part is shorter has few seconds: its series is told by tenths of them as well.
+const SHORT_NS: u64 = 20_000_000_000;
 /// Above this share of one processor a thread, not the server, sets the pace.
 const SATURATED_SHARE: f64 = 0.9;
 
@@ -30,6 +32,8 @@ impl About<'_> {
         let measured_ns = ended_ns.saturating_sub(self.phases.measured_ns);
         let slices = self.slices(&parts, measured_ns);
         let last_second = self.phases.second(self.phases.end_ns - 1);
+        let duration_s = (self.phases.before_ns + measured_ns) as f64 / 1e9;
+        let short = self.phases.before_ns + self.phases.end_ns - self.phases.measured_ns < SHORT_NS;
         let mut tally = Total {
             workload: self.job.workload.clone(),
             protocol: self.protocol,
@@ -39,7 +43,7 @@ impl About<'_> {
             seed: self.job.seed,
             started_unix_s: 0.0,
             warmup_s: self.job.warmup_s,
-            duration_s: (self.phases.before_ns + measured_ns) as f64 / 1e9,
+            duration_s,
             by_transaction: self
                 .names
                 .into_iter()
@@ -61,6 +65,7 @@ impl About<'_> {
             sched_batch: false,
             gather_us_max: 0,
             open_loop: arrivals(&mut parts, self.phases.end_ns, blocking),
+            fine_series: short.then(|| series.fine(self.job.warmup_s, duration_s)),
             // What was under way at the end is acknowledged, but no second of the measured part.
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
             slices,

@@ -255,6 +255,11 @@ fn the_warm_up_is_kept_apart_and_the_series_shows_the_stalls() {
     assert_eq!(numbers, [-3, -2, -1, 0, 1, 2, 3]);
     let stalled: Vec<bool> = tally.series.iter().map(|second| second.max_us > 100_000.0).collect();
     assert_eq!(stalled, [true, false, true, false, true, false, true]);
+    let fine = tally.fine_series.unwrap();
+    assert_eq!((fine.interval_s, fine.start_s, fine.operations.len()), (0.1, -3.0, 70));
+    assert_eq!(fine.operations[30..].iter().sum::<u32>(), 400);
+    // Second 1 begins with a stall of two tenths, and what they held back ends in the third one.
+    assert_eq!(fine.operations[40..44], [0, 0, 30, 10]);
 }
 
 #[test]
