@@ -46,13 +46,22 @@ GRAIN = 0.02
 
 
 def title(splits: Sequence[TimeSplit]) -> str:
-    """The slowest variant's largest part, in a sentence."""
+    """The slowest variant's largest part, in a sentence; the two largest where they are not told apart."""
     slow = max(splits, key=lambda split: split.whole.mean)
-    largest = max(slow.parts, key=lambda part: part.mean)
-    return (
-        f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation; "
-        f"the largest part is {PARTS[largest.name]}: {numbers.coarse_text(slow.share(largest))}."
+    largest, *others = sorted(slow.parts, key=lambda part: part.mean, reverse=True)
+    whole = f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation"
+    if not others or _told_apart(largest, others[0]):
+        share = numbers.coarse_text(slow.share(largest))
+        return f"{whole}; the largest part is {PARTS[largest.name]}: {share}."
+    one, other = (
+        f"{PARTS[part.name]} ({numbers.coarse_text(slow.share(part))})" for part in (largest, others[0])
     )
+    return f"{whole}; {one} is not told from {other}."
+
+
+def _told_apart(larger: Estimate, smaller: Estimate) -> bool:
+    """Whether the intervals do not overlap; a single trial has none."""
+    return larger.low is not None and smaller.high is not None and larger.low > smaller.high
 
 
 def note(splits: Sequence[TimeSplit]) -> str:
