@@ -15,6 +15,7 @@ from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import REMOVED, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
@@ -233,17 +234,7 @@ def _boost_control() -> tuple[Path, dict[str, str]]:
     )
 
 
-def _evidence(factor: str, level: str, reading: Reading, in_effect: bool) -> Evidence:
-    reason = "" if in_effect else f"asked for {level}, the kernel says {reading.value}"
-    accepted = Reading(value=level, source="the kernel took it without an error")
-    return Evidence(
-        factor=factor,
-        requested=level,
-        accepted=accepted,
-        effective=reading,
-        in_effect=in_effect,
-        reason=reason,
-    )
+_evidence = partial(proof, accepted="the kernel took it without an error")
 
 
 def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:

@@ -15,6 +15,7 @@ from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
@@ -285,15 +286,8 @@ def _rollup_bytes(running: Running, *fields: str) -> int:
 
 
 def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool) -> Evidence:
-    return Evidence(
-        factor=f"memory.{knob}",
-        requested=level,
-        accepted=Reading(value=level, source="the server started with it"),
-        effective=Reading(value=value, source=source),
-        in_effect=in_effect,
-        reason="" if in_effect else f"asked for {level}, found {value}",
-        remedy="" if in_effect else "see the server's log in the record",
-    )
+    found, remedy = Reading(value=value, source=source), "see the server's log in the record"
+    return proof(f"memory.{knob}", level, found, in_effect, "the server started with it", remedy)
 
 
 def _on_huge_pages(*fields: str) -> Callable[[Running], Reading]:

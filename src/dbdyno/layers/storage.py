@@ -20,6 +20,7 @@ from dbdyno.host.volumes.mounts import mounted_at
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import REMOVED, STAYS, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -199,15 +200,9 @@ def _wish(asked: Mapping[str, str]) -> Wish:
 
 
 def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool, remedy: str = "") -> Evidence:
-    return Evidence(
-        factor=f"storage.{knob}",
-        requested=level,
-        accepted=Reading(value=level, source="mkfs, mount and the kernel took it without an error"),
-        effective=Reading(value=value, source=source),
-        in_effect=in_effect,
-        reason="" if in_effect else f"asked for {level}, found {value}",
-        remedy="" if in_effect else remedy,
-    )
+    found = Reading(value=value, source=source)
+    accepted = "mkfs, mount and the kernel took it without an error"
+    return proof(f"storage.{knob}", level, found, in_effect, accepted, remedy)
 
 
 def _prove_device(level: str, running: Running) -> Evidence:
