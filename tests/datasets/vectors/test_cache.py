@@ -159,6 +159,19 @@ def test_a_larger_k_gets_more_neighbours() -> None:
 
 
 @pytest.mark.usefixtures("homes")
+@pytest.mark.parametrize("told", [None, "1"])
+def test_neighbours_kept_in_an_older_format_are_computed_again(told: str | None) -> None:
+    folder = ready().folder
+    rows, form = folder / "euclidean.neighbors.i32", folder / "euclidean.neighbors.format"
+    exact = rows.read_bytes()
+    rows.write_bytes(bytes(len(exact)))
+    form.unlink() if told is None else form.write_text(told)
+    assert vectors.find(str(folder)).neighbors("euclidean") is None
+    ready()
+    assert rows.read_bytes() == exact
+
+
+@pytest.mark.usefixtures("homes")
 def test_a_set_is_found_by_its_digest_or_folder() -> None:
     made = ready()
     assert vectors.find(made.digest[:8]) == made

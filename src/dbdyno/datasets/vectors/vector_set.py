@@ -5,6 +5,7 @@ train.f32                 the vectors to be searched, row by row, 32-bit floats,
 test.f32                  the queries, likewise
 DISTANCE.neighbors.i32    per query the rows of its nearest vectors, nearest first
 DISTANCE.distances.f32    and their distances
+DISTANCE.neighbors.format the format of these two, without which they are computed again
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
 
 FORMAT = 1
+NEIGHBORS_FORMAT = "2"
+"""Rises when neighbours that were kept are no longer to be believed. Format 1 may hold those that a file
+brought."""
 FLOAT = np.dtype("<f4")
 ROW = np.dtype("<i4")
 DISTANCES = ("euclidean", "cosine")
@@ -79,7 +83,8 @@ class VectorSet:
     def neighbors(self, distance: str) -> Neighbors | None:
         """The exact neighbours under a distance; None where they have not been computed."""
         rows, distances = self._neighbor_files(distance)
-        if not rows.exists():
+        told = self._neighbors_format(distance)
+        if not told.exists() or told.read_text() != NEIGHBORS_FORMAT:
             return None
         shape = (self.queries, rows.stat().st_size // ROW.itemsize // self.queries)
         return Neighbors(
@@ -87,14 +92,17 @@ class VectorSet:
         )
 
     def keep_neighbors(self, distance: str, neighbors: Neighbors, making: Path) -> None:
-        """Writes the exact neighbours in the folder `making`, then puts them beside the vectors; the rows
-        last, as they stand for both."""
+        """Writes the exact neighbours in the folder `making`, then puts them beside the vectors; their format
+        last, as it stands for both."""
         for path, values in zip(
             reversed(self._neighbor_files(distance)), (neighbors.distances, neighbors.rows), strict=True
         ):
             draft = making / path.name
             values.astype(FLOAT if values is neighbors.distances else ROW).tofile(draft)
             draft.rename(path)
+        draft = making / "format"
+        draft.write_text(NEIGHBORS_FORMAT)
+        draft.rename(self._neighbors_format(distance))
 
     def require_directions(self) -> None:
         """Raises UserError where a vector has no direction, so that the cosine distance is not defined."""
@@ -113,6 +121,9 @@ class VectorSet:
 
     def _neighbor_files(self, distance: str) -> tuple[Path, Path]:
         return self.folder / f"{distance}.neighbors.i32", self.folder / f"{distance}.distances.f32"
+
+    def _neighbors_format(self, distance: str) -> Path:
+        return self.folder / f"{distance}.neighbors.format"
 
     def _mapped(self, name: str, rows: int) -> Floats:
         return np.memmap(self.folder / name, FLOAT, "r", shape=(rows, self.dimensions))
