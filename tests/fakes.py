@@ -13,6 +13,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages, Refused
+from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -102,6 +103,9 @@ class FakeEngine:
 
     def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})
+
+    def configured(self, text: str, known: frozenset[str] | None) -> list[Line]:
+        return []
 
     def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
         return {}

@@ -31,7 +31,8 @@ class Sample:
     """What the suite must know of an engine to try it.
 
     `level` is not the default of `setting`; `creation` takes effect only when the data is made. `wrong` is a
-    setting, a level that the engine does not take, and what it takes instead or says.
+    setting, a level that the engine does not take, and what it takes instead or says. `file` is a
+    configuration file that sets `setting` to `level`, and nothing else that is taken.
     """
 
     setting: str
@@ -40,6 +41,7 @@ class Sample:
     misspelt: str
     meant: str
     wrong: tuple[tuple[str, Level, str], ...]
+    file: str = ""
     version: str = ""
 
 
@@ -58,6 +60,7 @@ SAMPLES = {
             ("binlog_format", "mixd", 'did you mean "MIXED"?'),
             ("innodb_doublewrite", "perhaps", "the server says: "),
         ),
+        file="[mysqld]\nno_such_thing = 1\nloose_innodb-io-capacity=345\nskip-networking\nsocket=/x/y.sock\n",
         version="11.8",
     ),
     "firebird": Sample(
@@ -72,6 +75,7 @@ SAMPLES = {
             ("page_size", 5000, "it takes 4096"),
             ("page_buffers", "64K", "without a unit"),
         ),
+        file="page_buffers = 777\nNoSuchThing = 1\nRemoteServicePort = 3051\n",
     ),
     "mysql": Sample(
         setting="innodb_io_capacity",
@@ -87,6 +91,7 @@ SAMPLES = {
             ("binlog_format", "mixd", 'did you mean "MIXED"?'),
             ("innodb_doublewrite", "perhaps", "the server says: "),
         ),
+        file="[mysqld]\nno_such_thing = 1\nloose_innodb-io-capacity=345\nskip-networking\nsocket=/x/y.sock\n",
     ),
     "postgresql": Sample(
         setting="work_mem",
@@ -101,6 +106,7 @@ SAMPLES = {
             ("wal_sync_method", "fdatasinc", 'did you mean "fdatasync"'),
             ("wal_segment_size", "3MB", "power of two"),
         ),
+        file="work_mem = 5MB\nno_such_thing = on\nport = 5433\nshared_buffers = 128M\n",
     ),
     "sqlite": Sample(
         setting="synchronous",

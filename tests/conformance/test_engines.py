@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
@@ -108,6 +109,14 @@ def test_a_level_that_the_engine_cannot_take_is_refused_with_what_it_takes(bench
         found = bench.engine.settings.refused(installation, {**good, name: level})
         assert list(found) == [name], (name, level)
         assert takes in found[name].takes, found
+
+
+def test_a_configuration_file_gives_what_the_engine_takes(bench: Bench) -> None:
+    found = read_configuration(bench.engine, bench.installation, "file", bench.sample.file)
+    taken = {f"config.{bench.sample.setting}": str(bench.sample.level)} if bench.sample.file else {}
+    assert found.settings == taken
+    lines = [line for line in bench.sample.file.splitlines() if not line.startswith("[")]
+    assert len(found.not_taken) == len(lines) - len(taken)
 
 
 def test_a_changed_setting_is_read_back(bench: Bench) -> None:

@@ -421,7 +421,8 @@ def test_a_flood_of_mistakes_is_cut_short() -> None:
 
 def test_the_examples_of_the_documentation_are_studies() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
-    whole, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    whole, engine, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert read(f'[workload]\nname = "tpcb"\n[factors]\n"config.a" = [1, 2]\n{engine}').configuration is None
     assert read(whole).size.trials == 30
     listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)
     assert [variant.name for variant in read(listed).variants] == ["baseline", "more memory", "both"]

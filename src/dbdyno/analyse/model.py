@@ -160,7 +160,7 @@ class VariantResult(Frozen):
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
-    idle: str = ""
+    idle: str = Field(default="", exclude_if=lambda why: not why)
 
     def cost(self, metric: str) -> Ratio | None:
         return next((ratio for ratio in self.costs if ratio.metric == metric), None)

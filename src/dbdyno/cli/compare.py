@@ -19,6 +19,7 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, markdown
+from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.study import parse_study
 
@@ -70,7 +71,7 @@ def command(
 
 def _text(found: Comparison, form: str) -> str:
     if form == "json":
-        return found.model_dump_json(indent=2, exclude={"left": {"study_text"}, "right": {"study_text"}})
+        return found.model_dump_json(indent=2, exclude={"left": OF_A_RUN, "right": OF_A_RUN})
     if form == "html":
         return html.comparison(found)
     if form == "markdown":

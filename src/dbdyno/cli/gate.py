@@ -23,6 +23,7 @@ from dbdyno.frozen import level_text
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import junit, markdown
+from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import safe
 from dbdyno.study import Study
@@ -127,7 +128,7 @@ def deliver(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]
 
 def _text(gate: Gate, form: str, fail_on: tuple[str, ...]) -> str:
     if form == "json":
-        text = gate.model_dump_json(indent=2, exclude={"run": {"study_text"}, "reference": {"study_text"}})
+        text = gate.model_dump_json(indent=2, exclude={"run": OF_A_RUN, "reference": OF_A_RUN})
         return safe.without_passwords(text) + "\n"
     if form == "markdown":
         return markdown.gate(gate)

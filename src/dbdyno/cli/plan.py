@@ -15,6 +15,7 @@ from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     budget_text,
     calibrated_for,
+    configuration_lines,
     images_text,
     overhead_s,
     refuse_both,
@@ -73,6 +74,9 @@ def command(
             "title": read.title,
             "expected_s": expected_s,
             "unchecked": unchecked_text(read),
+            "configuration": None
+            if read.configuration is None
+            else read.configuration.model_dump(mode="json", exclude={"text"}),
             **rest,
         }
         click.echo(json.dumps(document, indent=2))
@@ -80,6 +84,8 @@ def command(
     console = Console(highlight=False)
     _print_plan(console, read, plan)
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
+    for line in configuration_lines(read):
+        console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
     for line in filter(None, (told, budget_text(read) if budget_s is not None else "")):

@@ -290,6 +290,7 @@ def _begin(
         study_path=str(path),
         study_text=study.text,
         study_digest=study.digest,
+        configuration=study.configuration,
         seed=seed_of(study),
         mirrored=True,
         blocks=study.blocks,

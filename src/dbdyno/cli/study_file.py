@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each
@@ -15,7 +16,9 @@ from dbdyno.calibrate.kept import found_for, place_of
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
+from dbdyno.engines.configuration import read_configuration
 from dbdyno.errors import DynoError, Mistake, StudyError, UserError
+from dbdyno.frozen import Configuration
 from dbdyno.host.counters import counts
 from dbdyno.host.fingerprint import identity
 from dbdyno.layers.layer import Layer
@@ -133,8 +136,7 @@ def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
-    content = run.study_text.encode()
-    study = parse_study(content, catalogue(ask_engines=False), run.study_path)
+    study = _asked(run)
     return with_calibration(_changed(study, run.blocks, run.seed, run.duration_s), run.calibrated)
 
 
@@ -181,12 +183,18 @@ def measured_installation(study: Study, run: Run) -> Installation:
 
 def is_of(run: Run, study: Study) -> bool:
     """Whether a run is of this study by what it asks; its file may be spelled otherwise."""
-    if run.study_digest == study.digest:
+    if run.study_digest == study.digest and run.configuration == study.configuration:
         return True
     with suppress(StudyError):
-        asked = parse_study(run.study_text.encode(), catalogue(ask_engines=False), run.study_path)
-        return asked.meaning == study.meaning
+        return _asked(run).meaning == study.meaning
     return False
+
+
+def _asked(run: Run) -> Study:
+    """What a run's study asks, with the configuration file as it was."""
+    kept = run.configuration
+    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None)
+    return parse_study(run.study_text.encode(), names, run.study_path)
 
 
 def catalogue(ask_engines: bool = True) -> Catalogue:
@@ -198,7 +206,14 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
         layers={name: _factor_check(layer, ask_engines) for name, layer in LAYERS.items()},
         metrics=frozenset(metrics.METRICS),
         knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
+        configure=_configure,
     )
+
+
+def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
+    text = (folder / Path(name).expanduser()).read_text(encoding="utf-8")
+    engine = registry.engine(reference.engine)
+    return read_configuration(engine, installation_of(reference), name, text)
 
 
 def _changed(study: Study, blocks: int | None, seed: int | None, duration_s: float | None = None) -> Study:
@@ -232,6 +247,16 @@ def unchecked_text(study: Study) -> str:
     except DynoError as missing:
         return f"the levels of `config` were not checked, because {missing.message}; {missing.hint}"
     return ""
+
+
+def configuration_lines(study: Study) -> list[str]:
+    """What was taken of the study's configuration file, and what was not and why."""
+    found = study.configuration
+    if found is None:
+        return []
+    taken = numbers.plural(len(found.settings), "setting")
+    untaken = [f"  line {one.line}, {one.text}: {one.reason}" for one in found.not_taken]
+    return [f"from {found.path}: {taken}{', and not' if untaken else ''}", *untaken]
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
@@ -135,6 +136,12 @@ class Settings(Protocol):
 
     def names(self, installation: Installation) -> frozenset[str]:
         """The names of every setting that this installation knows, as a study writes them after `config.`."""
+        ...
+
+    def configured(self, text: str, known: frozenset[str] | None) -> list[Line]:
+        """The lines of the engine's own configuration file that concern the server, by the names that an
+        installation knows; None where there is none to ask.
+        """
         ...
 
     def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study.nouns import Arrangement, Interval
 
 FORMAT = 2
@@ -68,7 +68,7 @@ class Evidence(Frozen):
     in_effect: bool
     reason: str = ""
     remedy: str = ""
-    idle: str = ""
+    idle: str = Field(default="", exclude_if=lambda why: not why)
 
 
 class Check(Frozen):
@@ -242,10 +242,10 @@ class Run(Frozen):
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
     most it takes. `seed` drew the order of its trials; where it is `mirrored`, every second block runs the
     order of the one before it backwards. `duration_s` is the measured part of each trial where it is not the
-    study's own. A run with a `budget_s` leaves out what its first block found blocked. `reference` is the
-    run that took turns with this one, so that the two can be held against each other. `arrangement` says how
-    the trials of a block shared the host: side by side, in slices of about `slice_s` each, or, where there is
-    none, one after the other."""
+    study's own. `configuration` is the engine's own file where the study starts from one. A run with a
+    `budget_s` leaves out what its first block found blocked. `reference` is the run that took turns with this
+    one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
+    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other."""
 
     format: int = RUN_FORMAT
     run: str
@@ -263,6 +263,7 @@ class Run(Frozen):
     duration_s: float | None = None
     budget_s: float | None = None
     # What a run has not is left out, so that what is told of other runs does not change.
+    configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
     reference: str | None = Field(default=None, exclude_if=lambda run: run is None)
     calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
     arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)

@@ -15,11 +15,19 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words import answer, safe
 
+OF_A_RUN: Any = {"study_text": True, "configuration": {"text"}}
+"""What of a run stays in the store: whole files."""
+
 
 def render(analysis: Analysis) -> str:
     """One JSON object, indented, ending in a newline."""
     document = analysis.model_dump(
-        mode="json", exclude={"trials": True, "study": {"text"}, "run": {"study_text"}}
+        mode="json",
+        exclude={
+            "trials": True,
+            "study": {"text": True, "configuration": {"text"}},
+            "run": OF_A_RUN,
+        },
     )
     document["headline"] = answer.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level
+from dbdyno.frozen import Configuration, Level
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
 
@@ -66,12 +67,17 @@ class WorkloadOffer(BaseModel):
         return next((option for option in self.options if option.name == name), None)
 
 
+Configure = Callable[[str, Path, Reference], Configuration]
+"""Reads the configuration file that a study in a folder names. Raises OSError where it cannot be read."""
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """The names that a study may use.
 
     `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
     goal may name; `knobs` says of a factor which levels it takes, as far as that is known without an engine.
+    `configure` reads an engine's own configuration file.
     """
 
     engines: frozenset[str]
@@ -79,6 +85,7 @@ class Catalogue:
     layers: Mapping[str, FactorCheck]
     metrics: frozenset[str]
     knobs: Mapping[str, str] = field(default_factory=dict)
+    configure: Configure | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dbdyno.driver.job import Arrivals
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
 
@@ -134,11 +134,13 @@ class Study(Frozen):
     """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
     one that its host and its factors allow; `slice_s` is about how long a slice is measured. Blocks take
     `images` of the pristine data in turn; without it, as many as cost little beside the run. `settings` are
-    levels that hold for every variant, by factor name. `variants` is only for `list`, whose factors are what
-    its variants set. `text` is the file as it was, `digest` its hash."""
+    levels that hold for every variant, by factor name, those of the `configuration` included that nothing
+    else gives. `variants` is only for `list`, whose factors are what its variants set. `text` is the file as
+    it was, `digest` its hash."""
 
     title: str
     engine: Reference
+    configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None
@@ -160,7 +162,13 @@ class Study(Frozen):
         """A digest of what the study asks, however its file spells it: comments, spacing, the order of keys
         and the spelling of values do not matter."""
         # What follows from the workload's name is left out, because a set has no order of its own.
-        spelling: Any = {"path": True, "text": True, "digest": True, "workload": {"run_options"}}
+        spelling: Any = {
+            "path": True,
+            "text": True,
+            "digest": True,
+            "configuration": True,
+            "workload": {"run_options"},
+        }
         asked = self.model_dump(mode="json", exclude=spelling)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 

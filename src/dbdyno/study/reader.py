@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.frozen import Level
+from dbdyno.frozen import Configuration, Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.document import Unreadable, parse_document, read_bytes
+from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
     TRIALS_MAX,
@@ -24,7 +24,7 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
-from dbdyno.study.section import FIXED_KEYS, GATHER, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
+from dbdyno.study.section import ENGINE_KEYS, FIXED_KEYS, GATHER, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
 from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
 
@@ -78,6 +78,7 @@ class _Reader(SectionReader):
         factors, variants = self.compared(head["design"], lifted, head["aa"])
         if workload is not None:
             self.pace(workload, factors)
+        configuration = self.configuration(Path(path).parent)
         settings = self.settings({factor.name for factor in factors})
         goal = self.goal()
         self.fraction(head["design"], factors)
@@ -88,7 +89,8 @@ class _Reader(SectionReader):
             **head,
             engine=self.engine,
             workload=_with_baseline(workload, factors),
-            settings=settings,
+            configuration=configuration,
+            settings={**_beside(configuration, factors), **settings},
             factors=factors,
             variants=variants,
             goal=goal,
@@ -100,9 +102,8 @@ class _Reader(SectionReader):
     def head(self, title: str) -> dict[str, Any]:
         """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
         reference = partial(values.reference, catalogue=self.catalogue)
-        self.engine = self.need(
-            ("engine",), reference, f"name one: {', '.join(sorted(self.catalogue.engines))}"
-        )
+        place: Key = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
+        self.engine = self.need(place, reference, f"name one: {', '.join(sorted(self.catalogue.engines))}")
         return {
             "title": self.take(("title",), values.text, title),
             "design": self.take(("design",), _design, Design.ONE_AT_A_TIME),
@@ -111,6 +112,22 @@ class _Reader(SectionReader):
             "aa": self.take(("aa",), values.boolean, False),
             "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
+
+    def configuration(self, folder: Path) -> Configuration | None:
+        """The engine's own configuration file, which stands by the study's folder."""
+        if not isinstance(self.at(("engine",)), dict):
+            return None
+        self.table(("engine",), ENGINE_KEYS)
+        path: Key = ("engine", "configuration")
+        name = self.take(path, values.text, "")
+        if not name or self.engine is None or self.catalogue.configure is None:
+            return None
+        try:
+            return self.catalogue.configure(name, folder, self.engine)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
+            self.note(path, f"{shown(name)} cannot be read: {reason}", f"its path counts from {folder}")
+            return None
 
     def workload(self) -> tuple[Workload | None, list[Factor]]:
         """The workload, and a factor for each of its keys that holds a list."""
@@ -290,6 +307,13 @@ class _Reader(SectionReader):
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"
             self.note(place, f"too many trials: {size.arithmetic}", hint)
+
+
+def _beside(configuration: Configuration | None, factors: tuple[Factor, ...]) -> dict[str, Level]:
+    """What a configuration file gives every variant: all but what the study varies."""
+    varied = {factor.name for factor in factors}
+    given = configuration.settings if configuration else {}
+    return {name: level for name, level in given.items() if name not in varied}
 
 
 def _design(value: Any) -> Design:

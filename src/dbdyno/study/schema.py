@@ -75,12 +75,26 @@ def study_schema(catalogue: Catalogue) -> Schema:
 
 def _engine(catalogue: Catalogue) -> Schema:
     names = "|".join(sorted(catalogue.engines))
-    return {
+    reference = {
         "type": "string",
         "pattern": rf"^({names})(@[0-9A-Za-z].*|:[/~].*)?$",
         "examples": sorted(catalogue.engines),
         "description": "NAME, NAME@VERSION or NAME:/PATH/TO/SERVER.",
     }
+    table = {
+        "type": "object",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": reference,
+            "configuration": {
+                **_TEXT,
+                "description": "The engine's own configuration file, from the study's folder: the base of "
+                "every variant.",
+            },
+        },
+    }
+    return {"anyOf": [reference, table]}
 
 
 def _integer(low: int, high: int, default: int, description: str) -> Schema:

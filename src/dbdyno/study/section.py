@@ -35,6 +35,7 @@ STUDY_KEYS = frozenset(
         "goal",
     }
 )
+ENGINE_KEYS = frozenset(("name", "configuration"))
 GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards"))
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS_MAX = 100_000

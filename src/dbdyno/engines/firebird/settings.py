@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value
 from dbdyno.errors import ServerFailed
@@ -27,6 +28,9 @@ ATTRIBUTES = {
     "reserve_space": "MON$RESERVE_SPACE",
 }
 """Attributes that stand in the database file itself, and where the running engine shows them."""
+
+OF_THE_NETWORK = re.compile(r"(Remote|Auth|Wire|User|Tcp|IPv6|Server|Plugins|Providers|.*Plugin).*")
+"""Parameters of who reaches the server, and how: the engine runs embedded."""
 
 SWITCHES = ("forced_writes", "reserve_space")
 """Attributes that are on or off."""
@@ -69,6 +73,22 @@ def _fault_of_attribute(name: str, level: Level, reason: str) -> Refused | None:
     if name == "page_size" and number not in PAGE_BYTES:
         return Refused(reason, f"it takes {', '.join(map(str, PAGE_BYTES))}")
     return None
+
+
+def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+    """The lines of a `firebird.conf`."""
+    numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]
+
+
+def _configured(number: int, line: str) -> Line:
+    found = re.fullmatch(r"([A-Za-z]\w*)\s*=\s*(.*)", line)
+    if found is None:
+        return Line(number, line, untaken=OTHER_FILE if line.startswith("include") else UNREADABLE)
+    name, level = found[1], unquoted(found[2])
+    if OF_THE_NETWORK.fullmatch(name):
+        return Line(number, line, name, level, OF_DYNO)
+    return Line(number, line, name, level, A_PATH if is_path(level) else "")
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.engines.engine import Ask, HugePages
-from dbdyno.engines.mariadb import levels
+from dbdyno.engines.line import Line
+from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import quantity, same_value
@@ -122,6 +123,11 @@ refused = levels.refused
 
 def names(installation: Installation) -> frozenset[str]:
     return frozenset(defaults(installation)) - OURS
+
+
+def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+    """The lines of a `my.cnf`."""
+    return list(option_file.lines(text, known, OURS))
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

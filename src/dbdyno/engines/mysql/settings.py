@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.engines.engine import Refused
-from dbdyno.engines.mariadb import levels
+from dbdyno.engines.line import Line
+from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mysql.prefix import folders
 from dbdyno.engines.needs import Need
@@ -67,6 +68,11 @@ NEEDS: Sequence[Need] = (
 read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages
+
+
+def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+    """The lines of a `my.cnf`."""
+    return list(option_file.lines(text, known, OURS))
 
 
 def names(installation: Installation) -> frozenset[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
 from dbdyno.engines.values import as_text, quantity, same_value
@@ -116,6 +118,30 @@ refused = levels.refused
 
 def names(installation: Installation) -> frozenset[str]:
     return (parameters(installation) | CREATION) - OURS
+
+
+LINE = re.compile(r"([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^\s#]+)\s*(?:#.*)?")
+OF_THE_NETWORK = re.compile(r"(ssl|krb|lc|unix_socket|shared_preload).*")
+"""What belongs to the machine that the file was written for: its network, locales and libraries."""
+
+
+def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+    """The lines of a `postgresql.conf`."""
+    numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]
+
+
+def _configured(number: int, line: str) -> Line:
+    found = LINE.fullmatch(line)
+    if found is None:
+        return Line(number, line, untaken=UNREADABLE)
+    name, value = found[1].lower(), found[2]
+    level = value[1:-1].replace("''", "'") if value.startswith("'") else value
+    if name.startswith("include"):
+        return Line(number, line, name, level, OTHER_FILE)
+    if name in OURS or OF_THE_NETWORK.fullmatch(name):
+        return Line(number, line, name, level, OF_DYNO)
+    return Line(number, line, name, level, A_PATH if is_path(level) else "")
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

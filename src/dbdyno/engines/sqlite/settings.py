@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value
 from dbdyno.errors import ServerFailed
@@ -92,6 +93,11 @@ def _fault(name: str, level: Level) -> Refused | None:
     if name == "page_size" and int(amount[0]) not in PAGE_BYTES:
         return Refused(reason, f"it takes {', '.join(map(str, PAGE_BYTES))}")
     return None
+
+
+def configured(text: str, _known: frozenset[str] | None) -> list[Line]:
+    """None of the lines: SQLite has no configuration file."""
+    return [Line(number, line, untaken=UNREADABLE) for number, line in enumerate(text.splitlines(), 1)]
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

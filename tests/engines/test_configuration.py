@@ -1,0 +1,100 @@
+"""What is taken of an engine's own configuration file, and what is not and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.engines import registry
+from dbdyno.engines.configuration import read_configuration
+from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE
+from dbdyno.frozen import Configuration, Level
+
+MY_CNF = """
+!includedir /etc/mysql/conf.d/
+[client]
+user = root
+[mysqld]
+  innodb-buffer-pool-size = 64M   # a comment
+sql_mode = "STRICT_TRANS_TABLES,NO_ZERO_DATE"
+port = 3307
+datadir = /var/lib/mysql
+slow_query_log_file=/var/log/slow.log
+log-bin = /var/log/mysql/bin
+performance-schema-instrument = 'stage/%=ON'
+max_connections = 100
+[mariadb-11.8]
+max_connections = 200
+[mysqldump]
+quick
+"""
+POSTGRESQL_CONF = """
+# a comment
+shared_buffers = 64MB\t# min 128kB
+work_mem 8MB
+search_path = 'a, ''b'''
+listen_addresses = '*'
+lc_messages = 'de_DE.UTF-8'
+include_dir 'conf.d'
+ssl_cert_file = '/etc/ssl/cert.pem'
+stats_file = '/var/run/stats'
+work_mem = 16MB
+= 4
+"""
+FIREBIRD_CONF = """
+#TempBlockSize = 1M
+DefaultDbCachePages = 4096 # pages
+TempCacheLimit = 128M
+RemoteServicePort = 3051
+TempDirectories = /tmp;/var/tmp
+include other.conf
+"""
+
+
+def read(engine: str, text: str) -> Configuration:
+    return read_configuration(registry.engine(engine), None, "some.conf", text)
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "settings", "reasons"),
+    [
+        (
+            "mariadb",
+            MY_CNF,
+            {
+                "config.innodb_buffer_pool_size": "64M",
+                "config.sql_mode": "STRICT_TRANS_TABLES,NO_ZERO_DATE",
+                "config.log_bin": True,
+                "config.max_connections": "200",
+            },
+            {2: OTHER_FILE, 8: OF_DYNO, 9: OF_DYNO, 10: A_PATH, 12: NOT_SHOWN},
+        ),
+        (
+            "postgresql",
+            POSTGRESQL_CONF,
+            {
+                "config.shared_buffers": "64MB",
+                "config.work_mem": "16MB",
+                "config.search_path": "a, 'b'",
+            },
+            {6: OF_DYNO, 7: OF_DYNO, 8: OTHER_FILE, 9: OF_DYNO, 10: A_PATH, 12: UNREADABLE},
+        ),
+        (
+            "firebird",
+            FIREBIRD_CONF,
+            {"config.DefaultDbCachePages": "4096", "config.TempCacheLimit": "128M"},
+            {5: OF_DYNO, 6: A_PATH, 7: OTHER_FILE},
+        ),
+        ("sqlite", "cache_size = 5", {}, {1: UNREADABLE}),
+    ],
+)
+def test_a_file_gives_its_settings_and_names_what_it_does_not_give(
+    engine: str, text: str, settings: dict[str, Level], reasons: dict[int, str]
+) -> None:
+    found = read(engine, text)
+    assert found.settings == settings
+    assert {one.line: one.reason for one in found.not_taken} == reasons
+    assert found.text == text
+
+
+def test_the_hash_is_of_the_text() -> None:
+    assert read("mariadb", MY_CNF).digest != read("mariadb", MY_CNF + "#").digest
