@@ -75,8 +75,11 @@ def run_side_by_side(side: Side, reference: Side, store: Store) -> tuple[list[Re
     Returns the records of both.
     """
     kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
+    baseline = variants_of(side.study)[0].name
     while trials := side.ask(side.study, side.run, kept[side.run.run]):
-        again = reference.ask(reference.study, reference.run, kept[reference.run.run])
+        # The rest of a block whose baseline is over has no trial of the reference beside it.
+        due = any(trial.variant.name == baseline for trial in trials)
+        again = reference.ask(reference.study, reference.run, kept[reference.run.run]) if due else ()
         for each, trial in _in_turn(side, trials, reference, again):
             for record in each.carry_out((trial,)):
                 store.add_record(record)

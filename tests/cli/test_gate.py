@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dbdyno.records.record import Calibrated
 from dbdyno.records.store import Store, store_url
 from tests.cli.test_cli import complaint, dyno
 from tests.cli.test_run import STUDY
@@ -52,6 +53,19 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> No
     assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
     assert dyno("gate", "--fail-on", "broken").returncode == 0
     assert "**Slower:" in dyno("gate", "--format", "markdown", "--against", "main").stdout
+
+
+def test_a_reference_takes_over_how_the_host_is_arranged(main: Path) -> None:
+    """And is the same setup all the same, so that the two are still paired."""
+    assert (
+        dyno("run", str(main / "main.toml"), "--against", "main", "--blocks", "1", "--quiet").returncode == 0
+    )
+    with Store(store_url()) as store:
+        run = store.run("last")
+        bound = Calibrated(made_unix_s=1.0, settings={"cpu.server": "0"})
+        for name in (run.run, run.reference or ""):
+            store.change_run(store.run(name).model_copy(update={"calibrated": bound}))
+    assert json.loads(dyno("gate", "--json", "--against", "main").stdout)["way"] == "side by side"
 
 
 def test_without_the_engine_the_stored_run_is_compared_and_that_is_said(main: Path) -> None:

@@ -31,6 +31,12 @@ from dbdyno.study import Study
 HISTORY_MOST = 200
 """Runs of the past that are looked at, the latest first."""
 
+SHARED_BY_TURNS = (
+    *("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host"),
+    *("calibrated", "arrangement", "slice_s"),
+)
+"""Of a run, what the reference that takes turns with it has as well."""
+
 
 @click.command()
 @click.argument("run", default="last")
@@ -106,9 +112,23 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
         )
 
 
+def measured_again(stored: Run, run: Run) -> Run:
+    """The run that measures a stored one again, in turn with `run`."""
+    return stored.model_copy(
+        update={
+            "run": f"reference-{run.run}",
+            "reference": None,
+            "sequential": False,
+            "budget_s": None,
+            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
+        }
+    )
+
+
 def setup_of(run: Run) -> str:
     """A digest of what a run's baseline variant was: engine, build, levels and load."""
-    study = study_of(run)
+    # How the host was arranged is no part of it, because a reference takes over what its run has.
+    study = study_of(run.model_copy(update={"calibrated": None}))
     levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
     load = study.workload.model_dump(mode="json", exclude={"run_options"})
     told = [study.engine.engine, run.installation.get("digest"), levels, load]
@@ -147,10 +167,10 @@ def _analysis(store: Store, run: Run) -> Analysis:
 def _history(store: Store, run: Run) -> Iterator[Run]:
     """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
     study = study_of(run)
-    alike = [run.blocks, run.dyno_version, *_machine(run)]
+    alike = _circumstances(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or [other.blocks, other.dyno_version, *_machine(other)] != alike:
+        if not summary.finished or _circumstances(other) != alike:
             continue
         try:
             asked = study_of(other)
@@ -161,10 +181,13 @@ def _history(store: Store, run: Run) -> Iterator[Run]:
             yield other
 
 
-def _machine(run: Run) -> list[object]:
-    """What a host is for its noise. Its name is left out, because a container has another one each day."""
+def _circumstances(run: Run) -> list[object]:
+    """What the noise of a run goes by. The host's name is left out, because a container has another one each
+    day."""
     cpu, memory = run.host.get("cpu") or {}, run.host.get("memory") or {}
+    settings = run.calibrated.settings if run.calibrated else {}
     return [
+        *(run.blocks, run.dyno_version, settings, run.arrangement, run.slice_s),
         cpu.get("model"),
         cpu.get("usable_cores"),
         memory.get("total_bytes"),

@@ -20,7 +20,7 @@ from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
 from dbdyno.cli.formats import format_of, verdict_format_options
 from dbdyno.cli.gate import deliver as deliver_gate
-from dbdyno.cli.gate import gate_format_of, gate_of, require_one_load
+from dbdyno.cli.gate import gate_format_of, gate_of, measured_again, require_one_load
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -67,9 +67,6 @@ from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
-
-SHARED_BY_TURNS = ("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host", "calibrated")
-"""Of a run, what the reference that takes turns with it has as well."""
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -218,15 +215,7 @@ def _reference(store: Store, against: str, study: Study, run: Run) -> tuple[_Mea
     stored = store.run(against)
     asked = study_of(stored)
     require_one_load(study, asked, against)
-    again = stored.model_copy(
-        update={
-            "run": f"reference-{run.run}",
-            "reference": None,
-            "sequential": False,
-            "budget_s": None,
-            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
-        }
-    )
+    again = measured_again(stored, run)
     try:
         installation = measured_installation(asked, stored)
     except DynoError as error:
