@@ -78,6 +78,7 @@ class FakeEngine:
     embedded: bool = False
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
+    OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     NEEDS: Sequence[Need] = ()
     idle: str = ""
     cap: int = 100

@@ -22,6 +22,7 @@ from dbdyno.host import paths
 from dbdyno.host.interrupts import raise_on_signals
 
 VERBS = {
+    "init": "Write a first study, from five answers or from two configuration files.",
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
     "calibrate": "Find the arrangement of this host that tells the smallest differences, and keep it.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",
@@ -44,7 +45,7 @@ VERBS = {
     "man": "Write the manual pages into a folder.",
     "cleanup": "Restore what a Dyno that died left behind.",
 }
-_TOUCH_NOTHING = ("plan", "schema", "completion", "man", "cleanup")
+_TOUCH_NOTHING = ("init", "plan", "schema", "completion", "man", "cleanup")
 """Verbs that do not clear up after a dead Dyno first: all but the clearing itself promise no side effect."""
 
 

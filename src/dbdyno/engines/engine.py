@@ -131,6 +131,8 @@ class Settings(Protocol):
     """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
     them.
     """
+    OFTEN_VARIED: Mapping[str, tuple[Level, ...]]
+    """Factors that a first study may begin with."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
 

@@ -18,6 +18,11 @@ from dbdyno.records.record import Reading
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
 
+OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
+    "config.forced_writes": (True, False),
+    "config.page_buffers": (2048, 16384),
+}
+
 NEEDS: Sequence[Need] = ()
 
 ATTRIBUTES = {

@@ -94,6 +94,12 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
+OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
+    "config.innodb_flush_log_at_trx_commit": (1, 2),
+    "config.innodb_buffer_pool_size": ("128M", "512M"),
+    "config.innodb_io_capacity": (200, 2000),
+}
+
 NEEDS: Sequence[Need] = (
     Need(BINARY_LOG, "log_bin", off=("OFF",), unset="OFF", why="so there is no binary log"),
     NO_POOL_OF_THREADS,

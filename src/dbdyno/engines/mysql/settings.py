@@ -54,6 +54,8 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
+OFTEN_VARIED = mariadb.OFTEN_VARIED
+
 NEEDS: Sequence[Need] = (
     Need(BINARY_LOG, "log_bin", off=("OFF",), unset="ON", why="so there is no binary log"),
     Need(

@@ -39,6 +39,12 @@ OURS = frozenset(
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
 
+OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
+    "config.synchronous_commit": ("on", "off"),
+    "config.shared_buffers": ("128MB", "512MB"),
+    "config.wal_compression": ("off", "on"),
+}
+
 NEEDS: Sequence[Need] = (
     Need(
         ("commit_delay", "commit_siblings", "wal_sync_method"),

@@ -52,6 +52,11 @@ PAGE_BYTES = tuple(512 << power for power in range(8))
 SMALLEST = {"cache_size": -(2**31)}
 """The least whole number that a pragma takes, where that is not 0."""
 
+OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
+    "config.journal_mode": ("delete", "wal"),
+    "config.synchronous": ("full", "normal"),
+}
+
 NEEDS: Sequence[Need] = (
     Need(
         ("wal_autocheckpoint",),

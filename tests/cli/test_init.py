@@ -1,0 +1,55 @@
+"""A first study is one that `dyno plan` accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.study_file import study_at
+from dbdyno.engines import registry
+from dbdyno.study import Design
+from tests.cli.test_cli import complaint, dyno
+
+
+@pytest.mark.parametrize("engine", sorted(registry.ENGINES))
+def test_a_first_study_of_every_engine_is_accepted(engine: str, homes: Path) -> None:
+    path = homes / "first.toml"
+    answers = ["--goal", "latency", "--clients", "4", "--size", "2", "--time", "10m"]
+    said = dyno("init", engine, *answers, "--output", str(path))
+    assert said.returncode == 0, said.stderr
+    assert f"dyno run {path} --budget 10m" in said.stdout
+    study = study_at(path)
+    assert (study.engine.engine, study.goal.response, study.workload.clients) == (engine, "p99_ms", 4)
+    assert study.workload.options["scale"] == 2 and len(study.factors) >= 2
+    assert "is there already" in complaint("init", engine, "--output", str(path))
+
+
+def test_two_configuration_files_make_a_study_of_what_differs(homes: Path) -> None:
+    (homes / "a.conf").write_text(
+        "TempCacheLimit = 32M\nLockMemSize = 2M\nTempBlockSize = 1M\nGCPolicy = combined\n"
+    )
+    (homes / "b.conf").write_text("TempCacheLimit = 64M\nLockMemSize = 2M\nTempBlockSize = 2M\n")
+    path = homes / "gap.toml"
+    files = ["--from", str(homes / "a.conf"), "--to", str(homes / "b.conf")]
+    said = dyno("init", "firebird", *files, "--output", str(path))
+    assert said.returncode == 0, said.stderr
+    study = study_at(path)
+    assert study.design is Design.FACTORIAL
+    assert {factor.name: factor.levels for factor in study.factors} == {
+        "config.TempCacheLimit": ("32M", "64M"),
+        "config.TempBlockSize": ("1M", "2M"),
+    }
+    assert study.settings == {"config.LockMemSize": "2M", "config.GCPolicy": "combined"}
+    assert "# config.GCPolicy is set in one file alone" in path.read_text()
+    assert 'configuration = "a.conf"' in path.read_text()
+
+
+def test_files_that_set_nothing_differently_give_no_study(homes: Path) -> None:
+    (homes / "a.conf").write_text("LockMemSize = 2M\n")
+    same = str(homes / "a.conf")
+    output = str(homes / "gap.toml")
+    assert "nothing differently" in complaint(
+        "init", "firebird", "--from", same, "--to", same, "--output", output
+    )
+    assert not Path(output).exists()
