@@ -18,30 +18,34 @@ from dbdyno.study import Interval
 from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
 
 SEED = 7
-CASES: tuple[tuple[Interval, int, Guards], ...] = (
-    (Interval.STUDENT, 6, ()),
-    (Interval.STUDENT, 6, (GUARD,)),
-    (Interval.STUDENT, 12, ()),
-    (Interval.SIGNED_RANK, 7, ()),
-    (Interval.SIGNED_RANK, 8, (GUARD,)),
-    (Interval.SIGNED_RANK, 12, ()),
-    (Interval.SIGNED_RANK, 16, ()),
-    (Interval.ANYTIME, 20, ()),
-    (Interval.ANYTIME, 20, (GUARD,)),
+CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
+    (Interval.STUDENT, 6, (), 1),
+    (Interval.STUDENT, 6, (GUARD,), 1),
+    (Interval.STUDENT, 12, (), 1),
+    (Interval.STUDENT, 6, (), 2),
+    (Interval.STUDENT, 12, (GUARD,), 2),
+    (Interval.SIGNED_RANK, 7, (), 1),
+    (Interval.SIGNED_RANK, 12, (), 2),
+    (Interval.SIGNED_RANK, 8, (GUARD,), 1),
+    (Interval.SIGNED_RANK, 12, (), 1),
+    (Interval.SIGNED_RANK, 16, (), 1),
+    (Interval.ANYTIME, 20, (), 1),
+    (Interval.ANYTIME, 20, (GUARD,), 1),
+    (Interval.ANYTIME, 20, (), 2),
 )
 
 
 def main(runs: int) -> None:
     # How many more blocks are needed takes most of the time, and decides nothing.
     effects.blocks_more = lambda *_: None
-    for interval, blocks, guards in CASES:
+    for interval, blocks, guards, baselines in CASES:
         for name, noise in NOISES.items():
             random = np.random.default_rng(SEED)
-            called = sum(false_alarm(noise, random, blocks, interval, guards) for _ in range(runs))
+            called = sum(false_alarm(noise, random, blocks, interval, guards, baselines) for _ in range(runs))
             share = stats.binomtest(called, runs).proportion_ci(0.95)
             print(
-                f"{interval.value:11}  {blocks:2} blocks {len(guards)} guards  {name:10}  {called} of {runs}"
-                f"  {called / runs:5.1%}  ({share.low:.1%} to {share.high:.1%})",
+                f"{interval.value:11}  {blocks:2} blocks {len(guards)} guards {baselines} baselines {name:10}"
+                f"  {called} of {runs}  {called / runs:5.1%}  ({share.low:.1%} to {share.high:.1%})",
                 flush=True,
             )
 

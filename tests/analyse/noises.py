@@ -7,6 +7,7 @@ Noise goes on from trial to trial in that order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -113,15 +114,22 @@ def _alarm(results: list[VariantResult]) -> bool:
 
 
 def false_alarm(
-    noise: Noise, random: np.random.Generator, blocks: int, interval: Interval, guards: Guards = ()
+    noise: Noise,
+    random: np.random.Generator,
+    blocks: int,
+    interval: Interval,
+    guards: Guards = (),
+    baselines: int = 1,
 ) -> bool:
     """Whether any of three equal candidates is called different, or breaks a guard that all keep."""
     goal = Goal(margin=0.02, guards=guards, interval=interval)
     method = _method(goal, 3, interval)
-    logs, latencies = (equal_variants(noise, random, blocks, 4) for _ in range(2))
+    logs, latencies = (equal_variants(noise, random, blocks, 3 + baselines) for _ in range(2))
     looks = range(6, blocks + 1) if interval is Interval.ANYTIME else [blocks]
     for look in looks:
-        baseline, *candidates = trials_of(logs[:look], -latencies[:look])
+        first, *others = trials_of(logs[:look], -latencies[:look])
+        baseline = replace(first, copies=tuple(others[: baselines - 1]))
+        candidates = others[baselines - 1 :]
         if _alarm([variant_result(each, baseline, goal, method, ()) for each in candidates]):
             return True
     return False

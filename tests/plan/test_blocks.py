@@ -145,3 +145,11 @@ def test_too_many_trials_are_refused_with_the_arithmetic() -> None:
         UserError, match=r"10 x .* \(40 factors\) levels = over 1,000,000,000 variants, x 6 blocks"
     ):
         make_plan(study(factors, Design.FACTORIAL))
+
+
+def test_further_baselines_have_a_trial_of_their_own_in_each_block() -> None:
+    plan = make_plan(study(TWO).model_copy(update={"baselines": 3}))
+    names = [variant.name for variant in plan.variants if variant.shares]
+    assert names == ["baseline-2", "baseline-3"]
+    assert all(variant.levels == plan.variants[0].levels for variant in plan.variants if variant.shares)
+    assert len(plan.trials) == len(plan.variants) * study(TWO).blocks

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import Block, Trials, pairs
+from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.floor import floor
@@ -31,6 +31,7 @@ from dbdyno.analyse.model import (
     Role,
     TimeSplit,
     TrialResult,
+    VariantResult,
 )
 from dbdyno.analyse.museum import answer, blocked_at_first, museum
 from dbdyno.analyse.overhead import conditions, overhead
@@ -74,7 +75,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     mixed = mixed_resets(latest)
     trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in latest])
     method = _method(study, run, trials)
-    results = tuple(variant_result(each, trials[0], study.goal, method, COSTS) for each in trials)
+    results = _results(study, trials, method)
     shown = [trial for each in trials for trial in each.by_block.values()]
     return Analysis(
         study=study,
@@ -93,6 +94,21 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         overhead=overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
         trials_planned=len(shown) if run.sequential else _planned(study, run, records),
+    )
+
+
+def _results(study: Study, trials: Sequence[Trials], method: Method) -> tuple[VariantResult, ...]:
+    """Of each variant. A twin is compared with the baseline alone, a candidate with all its copies."""
+    alone, baseline = trials[0], with_copies(trials)
+    return tuple(
+        variant_result(
+            baseline if each is alone else each,
+            alone if each.role is Role.TWIN else baseline,
+            study.goal,
+            method,
+            COSTS,
+        )
+        for each in trials
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable
 from dbdyno.analyse.model import Role, Summary, TrialResult
@@ -19,14 +19,22 @@ Block = tuple[str, int]
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one variant, by block."""
+    """The trials of one variant, by block. `copies` are those of the same levels that count with it."""
 
     variant: Variant
     role: Role
     by_block: Mapping[Block, TrialResult]
+    copies: tuple[Trials, ...] = ()
 
     def values(self, metric: str) -> dict[Block, float]:
-        """A metric by block, over the measured trials that have it."""
+        """A metric by block, over the measured trials that have it; with copies, their mean in the block."""
+        if not self.copies:
+            return self._own(metric)
+        each = [self._own(metric), *(copy.values(metric) for copy in self.copies)]
+        blocks = {block for values in each for block in values}
+        return {block: mean_of([values[block] for values in each if block in values]) for block in blocks}
+
+    def _own(self, metric: str) -> dict[Block, float]:
         found = metrics.find(metric)
         readings = {
             block: found.read(trial.record)
@@ -38,13 +46,32 @@ class Trials:
         }
 
     def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
-        return [trial for trial in self.by_block.values() if trial.record.outcome is outcome]
+        return [trial for trial in self.all if trial.record.outcome is outcome]
+
+    @property
+    def all(self) -> list[TrialResult]:
+        """Every trial, those of copies too."""
+        return [*self.by_block.values(), *(trial for copy in self.copies for trial in copy.all)]
 
     @property
     def limited_by_driver(self) -> bool:
         """Whether the driver, not the server, set the pace of one of them."""
         failed = self.with_outcome(Outcome.FAILED)
         return any(Doubt.DRIVER_SATURATED in trial.record.doubts for trial in failed)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """Geometric where all values are above zero, because ratios are compared; else arithmetic."""
+    if all(usable(value) for value in values):
+        return math.exp(math.fsum(map(math.log, values)) / len(values))
+    return math.fsum(values) / len(values)
+
+
+def with_copies(trials: Sequence[Trials]) -> Trials:
+    """The baseline with its copies, which candidates are compared with. It is worth more trials than a
+    candidate, because every comparison rests on it: about as many as the root of the number of candidates
+    (C. W. Dunnett, JASA 50, 1955, 1096-1121)."""
+    return replace(trials[0], copies=tuple(each for each in trials if each.variant.shares))
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:

@@ -126,7 +126,7 @@ def _ending(trials: Trials) -> dict[str, object]:
 
 def _lost_share(trials: Trials) -> float:
     lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
-    return lost / len(trials.by_block) if trials.by_block else 0.0
+    return lost / len(trials.all) if trials.all else 0.0
 
 
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:

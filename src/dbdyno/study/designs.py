@@ -13,12 +13,15 @@ from dbdyno.study.trials import Variant
 
 
 def variants_of(study: Study) -> tuple[Variant, ...]:
-    """Every variant once, the baseline first and its twin last. No order of trials is drawn."""
+    """Every variant once, the baseline first and its copies last. No order of trials is drawn."""
     variants: dict[str, Variant] = {}
     for name, levels in _DESIGNS[study.design](study):
         variants.setdefault(name, Variant(name=name, levels=levels))
     if study.aa:
         variants[TWIN] = Variant(name=TWIN, levels=study.baseline, twin=True)
+    for number in range(2, study.baselines + 1):
+        name = f"{BASELINE}-{number}"
+        variants[name] = Variant(name=name, levels=study.baseline, twin=True, shares=True)
     return tuple(variants.values())
 
 

@@ -135,8 +135,8 @@ class Study(Frozen):
     one that its host and its factors allow; `slice_s` is about how long a slice is measured. Blocks take
     `images` of the pristine data in turn; without it, as many as cost little beside the run. `settings` are
     levels that hold for every variant, by factor name, those of the `configuration` included that nothing
-    else gives. `variants` is only for `list`, whose factors are what its variants set. `text` is the file as
-    it was, `digest` its hash."""
+    else gives. Each block has so many `baselines`. `variants` is only for `list`, whose factors are what its
+    variants set. `text` is the file as it was, `digest` its hash."""
 
     title: str
     engine: Reference
@@ -146,6 +146,8 @@ class Study(Frozen):
     seed: int | None = None
     aa: bool = False
     images: int | None = None
+    # One is left out, so that what is told of other studies does not change.
+    baselines: int = Field(default=1, exclude_if=lambda count: count == 1)
     arrangement: Arrangement | None = None
     slice_s: float = 0.5
     workload: Workload
@@ -179,7 +181,8 @@ class Study(Frozen):
 
     @property
     def size(self) -> Size:
-        return size_of(self.design, self.factors, len(self.variants), self.blocks, self.aa)
+        copies = self.aa + self.baselines - 1
+        return size_of(self.design, self.factors, len(self.variants), self.blocks, copies)
 
 
 class Size(Frozen):
@@ -189,7 +192,7 @@ class Size(Frozen):
     arithmetic: str
 
 
-def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool) -> Size:
+def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, copies: int) -> Size:
     """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
     if design is Design.LIST:
         variants, words = listed, f"{listed} variants"
@@ -206,8 +209,9 @@ def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: in
     else:
         others = sum(len(factor.levels) - 1 for factor in factors)
         variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"
-    if aa:
-        variants, words = variants + 1, f"{words} + 1 second baseline"
+    if copies:
+        more = "1 second baseline" if copies == 1 else f"{copies} further baselines"
+        variants, words = variants + copies, f"{words} + {more}"
     trials = min(variants * blocks, COUNTED_TO)
     return Size(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
 

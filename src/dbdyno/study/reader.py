@@ -30,6 +30,7 @@ from dbdyno.study.variants import read_variants
 
 BLOCKS_MAX = 10_000
 IMAGES_MAX = 10
+BASELINES_MAX = 100
 MISTAKES_MAX = 100
 INTERVALS = frozenset((Interval.STUDENT, Interval.SIGNED_RANK))
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
@@ -110,6 +111,7 @@ class _Reader(SectionReader):
             "blocks": self.take(("blocks",), partial(values.integer, low=1, high=BLOCKS_MAX), 6),
             "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), None),
             "aa": self.take(("aa",), values.boolean, False),
+            "baselines": self.take(("baselines",), partial(values.integer, low=1, high=BASELINES_MAX), 1),
             "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
 
@@ -302,7 +304,7 @@ class _Reader(SectionReader):
         return declared.get(factor.name, ("workload", factor.knob))
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
-        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"])
+        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"] + head["baselines"] - 1)
         if size.trials > TRIALS_MAX:
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"

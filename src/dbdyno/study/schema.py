@@ -49,6 +49,12 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "default": False,
                 "description": "Measure the baseline twice: the two must not be called different.",
             },
+            "baselines": {
+                "type": "integer",
+                "minimum": 1,
+                "default": 1,
+                "description": "How often each block measures the baseline; the mean is compared with.",
+            },
             "images": {
                 "type": "integer",
                 "minimum": 1,

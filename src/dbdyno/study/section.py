@@ -27,6 +27,7 @@ STUDY_KEYS = frozenset(
         "blocks",
         "seed",
         "aa",
+        "baselines",
         "images",
         "workload",
         "settings",

@@ -10,13 +10,14 @@ class Variant(Frozen):
     """What is compared: a level for every factor. The first variant of a plan is the baseline.
 
     `name` is unique in the plan: `baseline`, or the levels that differ from the baseline's
-    (`config.innodb_buffer_pool_size=1G`), or the name a `list` design gives. `twin` marks the second copy of
-    the baseline of an A/A study.
+    (`config.innodb_buffer_pool_size=1G`), or the name a `list` design gives. `twin` marks a copy of the
+    baseline; one that `shares` counts with it when candidates are compared, that of an A/A study does not.
     """
 
     name: str
     levels: dict[str, Level]
     twin: bool = False
+    shares: bool = False
 
 
 class Trial(Frozen):

@@ -77,7 +77,7 @@ def _baseline_name(value: Any) -> str:
 
 def _variant_name(value: Any) -> str:
     name = values.text(value)
-    if name in (BASELINE, TWIN):
+    if name == TWIN or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
         raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
     if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
         raise Fault(

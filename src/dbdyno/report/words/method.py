@@ -32,6 +32,7 @@ def method_text(analysis: Analysis) -> list[str]:
         f"Response: {metric.title}{unit}. {metric.definition}",
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so what disturbs a whole block cancels.",
+        *filter(None, [_baselines_text(analysis)]),
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
         *filter(None, [calibration_text(analysis)]),
         f"A verdict needs at least {plural(method.blocks_least, 'block')}; faster needs every guard as well,"
@@ -128,6 +129,12 @@ def _blocking_text(blocking: Blocking) -> str:
     if blocking.low > 1.0:
         return f"Blocks helped: without them the same precision takes {seen}."
     return f"It cannot be told whether blocks helped: without them the same precision takes {seen}."
+
+
+def _baselines_text(analysis: Analysis) -> str:
+    """What candidates are compared with, where a block holds more than one baseline."""
+    count = analysis.study.baselines
+    return f"Baseline: the geometric mean of the {count} in each block (Dunnett 1955)." if count > 1 else ""
 
 
 def calibration_text(analysis: Analysis) -> str:
