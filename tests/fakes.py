@@ -139,6 +139,9 @@ class FakeEngine:
         self.running_settings = dict(settings)
         return server
 
+    def memory_bytes(self, settings: Mapping[str, Level]) -> int:
+        return 1 << 20
+
     def huge_pages(
         self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
     ) -> HugePages | None:

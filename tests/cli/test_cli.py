@@ -119,7 +119,7 @@ def test_a_plan_has_no_side_effect(study: Path, homes: Path) -> None:
     before = sorted(homes.rglob("*"))
     result = dyno("plan", str(study))
     assert result.returncode == 0, result.stderr
-    assert "4 trials, about 6 s" in result.stdout
+    assert "4 trials, about 7 s" in result.stdout
     made = [path for path in homes.rglob("*") if path not in before and not path.is_dir()]
     assert made == []
 

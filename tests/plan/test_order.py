@@ -32,6 +32,14 @@ def positions(order: Order, count: int, block: int) -> list[int]:
     return [drawn.index(variant) for variant in variants(count)]
 
 
+@given(SEEDS, COUNTS, some.integers(0, 500), some.integers(0, 500))
+def test_rounds_of_slices_come_in_mirrored_pairs(seed: int, count: int, block: int, pair: int) -> None:
+    order, trials = Order(seed=seed), range(count)
+    first, second = (order.of_round(trials, block, 2 * pair + half) for half in (0, 1))
+    assert sorted(first) == list(trials)
+    assert second == first[::-1]
+
+
 @given(SEEDS, COUNTS, some.integers(0, 500))
 def test_every_variant_has_the_same_mean_position_over_a_pair_of_blocks(
     seed: int, count: int, pair: int

@@ -17,7 +17,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
-from dbdyno.trial.observe.window import Totals, differences, gauge, per_second
+from dbdyno.trial.observe.window import Totals, differences, gained_in, gauge, per_second
 from tests.fakes import make_tally
 
 STEADY = [
@@ -48,6 +48,18 @@ def test_a_counter_that_begins_within_the_window_counts_from_zero() -> None:
 def test_series_have_one_value_per_whole_second() -> None:
     series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], [(1.0, 5.7)])
     assert series == {"cpu_user_s": [0.5] * 4, "resident_bytes": [100.0] * 4}
+
+
+def test_what_lies_between_two_windows_is_no_part_of_any_second() -> None:
+    windows = [(1.0, 1.5), (4.0, 4.5), (6.0, 7.0)]
+    series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], windows)
+    assert series == {"cpu_user_s": [0.5, 0.5], "resident_bytes": [100.0] * 2}
+    burst = [Totals(float(n), {"cpu_user_s": 9.0 * (n > 4)}) for n in range(11)]
+    assert per_second(burst, ["cpu_user_s"], [(1.0, 2.0), (6.0, 7.0)]) == {"cpu_user_s": [0.0, 0.0]}
+
+
+def test_windows_are_added_up() -> None:
+    assert gained_in(STEADY, [(1.0, 2.0), (4.0, 6.0)])["cpu_user_s"] == pytest.approx(1.5)
 
 
 def test_a_gauge_is_seen_from_before_the_start_to_after_the_end() -> None:

@@ -52,7 +52,7 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
         if summary.run.installation.get("engine") != engine or Outcome.MEASURED not in summary.outcomes:
             continue
         return [
-            max(0.0, record.finished_unix_s - record.started_unix_s - record.load_s)
+            record.beside_load_s
             for record in store.records(summary.run.run)
             if record.outcome is Outcome.MEASURED
         ]

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.arrangement import arranged_for, arranged_text
 from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     budget_text,
@@ -62,6 +63,8 @@ def command(
     read = study_at(study, blocks, seed, budget_s)
     calibrated, told = calibrated_for(read) if calibration else (None, "")
     read = with_calibration(read, calibrated)
+    found = arranged_for(read, bool(why_counted(read)))
+    read = read.model_copy(update={"arrangement": found.arrangement})
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
@@ -77,6 +80,7 @@ def command(
             "configuration": None
             if read.configuration is None
             else read.configuration.model_dump(mode="json", exclude={"text"}),
+            "arrangement": found.model_dump(mode="json"),
             **rest,
         }
         click.echo(json.dumps(document, indent=2))
@@ -92,6 +96,7 @@ def command(
         console.print(Text(line))
     if counted := why_counted(read):
         console.print(Text(counted))
+    console.print(Text(arranged_text(read, found)))
     console.print(Text(images_text(read, budget_s)))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
 

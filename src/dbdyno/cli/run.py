@@ -16,6 +16,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.arrangement import arranged_for
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
 from dbdyno.cli.formats import format_of, verdict_format_options
@@ -35,6 +36,7 @@ from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
     calibrated_for,
+    facts_of,
     measured_installation,
     refuse_both,
     replan_text,
@@ -152,7 +154,7 @@ def command(
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
-            read, run, installation = _begin(study, blocks, seed, budget_s, calibration)
+            read, run, installation = _begin(study, blocks, seed, budget_s, calibration, against)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, run = (None, run) if against is None else _reference(opened, against, read, run)
         try:
@@ -260,7 +262,12 @@ def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tu
 
 
 def _begin(
-    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None, calibration: bool
+    path: Path | None,
+    blocks: int | None,
+    seed: int | None,
+    budget_s: float | None,
+    calibration: bool,
+    against: str | None,
 ) -> tuple[Study, Run, Installation]:
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
@@ -271,9 +278,10 @@ def _begin(
     calibrated, told = calibrated_for(study) if calibration else (None, "")
     if told:
         click.echo(told, err=True)
+    study = with_calibration(study.model_copy(update={"seed": seed_of(study)}), calibrated)
+    found = arranged_for(study, bool(why_counted(study)), beside_another_run=against is not None)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
-    workload = study.workload
-    with_vector_set(workload.name, workload.options, lambda line: click.echo(line, err=True))
+    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     run = Run(
         run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
         study_path=str(path),
@@ -286,12 +294,14 @@ def _begin(
         created_unix_s=time.time(),
         dyno_version=__version__,
         host=fingerprint(),
-        installation=_identity(installation),
+        installation=facts_of(installation),
         duration_s=study.workload.duration_s if budget_s is not None else None,
         budget_s=budget_s,
         calibrated=calibrated,
+        arrangement=found.arrangement,
+        slice_s=study.slice_s,
     )
-    return with_calibration(study.model_copy(update={"seed": run.seed}), calibrated), run, installation
+    return study.model_copy(update={"arrangement": found.arrangement}), run, installation
 
 
 def _go_on(
@@ -307,16 +317,6 @@ def _go_on(
     if add_blocks is not None:
         run = extended(run, add_blocks)
     return study_of(run), run, installation
-
-
-def _identity(installation: Installation) -> dict[str, str]:
-    return {
-        "engine": installation.engine,
-        "version": installation.version,
-        "origin": installation.origin,
-        "digest": installation.digest,
-        **installation.facts,
-    }
 
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.calibrate.kept import found_for, place_of
+from dbdyno.cli.arrangement import arranged_for
 from dbdyno.datasets.vectors import WORKLOAD, require_vectors
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
@@ -28,7 +29,16 @@ from dbdyno.plan.budget import Replan, fitted, precision
 from dbdyno.records import metrics
 from dbdyno.records.record import Calibrated, Run
 from dbdyno.report.words import numbers
-from dbdyno.study import Catalogue, Factor, Interval, Study, parse_study, read_study, workload_offers
+from dbdyno.study import (
+    Arrangement,
+    Catalogue,
+    Factor,
+    Interval,
+    Study,
+    parse_study,
+    read_study,
+    workload_offers,
+)
 from dbdyno.study.designs import variants_of
 from dbdyno.study.reference import Reference
 from dbdyno.trial.pristine import worth_s
@@ -56,7 +66,9 @@ def study_at(
             "--budget does not go with counted work, which takes as long as its transactions",
             "leave --budget out, and give --blocks",
         )
-    return fitted(study, budget_s, overhead_s(study))
+    found = arranged_for(study, counted=False)
+    measured = study.model_copy(update={"arrangement": found.arrangement})
+    return fitted(measured, budget_s, overhead_s(study)).model_copy(update={"arrangement": study.arrangement})
 
 
 def why_counted(study: Study) -> str:
@@ -137,7 +149,12 @@ def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
     study = _asked(run)
-    return with_calibration(_changed(study, run.blocks, run.seed, run.duration_s), run.calibrated)
+    given = {
+        "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
+        "slice_s": run.slice_s or study.slice_s,
+    }
+    changed = _changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
+    return with_calibration(changed, run.calibrated)
 
 
 def calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
@@ -179,6 +196,17 @@ def measured_installation(study: Study, run: Run) -> Installation:
             "restore that engine, or start a new run",
         )
     return installation
+
+
+def facts_of(installation: Installation) -> dict[str, str]:
+    """What a run keeps of the engine that it measures."""
+    return {
+        "engine": installation.engine,
+        "version": installation.version,
+        "origin": installation.origin,
+        "digest": installation.digest,
+        **installation.facts,
+    }
 
 
 def is_of(run: Run, study: Study) -> bool:

@@ -160,6 +160,10 @@ class Settings(Protocol):
         """Whether a value read back means what was requested (`1G` and 1073741824, `ON` and true)."""
         ...
 
+    def memory_bytes(self, settings: Mapping[str, Level]) -> int:
+        """About how much memory a server takes with these settings: its cache, and a base for the rest."""
+        ...
+
     def huge_pages(
         self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
     ) -> HugePages | None:

@@ -76,6 +76,14 @@ def respelled(text: str, units: Sequence[str]) -> list[str]:
     return exact[-1:]
 
 
+def size_bytes(level: Level, unit_bytes: int = 1) -> int:
+    """The size that a level means; a bare number counts in `unit_bytes`. 0 for what is no size."""
+    found = quantity(as_text(level))
+    if found is None or found[1] == "ms":
+        return 0
+    return int(abs(found[0]) * (1 if found[1] else unit_bytes))
+
+
 def _same_quantity(wanted: str, found: str) -> bool:
     left, right = quantity(wanted), quantity(found)
     if left is None or right is None:

@@ -22,9 +22,14 @@ def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
         )
 
 
+def available_memory_bytes() -> int:
+    """What programs can still take without others having to give anything back."""
+    return int(psutil.virtual_memory().available)
+
+
 def require_memory(needed_bytes: int, what: str, factor: str, remedy: str) -> None:
     """Raises Blocked, for `factor`, where less memory is available than `what` takes."""
-    available_bytes = psutil.virtual_memory().available
+    available_bytes = available_memory_bytes()
     if available_bytes < needed_bytes:
         available_mib = available_bytes >> 20
         reason = f"{what} needs {_mib(needed_bytes)} MiB, {available_mib} MiB of memory are available"

@@ -14,7 +14,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
-from dbdyno.study import BASELINE, TRIALS_MAX, Study
+from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Plan, Trial, Variant
@@ -63,7 +63,8 @@ def next_trials(
 
     `left_out` names the variants that have no trial in a block after the first, from the records of the
     blocks before it. Blocks follow one another, so that all before the last one begun are over.
-    The first block halts after the baseline's trial: without a baseline the rest would compare nothing.
+    The first block halts after the baseline's trial, unless its trials run side by side: without a baseline
+    the rest would compare nothing.
     Raises DynoError when the baseline came to no load there, or none of the first block could be measured.
     """
     variants = variants_of(study)
@@ -75,7 +76,8 @@ def next_trials(
         over = left_out([record for record in records if record.block < block]) if block else frozenset()
         trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
-            return going_on if block else _halted_after_baseline(going_on)
+            beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+            return going_on if block or beside else _halted_after_baseline(going_on)
     return ()
 
 

@@ -24,6 +24,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records.record import Record, Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial
 
 SHORTEST_S = 1.5
@@ -49,6 +50,9 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
     variants = len(variants_of(study))
+    [phase] = phases_of(study)
+    # Each slice settles before it is measured.
+    each_s = 1.0 + (phase.slices or 0) * phase.settle_s / phase.duration_s
     fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
     longest_s = study.workload.duration_s
     shortest_s = min(SHORTEST_S, longest_s)
@@ -63,7 +67,7 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
     each = confidence_each(study.goal.confidence, _compared(study))
 
     def measured_s(blocks: int) -> float:
-        return min(longest_s, budget_s / (variants * blocks) - fixed_s)
+        return min(longest_s, (budget_s / (variants * blocks) - fixed_s) / each_s)
 
     def width(blocks: int) -> float:
         variance = SPREAD_OF_TRIALS**2 + SPREAD_OF_SECONDS**2 / measured_s(blocks)
@@ -111,9 +115,9 @@ def replanned(study: Study, run: Run, records: Sequence[Record]) -> Replan | Non
         return None
     left_out = blocked_at_first(first)
     going_on = [variant.name for variant in variants if variant.name not in left_out]
-    used_s = sum(record.finished_unix_s - record.started_unix_s for record in first)
+    used_s = sum(record.took_s for record in first)
     # The median: the trial that made the data for all others took longer than any later one will.
-    overhead_s = median([_beside_load_s(record) for record in first if record.variant in going_on] or [0.0])
+    overhead_s = median([record.beside_load_s for record in first if record.variant in going_on] or [0.0])
     block_s = len(going_on) * (study.workload.warmup_s + study.workload.duration_s + overhead_s)
     comparable = BASELINE in going_on and len(going_on) > 1
     more = max(0, int((run.budget_s - used_s) / block_s)) if comparable else 0
@@ -136,7 +140,3 @@ def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
     """How many intervals decide verdicts; the baseline's twin has none of them."""
     candidates = [variant for variant in variants_of(study)[1:] if not variant.twin]
     return study.goal.comparisons(sum(variant.name not in left_out for variant in candidates))
-
-
-def _beside_load_s(record: Record) -> float:
-    return max(0.0, record.finished_unix_s - record.started_unix_s - record.load_s)

@@ -210,6 +210,18 @@ class Record(Frozen):
         return found
 
     @property
+    def took_s(self) -> float:
+        """Seconds that the trial took, without the turns that others had between its slices."""
+        if self.tally is not None and self.tally.slices:
+            return sum(self.stages_s.values())
+        return self.finished_unix_s - self.started_unix_s
+
+    @property
+    def beside_load_s(self) -> float:
+        """Seconds that the trial took beside its load."""
+        return max(0.0, self.took_s - self.load_s)
+
+    @property
     def load_s(self) -> float:
         """Seconds that the load took, warm-up and measured part; 0 where there was none."""
         tallies = [phase.tally for phase in self.phases if phase.tally is not None]

@@ -21,6 +21,8 @@ TWIN = "baseline-twin"
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 COUNTED_TO = 10**9
+SLICE_S = 0.5
+"""How long a slice is measured: long beside its settling, short beside the wandering of a host's speed."""
 
 
 class Design(StrEnum):
@@ -38,6 +40,7 @@ class Arrangement(StrEnum):
     trial by itself."""
 
     SIDE_BY_SIDE = "side-by-side"
+    ONE_AFTER_THE_OTHER = "one-after-the-other"
 
 
 class Factor(Frozen):
@@ -149,7 +152,7 @@ class Study(Frozen):
     # One is left out, so that what is told of other studies does not change.
     baselines: int = Field(default=1, exclude_if=lambda count: count == 1)
     arrangement: Arrangement | None = None
-    slice_s: float = 0.5
+    slice_s: float = SLICE_S
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]

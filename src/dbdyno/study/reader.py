@@ -13,7 +13,9 @@ from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
+    SLICE_S,
     TRIALS_MAX,
+    Arrangement,
     Design,
     Factor,
     Goal,
@@ -112,6 +114,8 @@ class _Reader(SectionReader):
             "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), None),
             "aa": self.take(("aa",), values.boolean, False),
             "baselines": self.take(("baselines",), partial(values.integer, low=1, high=BASELINES_MAX), 1),
+            "arrangement": self.take(("arrangement",), _arrangement, None),
+            "slice_s": self.take(("slice",), partial(values.duration_s, least_s=0.1), SLICE_S),
             "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
 
@@ -322,6 +326,10 @@ def _design(value: Any) -> Design:
     if value == "search":
         raise Fault("the design `search` is not built yet", f"allowed: {', '.join(Design)}")
     return Design(values.one_of(value, frozenset(Design)))
+
+
+def _arrangement(value: Any) -> Arrangement:
+    return Arrangement(values.one_of(value, frozenset(Arrangement)))
 
 
 def _interval(value: Any) -> Interval:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
-from dbdyno.study.nouns import BASELINE, Design, Goal, Interval
+from dbdyno.study.nouns import BASELINE, SLICE_S, Arrangement, Design, Goal, Interval
 from dbdyno.study.reader import BLOCKS_MAX, IMAGES_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
@@ -55,6 +55,7 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "default": 1,
                 "description": "How often each block measures the baseline; the mean is compared with.",
             },
+            **_ARRANGEMENT,
             "images": {
                 "type": "integer",
                 "minimum": 1,
@@ -181,6 +182,16 @@ def _option(option: Option) -> Schema:
 
 def _duration(default: str, description: str) -> Schema:
     return {"type": "string", "pattern": values.DURATION, "default": default, "description": description}
+
+
+_ARRANGEMENT: Schema = {
+    "arrangement": {
+        "enum": [one.value for one in Arrangement],
+        "description": "Whether all servers of a block run at once and the load goes round them in slices, "
+        "or each trial runs by itself. Default: side by side where that can be.",
+    },
+    "slice": _duration(f"{SLICE_S:g}s", "About how long a slice is measured."),
+}
 
 
 def _pattern(pattern: str, description: str) -> Schema:

@@ -29,6 +29,8 @@ STUDY_KEYS = frozenset(
         "aa",
         "baselines",
         "images",
+        "arrangement",
+        "slice",
         "workload",
         "settings",
         "factors",

@@ -9,7 +9,7 @@ from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value
+from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -43,6 +43,16 @@ SWITCHES = ("forced_writes", "reserve_space")
 PAGE_BYTES = (4096, 8192, 16384, 32768)
 
 huge_pages = embedded.huge_pages
+
+
+BASE_BYTES = 200 << 20
+"""What the load process takes beside Firebird's page cache."""
+DEFAULT_PAGES, DEFAULT_PAGE_BYTES = 2048, 8192
+
+
+def memory_bytes(settings: Mapping[str, Level]) -> int:
+    pages = settings.get("page_buffers") or settings.get("DefaultDbCachePages", DEFAULT_PAGES)
+    return size_bytes(pages) * size_bytes(settings.get("page_size", DEFAULT_PAGE_BYTES)) + BASE_BYTES
 
 
 def names(installation: Installation) -> frozenset[str]:

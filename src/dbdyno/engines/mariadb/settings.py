@@ -9,7 +9,7 @@ from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import quantity, same_value
+from dbdyno.engines.values import quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
@@ -120,6 +120,8 @@ NEEDS: Sequence[Need] = (
 )
 
 DEFAULT_BUFFER_POOL = "128M"
+BASE_BYTES = 400 << 20
+"""What a server takes beside its buffer pool: code, threads, log buffer, dictionaries."""
 OTHER_LARGE_AREAS_BYTES = 64 << 20
 """Log buffers, lock and adaptive hash tables, which also go to large pages."""
 
@@ -148,6 +150,11 @@ def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
 
 def same(name: str, requested: Level, effective: str) -> bool:
     return same_value(requested, effective)
+
+
+def memory_bytes(settings: Mapping[str, Level]) -> int:
+    pool = size_bytes(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL))
+    return int(pool * 1.1) + BASE_BYTES
 
 
 def huge_pages(

@@ -70,6 +70,7 @@ NEEDS: Sequence[Need] = (
 read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages
+memory_bytes = mariadb.memory_bytes
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:

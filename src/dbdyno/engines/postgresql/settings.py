@@ -10,7 +10,7 @@ from dbdyno.engines.engine import Ask, HugePages
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.engines.values import as_text, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -115,6 +115,9 @@ NEEDS: Sequence[Need] = (
 BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
 """What a bare number may count: bytes, kB, pages of 8 kB, MB; milliseconds, seconds, minutes."""
 
+PAGE_BYTES = 8192
+BASE_BYTES = 300 << 20
+"""What a server takes beside its buffers: its processes' own memory."""
 OTHER_SHARED_BYTES = 32 << 20
 """Shared memory that does not grow with the buffers."""
 
@@ -167,6 +170,10 @@ def same(name: str, requested: Level, effective: str) -> bool:
         return False
     # A bare number counts in the setting's own unit, which the text read back does not tell.
     return any(abs(wanted[0] * unit - found[0]) < 0.5 for unit in BARE_UNITS)
+
+
+def memory_bytes(settings: Mapping[str, Level]) -> int:
+    return int(size_bytes(settings.get("shared_buffers", "128MB"), PAGE_BYTES) * 1.1) + BASE_BYTES
 
 
 def huge_pages(

@@ -10,7 +10,7 @@ from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
 from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value
+from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -68,6 +68,16 @@ NEEDS: Sequence[Need] = (
 )
 
 huge_pages = embedded.huge_pages
+
+
+BASE_BYTES = 200 << 20
+"""What the load process takes beside the cache of one connection."""
+
+
+def memory_bytes(settings: Mapping[str, Level]) -> int:
+    # Positive, `cache_size` counts pages; negative, KiB. The larger of the two is near enough.
+    page_bytes = size_bytes(settings.get("page_size", 4096))
+    return size_bytes(settings.get("cache_size", 500), page_bytes) + BASE_BYTES
 
 
 def names(_installation: Installation) -> frozenset[str]:

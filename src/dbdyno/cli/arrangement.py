@@ -1,0 +1,51 @@
+"""How a run arranges the trials of a block on this host, and what is said of it."""
+
+from __future__ import annotations
+
+from dbdyno.engines import registry
+from dbdyno.errors import UserError
+from dbdyno.host.room import available_memory_bytes
+from dbdyno.layers.foresight import foresee
+from dbdyno.layers.knob import Scope
+from dbdyno.layers.layer import by_layer
+from dbdyno.plan.arrangement import Arranged, Circumstances, arranged
+from dbdyno.report.words import numbers
+from dbdyno.study import Arrangement, Study
+from dbdyno.study.designs import variants_of
+from dbdyno.study.phases import phases_of
+
+
+def arranged_for(study: Study, counted: bool, beside_another_run: bool = False) -> Arranged:
+    """How a run of the study that begins now arranges its trials. Raises UserError where the study asks for
+    what cannot be."""
+    engine = registry.engine(study.engine.engine)
+    variants = {variant.name: {**study.settings, **variant.levels} for variant in variants_of(study)}
+    changes = foresee(variants, engine).host
+    of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
+    settings = [by_layer(levels).get("config", {}) for levels in variants.values()]
+    settings += settings[:1] * (study.baselines - 1)
+    circumstances = Circumstances(
+        host_factors=tuple(of_host),
+        counted=counted,
+        in_turn_with_another_run=beside_another_run,
+        needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
+        available_bytes=available_memory_bytes(),
+    )
+    found = arranged(study, circumstances)
+    if study.arrangement is Arrangement.SIDE_BY_SIDE and found.why:
+        raise UserError(
+            f"trials cannot be arranged side by side: {found.why}",
+            f'write arrangement = "{Arrangement.ONE_AFTER_THE_OTHER}", or leave it out',
+        )
+    return found
+
+
+def arranged_text(study: Study, found: Arranged) -> str:
+    """The arrangement in a line."""
+    if found.why:
+        return f"trials run one after the other: {found.why}"
+    [phase] = phases_of(study)
+    length = numbers.seconds_text(phase.duration_s / (phase.slices or 1))
+    return (
+        f"the servers of a block run side by side: the load goes round in {phase.slices} slices of {length}"
+    )

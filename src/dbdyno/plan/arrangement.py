@@ -1,0 +1,60 @@
+"""Whether the servers of a block can run side by side, so that the load goes round them in short slices.
+
+A host's speed wanders within seconds. Trials that follow one another differ by that; slices that take turns
+share it, and a server is started once for all its slices.
+"""
+
+from __future__ import annotations
+
+from dbdyno.frozen import Frozen
+from dbdyno.study import Arrangement, Study
+
+MEMORY_SHARE = 0.8
+"""Of the memory that is available, what servers may take together: the rest caches their files."""
+PACED = ("rate_per_s", "schedule", "think_time")
+"""Knobs of the workload that start transactions by the clock."""
+
+
+class Circumstances(Frozen):
+    """What an arrangement depends on beside the study. `host_factors` change the host, or give each variant a
+    volume; `needed_bytes` is the memory that all servers take together."""
+
+    host_factors: tuple[str, ...] = ()
+    counted: bool = False
+    in_turn_with_another_run: bool = False
+    needed_bytes: int = 0
+    available_bytes: int = 1
+
+
+class Arranged(Frozen):
+    """The arrangement that a run has, and why it is not side by side; empty where it is."""
+
+    arrangement: Arrangement
+    why: str = ""
+
+
+def arranged(study: Study, circumstances: Circumstances) -> Arranged:
+    """Side by side where that can be, unless the study wants it otherwise."""
+    if study.arrangement is Arrangement.ONE_AFTER_THE_OTHER:
+        return Arranged(arrangement=study.arrangement, why="the study asks for it")
+    why = obstacle(study, circumstances)
+    beside = Arrangement.ONE_AFTER_THE_OTHER if why else Arrangement.SIDE_BY_SIDE
+    return Arranged(arrangement=beside, why=why)
+
+
+def obstacle(study: Study, circumstances: Circumstances) -> str:
+    """Why the servers of a block cannot run side by side; empty where they can."""
+    paced = [knob for knob in PACED if getattr(study.workload, knob)]
+    paced += [factor.knob for factor in study.factors if factor.layer == "workload" and factor.knob in PACED]
+    if circumstances.counted:
+        return "work is counted, and no time is measured"
+    if circumstances.in_turn_with_another_run:
+        return "the run takes turns with another one"
+    if circumstances.host_factors:
+        return f"{circumstances.host_factors[0]} concerns the host, not one server"
+    if paced:
+        return f"workload.{paced[0]} starts transactions by the clock, so a load is one whole"
+    if circumstances.needed_bytes > MEMORY_SHARE * circumstances.available_bytes:
+        needed_mib, available_mib = circumstances.needed_bytes >> 20, circumstances.available_bytes >> 20
+        return f"all servers together take about {needed_mib} MiB of the {available_mib} MiB available"
+    return ""
