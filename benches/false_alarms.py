@@ -25,7 +25,6 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
     (Interval.STUDENT, 6, (), 2),
     (Interval.STUDENT, 12, (GUARD,), 2),
     (Interval.SIGNED_RANK, 7, (), 1),
-    (Interval.SIGNED_RANK, 12, (), 2),
     (Interval.SIGNED_RANK, 8, (GUARD,), 1),
     (Interval.SIGNED_RANK, 12, (), 1),
     (Interval.SIGNED_RANK, 16, (), 1),

@@ -75,3 +75,10 @@ def test_a_variant_that_lacks_a_block_is_left_out() -> None:
     del values[2]["here", 4]
     assert variances(values) == variances(values[:2])
     assert variances(values[:1]) is None
+
+
+def test_several_baselines_lower_the_floor() -> None:
+    study = a_study(LEVELS, blocks=300).model_copy(update={"baselines": 3})
+    found = analyse(study, a_run(study), records_of(study, trial_sd=0.02)).floor
+    assert found is not None
+    assert found.log_sd == pytest.approx(0.02 * math.sqrt(1 + 1 / 3), rel=0.15)

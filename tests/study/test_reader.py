@@ -477,3 +477,10 @@ def test_a_fraction_takes_what_its_tables_hold(factors: int) -> None:
 def test_what_a_fraction_does_not_take_is_refused(text: str, line: int, message: str, hint: str) -> None:
     (mistake,) = mistakes(text)
     assert mistake.line == line and message in mistake.message and hint in mistake.hint
+
+
+def test_several_baselines_exclude_the_signed_rank_interval() -> None:
+    text = SHORT.replace("[workload]", "baselines = 2\n[workload]")
+    assert read(text).baselines == 2
+    found = the_mistake(text + '[goal]\ninterval = "signed-rank"\n')
+    assert found.line == 2 and "signed-rank" in found.message

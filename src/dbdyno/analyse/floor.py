@@ -43,6 +43,8 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
         return None
     of_twins = _spread_of_twins(trials, method)
     log_sd = of_twins or math.sqrt(2.0 * found.residual)
+    # The mean of several baselines wanders less than one.
+    log_sd *= math.sqrt((1.0 + 1.0 / (1 + sum(each.variant.shares for each in trials))) / 2.0)
     quantile = anytime_quantile if method.sequential else t_quantile
     half_width = quantile(method.confidence_each, found.blocks) * log_sd / math.sqrt(found.blocks)
     if math.isinf(half_width):

@@ -171,9 +171,12 @@ def calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
 
 
 def _interval_for(study: Study, suited: Interval) -> Interval | None:
-    """The interval of a study that names none. One that its blocks are too few for would give no verdict."""
+    """The interval of a study that names none. One that its blocks are too few for would give no verdict, and
+    signed-rank supposes as many baselines as candidates."""
     if study.goal.interval is not None:
         return None
+    if study.baselines > 1:
+        return Interval.STUDENT
     candidates = sum(not variant.twin for variant in variants_of(study)[1:])
     each = confidence_each(study.goal.confidence, study.goal.comparisons(candidates))
     return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT

@@ -86,6 +86,7 @@ class _Reader(SectionReader):
         goal = self.goal()
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
+        self.symmetry(head, goal)
         if self.mistakes or self.engine is None or workload is None:
             return None
         return Study(
@@ -300,6 +301,15 @@ class _Reader(SectionReader):
                 'write design = "factorial": all variants can be measured'
                 if fewer
                 else 'settle some first: design = "one-at-a-time" shows which do nothing',
+            )
+
+    def symmetry(self, head: dict[str, Any], goal: Goal) -> None:
+        """The signed-rank interval needs log ratios that chance alone makes as often large as small. One
+        candidate over the mean of several baselines is not so where the noise is skewed."""
+        if head["baselines"] > 1 and goal.interval is Interval.SIGNED_RANK:
+            hint = 'keep one baseline, or write interval = "student" under [goal]'
+            self.note(
+                ("baselines",), "several baselines and the signed-rank interval exclude each other", hint
             )
 
     def place_of(self, factor: Factor) -> tuple[Any, ...]:
