@@ -98,3 +98,26 @@ def test_a_file_gives_its_settings_and_names_what_it_does_not_give(
 
 def test_the_hash_is_of_the_text() -> None:
     assert read("mariadb", MY_CNF).digest != read("mariadb", MY_CNF + "#").digest
+
+
+@pytest.mark.parametrize(
+    ("engine", "line", "kept"),
+    [
+        ("mariadb", "password = hunter2", "password = ***"),
+        ("mariadb", "report-password='hunter2 x'", "report-password=***"),
+        ("mariadb", "wsrep_sst_auth = root:hunter2", "wsrep_sst_auth = ***"),
+        ("mariadb", "password\nold_passwords = 1", "password\nold_passwords = 1"),
+        ("mariadb", "strict_password_validation = ON", "strict_password_validation = ON"),
+        (
+            "postgresql",
+            "primary_conninfo = 'host=a password=hunter2'",
+            "primary_conninfo = 'host=a password=***'",
+        ),
+        ("postgresql", "password_encryption = md5", "password_encryption = md5"),
+    ],
+)
+def test_secrets_are_not_kept(engine: str, line: str, kept: str) -> None:
+    found = read_configuration(registry.engine(engine), None, "server.conf", line)
+    assert found.text == kept
+    assert "hunter2" not in found.model_dump_json()
+    assert found.digest != read_configuration(registry.engine(engine), None, "server.conf", f"{line}3").digest

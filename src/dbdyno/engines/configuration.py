@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -11,13 +12,21 @@ from dbdyno.engines.line import Line
 from dbdyno.frozen import Configuration, NotTaken
 from dbdyno.obtain.installation import Installation
 
+SECRET = re.compile(
+    r"""((?<![\w-])(?:[\w-]*(?:password|passwd|passphrase)|wsrep[-_]sst[-_]auth)[ \t]*=[ \t]*)"""
+    r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s'"]+)""",
+    re.IGNORECASE,
+)
+"""A secret's name, and its value: as an option of its own, or within a connection's text."""
+
 
 def read_configuration(
     engine: Engine, installation: Installation | None, path: str, text: str
 ) -> Configuration:
     """The settings of a file's text that this engine takes. Without an installation only the lines that are
-    never taken are left out.
+    never taken are left out. Secrets are left out of all that is kept, because it goes into a store.
     """
+    digest, text = hashlib.sha256(text.encode()).hexdigest(), SECRET.sub(r"\1***", text)
     known = engine.settings.names(installation) if installation else None
     lines = [_judged(line, engine, installation, known) for line in engine.settings.configured(text, known)]
     # As in a server, the last line of a setting counts.
@@ -28,7 +37,7 @@ def read_configuration(
     return Configuration(
         path=path,
         text=text,
-        digest=hashlib.sha256(text.encode()).hexdigest(),
+        digest=digest,
         settings={f"config.{name}": level for name, level in settings.items() if name not in refused},
         not_taken=_told([*(line for line in lines if line.untaken), *faults]),
     )
