@@ -26,7 +26,6 @@ def test_a_study_of_servers_alone_runs_side_by_side() -> None:
     ("study", "circumstances", "why"),
     [
         (make_study(1, 2), Circumstances(counted=True), "counted"),
-        (make_study(1, 2), Circumstances(in_turn_with_another_run=True), "takes turns"),
         (make_study(1, 2), Circumstances(host_factors=("cpu.governor",)), "cpu.governor concerns the host"),
         (make_study(1, 2), Circumstances(needed_bytes=801, available_bytes=1000), "MiB available"),
         (with_load(rate_per_s=100.0), Circumstances(), "workload.rate_per_s starts transactions"),

@@ -15,7 +15,7 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
 
 
-def arranged_for(study: Study, counted: bool, beside_another_run: bool = False) -> Arranged:
+def arranged_for(study: Study, counted: bool) -> Arranged:
     """How a run of the study that begins now arranges its trials. Raises UserError where the study asks for
     what cannot be."""
     engine = registry.engine(study.engine.engine)
@@ -27,7 +27,6 @@ def arranged_for(study: Study, counted: bool, beside_another_run: bool = False) 
     circumstances = Circumstances(
         host_factors=tuple(of_host),
         counted=counted,
-        in_turn_with_another_run=beside_another_run,
         needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
         available_bytes=available_memory_bytes(),
     )

@@ -120,7 +120,6 @@ def measured_again(stored: Run, run: Run) -> Run:
             "reference": None,
             "sequential": False,
             "budget_s": None,
-            "arrangement": None,
             **{name: getattr(run, name) for name in SHARED_BY_TURNS},
         }
     )

@@ -64,7 +64,7 @@ from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_side_by_side, run_study
-from dbdyno.study import Study
+from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -154,9 +154,9 @@ def command(
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
-            read, run, installation = _begin(study, blocks, seed, budget_s, calibration, against)
+            read, run, installation = _begin(study, blocks, seed, budget_s, calibration)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
-        reference, run = (None, run) if against is None else _reference(opened, against, read, run)
+        reference, read, run = _reference(opened, against, read, run)
         try:
             expected_s = _expected_s(opened, read, run, resume, quiet)
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
@@ -211,22 +211,29 @@ def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet:
     return found.expected_s * (1.0 + beside)
 
 
-def _reference(store: Store, against: str, study: Study, run: Run) -> tuple[_Measured | None, Run]:
-    """The run that is held against, as it is measured again beside this one, which then names it; None where
-    its engine is no longer here. Raises UserError where the two cannot be compared."""
+def _reference(
+    store: Store, against: str | None, study: Study, run: Run
+) -> tuple[_Measured | None, Study, Run]:
+    """The run that is held against, as it is measured again in turn with this one, which then names it, and
+    whose trials follow one another as well; None where its engine is no longer here. Raises UserError where
+    the two cannot be compared."""
+    if against is None:
+        return None, study, run
     stored = store.run(against)
     asked = study_of(stored)
     require_one_load(study, asked, against)
-    again = measured_again(stored, run)
+    alone = {"arrangement": Arrangement.ONE_AFTER_THE_OTHER}
+    again = measured_again(stored, run.model_copy(update=alone))
     try:
         installation = measured_installation(asked, stored)
     except DynoError as error:
         click.echo(f"{against} is not measured again: {error.message}", err=True)
-        return None, run
+        return None, study, run
     click.echo(
         f"{against} is measured again: {plural(run.blocks, 'trial')}, in turn with this run's", err=True
     )
-    return _Measured(study_of(again), again, installation), run.model_copy(update={"reference": again.run})
+    run = run.model_copy(update={"reference": again.run, **alone})
+    return _Measured(study_of(again), again, installation), study.model_copy(update=alone), run
 
 
 def _interrupted(store: Store, run: Run) -> int:
@@ -262,12 +269,7 @@ def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tu
 
 
 def _begin(
-    path: Path | None,
-    blocks: int | None,
-    seed: int | None,
-    budget_s: float | None,
-    calibration: bool,
-    against: str | None,
+    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None, calibration: bool
 ) -> tuple[Study, Run, Installation]:
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
@@ -279,7 +281,7 @@ def _begin(
     if told:
         click.echo(told, err=True)
     study = with_calibration(study.model_copy(update={"seed": seed_of(study)}), calibrated)
-    found = arranged_for(study, bool(why_counted(study)), beside_another_run=against is not None)
+    found = arranged_for(study, bool(why_counted(study)))
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     run = Run(

@@ -21,7 +21,6 @@ class Circumstances(Frozen):
 
     host_factors: tuple[str, ...] = ()
     counted: bool = False
-    in_turn_with_another_run: bool = False
     needed_bytes: int = 0
     available_bytes: int = 1
 
@@ -48,8 +47,6 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
     paced += [factor.knob for factor in study.factors if factor.layer == "workload" and factor.knob in PACED]
     if circumstances.counted:
         return "work is counted, and no time is measured"
-    if circumstances.in_turn_with_another_run:
-        return "the run takes turns with another one"
     if circumstances.host_factors:
         return f"{circumstances.host_factors[0]} concerns the host, not one server"
     if paced:
