@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo test check format picture fuzz bench bench-driver bench-stall bench-power lock clean
+.PHONY: setup demo test check format picture fuzz bench bench-driver bench-stall bench-power bench-slices lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -79,6 +79,9 @@ bench-stall: setup
 # studies of minutes each, five hours in all. POWER=--quick shows in some minutes that it works.
 bench-power: setup
 	@$(BIN)/python benches/power.py $(POWER)
+
+bench-slices: setup
+	@$(BIN)/python benches/slices.py $(SLICES)
 
 bench: bench-driver bench-stall
 
