@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.intervals import blocks_least, confidence_each
 from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdict
+from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.study import Goal, Guard, Interval
 from dbdyno.study.trials import Variant

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.intervals import (
-    BLOCKS_LEAST,
-    blocks_least,
-    confidence_each,
-    judge,
-    ratio_of,
-    signed_rank,
-    t_quantile,
-)
+from dbdyno.analyse.intervals import judge, ratio_of, signed_rank
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.study import Interval
 
 STUDIES = 2000
@@ -77,12 +70,6 @@ def test_a_single_interval_covers_exactly_as_often_as_promised() -> None:
     assert within_binomial_error(covered, STUDIES, 0.9)
 
 
-def test_one_comparison_is_not_corrected_and_more_are_corrected_more() -> None:
-    assert confidence_each(0.95, 1) == 0.95
-    assert confidence_each(0.95, 0) == 0.95
-    assert confidence_each(0.95, 10) ** 10 == pytest.approx(0.95)
-
-
 @given(some_log_ratios)
 def test_turning_the_ratio_over_turns_the_interval_over(values: list[float]) -> None:
     forward, backward = ratio_of("m", values, 0.95), ratio_of("m", [-value for value in values], 0.95)
@@ -136,10 +123,6 @@ def test_verdicts(low: float, high: float, verdict: Verdict) -> None:
 
 def test_without_a_margin_nothing_is_ever_no_effect() -> None:
     assert judge(a_ratio(0.9999, 1.0001), a_method(margin=0.0))[0] is Verdict.INCONCLUSIVE
-
-
-def test_the_t_quantile_is_the_tabled_one() -> None:
-    assert t_quantile(0.95, 6) == pytest.approx(2.571, abs=5e-4)
 
 
 @pytest.mark.parametrize(

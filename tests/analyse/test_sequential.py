@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse.intervals import anytime_quantile, ratio_of, t_quantile
+from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.study import Interval
 
 CONFIDENCE = 0.95

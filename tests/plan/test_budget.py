@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.intervals import BLOCKS_LEAST
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal

@@ -18,8 +18,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.intervals import anytime_quantile
 from dbdyno.analyse.model import Method, Ratio
+from dbdyno.analyse.quantiles import anytime_quantile
 
 ASSURANCE = 0.8
 BLOCKS_LIMIT = 1000

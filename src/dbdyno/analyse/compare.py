@@ -24,8 +24,9 @@ from enum import StrEnum
 import numpy as np
 
 from dbdyno.analyse.blocks import log_ratios
-from dbdyno.analyse.intervals import confidence_each, ratio_of, usable, within
+from dbdyno.analyse.intervals import ratio_of, usable, within
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.split import HARDWARE
 from dbdyno.frozen import Frozen, level_text
 from dbdyno.records import metrics

@@ -13,8 +13,9 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dbdyno.analyse.intervals import confidence_each, ratio_of
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import FactorEffect, Factorial, Interaction, Ratio
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level
 from dbdyno.study import Factor
 

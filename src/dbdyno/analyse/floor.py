@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dbdyno.analyse.blocks import Block, Trials, pairs
-from dbdyno.analyse.intervals import anytime_quantile, t_quantile, usable
+from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import Blocking, Floor, Method, Role
+from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.frozen import Frozen
 
 CONFIDENCE = 0.95

@@ -18,8 +18,9 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.factorial import Cells, Setting
-from dbdyno.analyse.intervals import confidence_each, ratio_of
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Confounded, Gap, Ratio, Share
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor, fraction
 
 Logs = Sequence[Sequence[float]]

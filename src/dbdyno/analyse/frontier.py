@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dbdyno.analyse.blocks import Block, Trials, summary_of
-from dbdyno.analyse.intervals import confidence_each, ratio_of, usable
+from dbdyno.analyse.intervals import ratio_of, usable
 from dbdyno.analyse.model import (
     Frontier,
     FrontierCurve,
@@ -25,6 +25,7 @@ from dbdyno.analyse.model import (
     Reach,
     Role,
 )
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level
 from dbdyno.study import Study
 

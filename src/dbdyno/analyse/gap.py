@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from math import factorial as count_of_orders
 
 from dbdyno.analyse.factorial import Block, Cells, Setting
-from dbdyno.analyse.intervals import confidence_each, ratio_of
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Gap, Ratio, Share
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor
 
 FACTORS_MOST = 6

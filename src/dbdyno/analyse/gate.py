@@ -22,8 +22,9 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each, judge, t_quantile, usable
+from dbdyno.analyse.intervals import judge, usable
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
 from dbdyno.analyse.twin import CONFIDENCE
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import Run

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.blocks import Trials, pairs
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.NO_EFFECT)
 
@@ -84,10 +84,3 @@ def _faster(one: Trials, other: Trials, method: Method) -> bool:
 
 def _strength(result: VariantResult) -> float:
     return abs(math.log(result.effect.ratio)) if result.effect else 0.0
-
-
-def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:
-    """The variants that the first block found blocked: another trial of them would only take time."""
-    return frozenset(
-        record.variant for record in records if record.block == 0 and record.outcome is Outcome.BLOCKED
-    )

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST, ratio_of
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import AaCheck
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
 
 BLOCKS_PER_COMPARISON = BLOCKS_LEAST
 CONFIDENCE = 0.95

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST, t_quantile
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
 from dbdyno.calibrate.arrangement import SLICE_S, Arrangement
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval

@@ -12,7 +12,7 @@ from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import printed, write
-from dbdyno.cli.study_file import catalogue, is_of, study_of
+from dbdyno.cli.study_file import asked_of, is_of, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
@@ -21,7 +21,6 @@ from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, markdown
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.parts import compare as compare_report
-from dbdyno.study import parse_study
 
 
 @click.command()
@@ -93,7 +92,7 @@ def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
     if len(set(names)) < len(names):
         raise UserError("a run cannot be compared with itself", "name each run once; see: dyno runs")
     for other in others:
-        _require_one_study(first, other)
+        require_one_study(first, other)
     for side in sides:
         hosts = sorted({str(one.run.host.get("name", "")) for one in side})
         if len(hosts) > 1:
@@ -103,9 +102,9 @@ def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
             )
 
 
-def _require_one_study(left: Run, right: Run) -> None:
-    asked = parse_study(right.study_text.encode(), catalogue(ask_engines=False), right.study_path)
-    if not is_of(left, asked):
+def require_one_study(left: Run, right: Run) -> None:
+    """Raises UserError where two runs ask different things."""
+    if not is_of(left, asked_of(right)):
         raise UserError(
             f"these are runs of different studies: {left.run} of {left.study_path}, "
             f"{right.run} of {right.study_path}",

@@ -14,7 +14,7 @@ import click
 
 from dbdyno.cli.load_options import RUN_OPTIONS, run_job
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
-from dbdyno.datasets.vectors import WORKLOAD as VECTOR_SEARCH
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver import _driver
 from dbdyno.driver.job import Job

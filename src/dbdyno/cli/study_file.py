@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST, blocks_least, confidence_each
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.calibrate.kept import found_for, place_of
 from dbdyno.cli.arrangement import arranged_for
-from dbdyno.datasets.vectors import WORKLOAD, require_vectors
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
@@ -94,8 +94,11 @@ def overhead_s(study: Study) -> float:
 
 def _require_vectors(study: Study) -> None:
     """Raises UserError where any variant searches vectors that cannot be had, before anything is touched."""
-    if study.workload.name != WORKLOAD:
+    if study.workload.name != VECTOR_SEARCH:
         return
+    # Here, because no other workload has a use for numpy.
+    from dbdyno.datasets.vectors import require_vectors
+
     knobs = [factor.name for factor in study.factors if factor.layer == "workload"]
     variants = variants_of(study)
     for levels in {tuple(variant.levels[name] for name in knobs) for variant in variants}:
@@ -148,7 +151,7 @@ def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
-    study = _asked(run)
+    study = asked_of(run)
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s,
@@ -217,11 +220,11 @@ def is_of(run: Run, study: Study) -> bool:
     if run.study_digest == study.digest and run.configuration == study.configuration:
         return True
     with suppress(StudyError):
-        return _asked(run).meaning == study.meaning
+        return asked_of(run).meaning == study.meaning
     return False
 
 
-def _asked(run: Run) -> Study:
+def asked_of(run: Run) -> Study:
     """What a run's study asks, with the configuration file as it was."""
     kept = run.configuration
     names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None)

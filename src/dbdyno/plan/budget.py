@@ -15,13 +15,12 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.analyse.intervals import BLOCKS_LEAST, confidence_each, t_quantile
-from dbdyno.analyse.museum import blocked_at_first
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each, t_quantile
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record, Run, blocked_at_first
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.phases import phases_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Role
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
@@ -22,6 +21,9 @@ def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
 
 def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
     """The variants whose verdict stands, whatever may follow."""
+    # Here, because a plan that is only shown has no use for numpy.
+    from dbdyno.analyse import analyse
+
     return frozenset(
         variant.name
         for variant in analyse(study, run, records).variants

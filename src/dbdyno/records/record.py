@@ -6,6 +6,7 @@ reader could not follow, and `tests/records/golden/` keeps a record of every ver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -280,3 +281,10 @@ class Run(Frozen):
     calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
     arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
+
+
+def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:
+    """The variants that the first block found blocked: another trial of them would only take time."""
+    return frozenset(
+        record.variant for record in records if record.block == 0 and record.outcome is Outcome.BLOCKED
+    )

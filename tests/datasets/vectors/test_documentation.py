@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dbdyno.cli.study_file import catalogue
-from dbdyno.datasets.vectors import WORKLOAD
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.study import parse_study
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "vector-search.md").read_text()
@@ -15,11 +15,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "vector-search.md").read
 def test_its_study_is_one() -> None:
     [example] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     study = parse_study(example.encode(), catalogue(ask_engines=False))
-    assert study.workload.name == WORKLOAD
+    assert study.workload.name == VECTOR_SEARCH
 
 
 def test_every_option_is_mentioned_with_its_default() -> None:
-    offer = catalogue(ask_engines=False).workload(WORKLOAD)
+    offer = catalogue(ask_engines=False).workload(VECTOR_SEARCH)
     assert offer is not None
     for option in offer.options:
         assert f"`{option.name}`" in PAGE
@@ -31,7 +31,7 @@ def test_every_option_is_mentioned_with_its_default() -> None:
 
 
 def test_the_options_of_the_run_are_those_that_it_names() -> None:
-    offer = catalogue(ask_engines=False).workload(WORKLOAD)
+    offer = catalogue(ask_engines=False).workload(VECTOR_SEARCH)
     assert offer is not None
     sentence = re.search(r"([^.]*)\s+do not shape the data", PAGE)
     assert sentence is not None

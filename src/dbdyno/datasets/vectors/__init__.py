@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.datasets.vectors.cache import (
     cached,
     find,
@@ -26,7 +27,6 @@ from dbdyno.errors import UserError
 from dbdyno.host.once import Tell, silently
 
 __all__ = [
-    "WORKLOAD",
     "Generator",
     "Neighbors",
     "VectorSet",
@@ -42,14 +42,12 @@ __all__ = [
     "with_vector_set",
 ]
 
-WORKLOAD = "vector_search"
-
 
 def with_vector_set(workload: str, options: Mapping[str, Any], tell: Tell = silently) -> dict[str, Any]:
     """A workload's options with `dataset` replaced by the folder of a ready vector set; those of other
     workloads are as they were. Raises UserError where the data do not do.
     """
-    if workload != WORKLOAD:
+    if workload != VECTOR_SEARCH:
         return dict(options)
     return {**options, "dataset": str(vector_set(options, tell).folder)}
 

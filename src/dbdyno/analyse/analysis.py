@@ -1,0 +1,266 @@
+"""The whole of an analysis: what each module of this room finds in a run's records, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbdyno.analyse.assurance import ASSURANCE
+from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
+from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.floor import floor
+from dbdyno.analyse.fractional import explain_fraction
+from dbdyno.analyse.frontier import frontier
+from dbdyno.analyse.gap import FACTORS_MOST, explain
+from dbdyno.analyse.intervals import usable
+from dbdyno.analyse.model import (
+    AaCheck,
+    Analysis,
+    Factorial,
+    Gap,
+    LeftOut,
+    Method,
+    Role,
+    TimeSplit,
+    TrialResult,
+    VariantResult,
+)
+from dbdyno.analyse.museum import answer, museum
+from dbdyno.analyse.overhead import conditions, overhead
+from dbdyno.analyse.quantiles import blocks_least, confidence_each
+from dbdyno.analyse.resets import mixed_resets
+from dbdyno.analyse.split import time_splits
+from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
+from dbdyno.analyse.twin import aa_check
+from dbdyno.frozen import Level
+from dbdyno.records import metrics
+from dbdyno.records.record import Doubt, Outcome, Record, Run, blocked_at_first
+from dbdyno.study import Design, Interval, Study
+from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.trials import Variant
+
+COSTS = (
+    "p99_ms",
+    "server_cpu_us_per_op",
+    "driver_cpu_us_per_op",
+    "recall",
+    "p50_ms",
+    "context_switches_per_op",
+    "run_queue_wait_us_per_op",
+    "written_bytes_per_op",
+    "read_bytes_per_op",
+    "resident_bytes",
+)
+"""What is shown beside the response: what a variant cost, whatever it gained."""
+
+NO_MIXTURE: Mapping[int, str] = {}
+
+
+def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+    """The analysis of a run from its study and its records, in any order, finished or not.
+
+    A trial that was recorded more than once (a resumed run) counts once, with its last record.
+    """
+    variants = variants_of(study)
+    latest = _latest(records)
+    mixed = mixed_resets(latest)
+    trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in latest])
+    method = _method(study, run, trials)
+    results = _results(study, trials, method)
+    shown = [trial for each in trials for trial in each.by_block.values()]
+    return Analysis(
+        study=study,
+        run=run,
+        method=method,
+        answer=answer(results, trials, method),
+        variants=results,
+        trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
+        aa=_aa_check(study, trials),
+        floor=floor(trials, method),
+        museum=museum(results, trials),
+        factorial=_factorial(study, trials),
+        gap=_gap(study, trials),
+        frontier=frontier(study, trials),
+        splits=_splits(study, trials),
+        overhead=overhead([trial.record for trial in shown]),
+        conditions=conditions([trial.record for trial in shown]),
+        trials_planned=len(shown) if run.sequential else _planned(study, run, records),
+    )
+
+
+def _results(study: Study, trials: Sequence[Trials], method: Method) -> tuple[VariantResult, ...]:
+    """Of each variant. A twin is compared with the baseline alone, a candidate with all its copies."""
+    alone, baseline = trials[0], with_copies(trials)
+    return tuple(
+        variant_result(
+            baseline if each is alone else each,
+            alone if each.role is Role.TWIN else baseline,
+            study.goal,
+            method,
+            COSTS,
+        )
+        for each in trials
+    )
+
+
+def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
+    left_out = frozenset[str]() if run.budget_s is None else blocked_at_first(records)
+    return trial_count(study, len(left_out))
+
+
+def _latest(records: Sequence[Record]) -> list[Record]:
+    latest: dict[int, Record] = {}
+    for record in sorted(filter(lambda one: one.whole, records), key=lambda one: one.finished_unix_s):
+        latest[record.trial] = record
+    return sorted(latest.values(), key=lambda record: record.trial)
+
+
+def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE) -> TrialResult:
+    seconds, operations = whole_seconds(record.tally) if record.tally else ([], [])
+    measured = record.outcome is Outcome.MEASURED
+    steady = steady_state(seconds, operations) if measured else None
+    value = metrics.find(response).read(record) if measured else None
+    warnings = record.doubts
+    if record.trial in mixed:
+        warnings[Doubt.MIXED_RESETS] = mixed[record.trial]
+    if steady is not None and not steady.settled:
+        warnings[Doubt.NOT_SETTLED] = (
+            f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
+        )
+    return TrialResult(
+        record=record,
+        response=value if usable(value) else None,
+        steady=steady,
+        series=series_shown(record.tally) if record.tally else None,
+        warnings=warnings,
+    )
+
+
+def _by_variant(variants: Sequence[Variant], trials: Sequence[TrialResult]) -> list[Trials]:
+    """One entry per variant, the baseline first; records of variants that the study has not are left out."""
+    by_name: dict[str, dict[Block, TrialResult]] = {variant.name: {} for variant in variants}
+    for trial in trials:
+        if trial.record.variant in by_name:
+            by_name[trial.record.variant][trial.record.host, trial.record.block] = trial
+    return [
+        Trials(
+            variant=variant,
+            role=Role.BASELINE if index == 0 else Role.TWIN if variant.twin else Role.CANDIDATE,
+            by_block=by_name[variant.name],
+        )
+        for index, variant in enumerate(variants)
+    ]
+
+
+def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
+    """Where the time went, per variant, in the study's order."""
+    records = [trial.record for each in trials for trial in each.by_block.values()]
+    return time_splits(records, study.goal.confidence)
+
+
+def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
+    """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor is
+    the twin.
+    """
+    candidates = [each for each in trials if each.role is Role.CANDIDATE]
+    # A run that stops by what it saw must not let that decide how many comparisons it corrects for.
+    compared = (
+        candidates if run.sequential else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
+    )
+    comparisons = study.goal.comparisons(len(compared))
+    each = confidence_each(study.goal.confidence, comparisons)
+    interval = Interval.ANYTIME if run.sequential else study.goal.interval or Interval.STUDENT
+    return Method(
+        response=study.goal.response,
+        higher_is_better=metrics.find(study.goal.response).higher_is_better,
+        margin=study.goal.margin,
+        confidence=study.goal.confidence,
+        comparisons=comparisons,
+        confidence_each=each,
+        assurance=ASSURANCE,
+        interval=interval,
+        blocks_least=blocks_least(each, interval),
+    )
+
+
+def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
+    twins = [each for each in trials if each.role is Role.TWIN]
+    if not twins:
+        return None
+    response = study.goal.response
+    log_ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], response)]
+    return aa_check(response, log_ratios, study.goal.confidence)
+
+
+def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:
+    """The gap between two variants of a factorial study, shared out among the factors in which they
+    differ.
+    """
+    results = [_trial(record, study.goal.response) for record in _latest(records)]
+    trials = _by_variant(variants_of(study), results)
+    return _gap_between(study, trials, slow.levels, fast.levels)
+
+
+def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
+    """From the baseline to the variant of every factor's last level, where the study measured all between, or
+    a fraction made for it."""
+    all_between = study.design is Design.FACTORIAL and 2 <= len(study.factors) <= FACTORS_MOST
+    if not all_between and study.design is not Design.FRACTIONAL:
+        return None
+    fast = {factor.name: factor.levels[-1] for factor in study.factors}
+    found = _gap_between(study, trials, study.baseline, fast)
+    return found if found.total is not None or found.left_out else None
+
+
+def _gap_between(
+    study: Study, trials: Sequence[Trials], slow: Mapping[str, Level], fast: Mapping[str, Level]
+) -> Gap:
+    """The gap, without the factors whose fast level was blocked or failed wherever it was tried. A fraction
+    needs them all."""
+    left_out = tuple(
+        LeftOut(factor=factor.name, level=fast[factor.name], cause=cause)
+        for factor in study.factors
+        if fast[factor.name] != slow[factor.name]
+        and (cause := _why_never_measured(factor.name, fast[factor.name], trials))
+    )
+    cells = _cells(study, trials)
+    if study.design is Design.FRACTIONAL:
+        found = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence)
+    else:
+        end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
+        ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
+        found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+    return found.model_copy(update={"left_out": left_out})
+
+
+def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> str:
+    """Why no trial at a level has a speed, in the words of the first of them; empty where one has, or where
+    none was tried.
+    """
+    tried = [
+        trial.record
+        for each in trials
+        if each.variant.levels.get(factor) == level
+        for trial in each.by_block.values()
+    ]
+    if any(record.outcome is Outcome.MEASURED for record in tried):
+        return ""
+    return next((record.cause or record.outcome.value for record in tried), "")
+
+
+def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:
+    """Main effects and interactions of a factorial design of two factors or more."""
+    if study.design is not Design.FACTORIAL or len(study.factors) < 2:
+        return None
+    return factorial(study.goal.response, study.factors, _cells(study, trials), study.goal.confidence)
+
+
+def _cells(study: Study, trials: Sequence[Trials]) -> Cells:
+    """Responses by setting and block, without variants that broke or at which the driver was the limit."""
+    return {
+        tuple(each.variant.levels[factor.name] for factor in study.factors): {
+            block: value for block, value in each.values(study.goal.response).items() if usable(value)
+        }
+        for each in trials
+        if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN) and not each.limited_by_driver
+    }
