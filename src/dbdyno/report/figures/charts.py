@@ -1,8 +1,4 @@
-"""The figures of the HTML report, as Vega-Lite specifications made with Altair.
-
-Colours are CSS variables: the page decides what they are, so light, dark and print need no second figure.
-Vega's SVG renderer passes them through.
-"""
+"""The figures of the HTML report, as Vega-Lite specifications made with Altair."""
 
 from __future__ import annotations
 
@@ -24,18 +20,24 @@ from dbdyno.analyse.model import (
     VariantResult,
 )
 from dbdyno.records import metrics
+from dbdyno.report.figures.vega import (
+    REFERENCE,
+    Layer,
+    Rows,
+    Spec,
+    data,
+    margin_band,
+    ratio_domain,
+    ratio_ticks,
+    spec,
+    tooltip,
+)
 from dbdyno.report.parts import compare as compare_words
 from dbdyno.report.parts import frontier as frontier_words
 from dbdyno.report.parts import gap as gap_words
 from dbdyno.report.parts import split as split_words
 from dbdyno.report.words import naming, numbers, remarks, safe, verdicts
 
-Spec = dict[str, Any]
-Rows = list[dict[str, Any]]
-Layer = Any
-"""A chart that is part of another. Altair's fluent calls give no type of their own."""
-
-REFERENCE = "var(--ink)"
 TWIN = "A/A"
 MARKS: dict[str, tuple[str, str]] = {
     **{verdict.value: (verdicts.colour(verdict), look.shape) for verdict, look in verdicts.LOOKS.items()},
@@ -54,19 +56,9 @@ PART_COLOURS = {
 }
 ROW, LINE = 26, 14
 NAME_COLUMNS = 30
-TICKS_MOST = 9
 LOG_FROM = 4
 COUNT_LABELS = "datum.value ? datum.label : '0'"
 PERCENTILE_LABELS = "format(100 - 100 / datum.value, '~g') + ' %'"
-RATIO_TICKS: tuple[tuple[float, ...], ...] = (
-    (0.98, 0.985, 0.99, 0.995, 1, 1.005, 1.01, 1.015, 1.02),
-    (0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06),
-    (0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25),
-    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2),
-    (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10),
-    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100),
-    (0.001, 0.01, 0.1, 1, 10, 100, 1000),
-)
 
 
 def effects(analysis: Analysis) -> Spec | None:
@@ -80,16 +72,16 @@ def effects(analysis: Analysis) -> Spec | None:
         _block_row(variant, pair, label[variant.name]) for variant in shown for pair in variant.block_ratios
     ]
     ends = [row[end] for row in rows for end in ("low", "high")]
-    low, high = _domain([*ends, *(row["ratio"] for row in blocks)], analysis.method.margin)
+    low, high = ratio_domain([*ends, *(row["ratio"] for row in blocks)], analysis.method.margin)
     x = alt.X(
         "ratio:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
-        axis=alt.Axis(values=_ticks(low, high), format=".4~g", title=_ratio_title(analysis)),
+        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title=_ratio_title(analysis)),
     )
     names = [variant.name for variant in shown]
     y = _variant_axis(names, analysis)
-    layers = (*_margin(analysis.method.margin), _block_ticks(blocks, x, y), *_dots(rows, x, y))
-    return _spec(
+    layers = (*margin_band(analysis.method.margin), _block_ticks(blocks, x, y), *_dots(rows, x, y))
+    return spec(
         alt.layer(*layers).properties(
             width="container",
             height=_height(names, analysis),
@@ -98,19 +90,9 @@ def effects(analysis: Analysis) -> Spec | None:
     )
 
 
-def _margin(margin: float) -> tuple[Layer, Layer]:
-    """The band of no effect and the line of equality."""
-    band = alt.Chart(_data([{"low": 1 / (1 + margin), "high": 1 + margin}]))
-    line = alt.Chart(_data([{"one": 1}]))
-    return (
-        band.mark_rect(color="var(--band)", opacity=1).encode(x="low:Q", x2="high:Q"),
-        line.mark_rule(color=REFERENCE, strokeWidth=1).encode(x="one:Q"),
-    )
-
-
 def _block_ticks(rows: Rows, x: alt.X, y: alt.Y) -> Layer:
-    tip = _tooltip(variant="variant", block="block", trial="trial", text="ratio in this block")
-    ticks = alt.Chart(_data(rows)).mark_tick(thickness=1.2, size=11, color="var(--faint)", opacity=0.9)
+    tip = tooltip(variant="variant", block="block", trial="trial", text="ratio in this block")
+    ticks = alt.Chart(data(rows)).mark_tick(thickness=1.2, size=11, color="var(--faint)", opacity=0.9)
     return ticks.encode(x=x, y=y, tooltip=tip)
 
 
@@ -118,7 +100,7 @@ def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
     present = [word for word in MARKS if any(row["verdict"] == word for row in rows)]
     colours = alt.Scale(domain=present, range=[MARKS[word][0] for word in present])
     shapes = alt.Scale(domain=present, range=[MARKS[word][1] for word in present])
-    tip = _tooltip(
+    tip = tooltip(
         variant="variant",
         text="ratio",
         interval="interval",
@@ -126,7 +108,7 @@ def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
         blocks="blocks",
         remark="note",
     )
-    base = alt.Chart(_data(rows)).encode(
+    base = alt.Chart(data(rows)).encode(
         y=y, color=alt.Color("verdict:N", scale=colours, legend=None), tooltip=tip
     )
     interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(x="low:Q", x2="high:Q")
@@ -146,12 +128,12 @@ def trials(analysis: Analysis) -> Spec | None:
     doubtful = alt.datum.doubtful
     label = labels(analysis)
     rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
-    tip = _tooltip(
+    tip = tooltip(
         variant="variant", trial="trial", block="block", order="order in block", text="response", p99="p99",
         cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",
     )  # fmt: skip
-    return _spec(
-        alt.Chart(_data(rows))
+    return spec(
+        alt.Chart(data(rows))
         .mark_point(size=46, filled=True, opacity=0.85)
         .encode(
             x=_response_axis(measured, analysis),
@@ -196,7 +178,7 @@ def latency(analysis: Analysis) -> Spec | None:
         for point in variant.latency
     ]
     lifted = alt.selection_point(fields=["variant"], on="pointerover", nearest=True, clear="pointerout")
-    base = alt.Chart(_data(rows)).encode(
+    base = alt.Chart(data(rows)).encode(
         x=alt.X(
             "times:Q",
             scale=alt.Scale(type="log", nice=False),
@@ -213,15 +195,13 @@ def latency(analysis: Analysis) -> Spec | None:
             axis=alt.Axis(title="latency, ms (log scale)", format="~g", tickCount=6),
         ),
         color=_variant_colours(shown),
-        tooltip=_tooltip(variant="variant", at="percentile", text="latency"),
+        tooltip=tooltip(variant="variant", at="percentile", text="latency"),
     )
     lines = base.mark_line(interpolate="monotone", strokeWidth=1.8).encode(
         opacity=alt.condition(lifted, alt.value(1.0), alt.value(0.18))
     )
     points = base.mark_circle(size=30).encode(opacity=alt.value(0)).add_params(lifted)
-    return _spec(
-        (lines + points).properties(width="container", height=340, description="Latency percentiles")
-    )
+    return spec((lines + points).properties(width="container", height=340, description="Latency percentiles"))
 
 
 def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
@@ -256,13 +236,13 @@ def series(analysis: Analysis) -> Spec | None:
     header = alt.Header(labelLimit=300, labelAnchor="start", labelPadding=4)
     first = min(row["second"][0] for row in rows)
     figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines())
-    return _spec(
+    return spec(
         figure.properties(width=286, height=84, description="Operations per second of every trial")
         .facet(
             facet=alt.Facet("variant:N", sort=names, title=None, header=header),
             columns=3,
             spacing={"row": 18, "column": 24},
-            data=_data(rows),
+            data=data(rows),
         )
         .resolve_scale(y="independent")
         .resolve_axis(x="independent")
@@ -288,7 +268,7 @@ def _trial_lines() -> Layer:
                 axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
             ),
             detail="trial:N",
-            tooltip=_tooltip(variant="variant", block="block", trial="trial"),
+            tooltip=tooltip(variant="variant", block="block", trial="trial"),
         )
     )
 
@@ -308,7 +288,7 @@ def waterfall(gap: Gap) -> Spec | None:
             bars.append({"step": step, "from": at, "to": end, "kind": kind, "told": gap_words.told(part)})
             at = end
     bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
-    return _spec(_waterfall(bars, f"{gap.metric}: fast / slow (log scale)"))
+    return spec(_waterfall(bars, f"{gap.metric}: fast / slow (log scale)"))
 
 
 def comparison(gap: VariantGap, metric: str) -> Spec | None:
@@ -326,7 +306,7 @@ def comparison(gap: VariantGap, metric: str) -> Spec | None:
     bars.append(
         {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": compare_words.told(gap.total)}
     )
-    return _spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
+    return spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
 
 
 def _waterfall(bars: Rows, title: str) -> Layer:
@@ -338,13 +318,13 @@ def _waterfall(bars: Rows, title: str) -> Layer:
         domain=["helps", "hurts", "undecided", "total"],
         range=["var(--faster)", "var(--slower)", "var(--inconclusive)", REFERENCE],
     )
-    base = alt.Chart(_data(bars))
+    base = alt.Chart(data(bars))
     body = base.mark_bar(height=alt.RelativeBandSize(0.6)).encode(
         x=x,
         x2="to:Q",
         y=y,
         color=alt.Color("kind:N", legend=None, scale=colours),
-        tooltip=_tooltip(step="part", told="ratio"),
+        tooltip=tooltip(step="part", told="ratio"),
     )
     text = base.transform_calculate(end="max(datum.from, datum.to)").mark_text(align="left", dx=6)
     words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))
@@ -370,8 +350,8 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
     present = [word for word in split_words.PARTS.values() if any(row["part"] == word for row in rows)]
     colours = alt.Scale(domain=present, range=[PART_COLOURS[word] for word in present])
     y_axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=320, domain=False, ticks=False)
-    bars = alt.Chart(_data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
-    return _spec(
+    bars = alt.Chart(data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
+    return spec(
         bars.encode(
             x=alt.X("us:Q", stack="zero", axis=alt.Axis(title="us per operation", format="~s")),
             y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
@@ -379,7 +359,7 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
                 "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=_columns(4))
             ),
             order=alt.Order("order:Q"),
-            tooltip=_tooltip(variant="variant", part="part", told="per operation"),
+            tooltip=tooltip(variant="variant", part="part", told="per operation"),
         ).properties(
             width="container",
             height=sum(ROW + LINE * name.count("\n") for name in names),
@@ -494,35 +474,6 @@ def _ratio_title(analysis: Analysis) -> str:
     return f"{metric.title}: variant / baseline (log scale) · {better}"
 
 
-def _domain(values: Sequence[float], margin: float) -> tuple[float, float]:
-    """The log axis: all of the ratios, the margin, and some air; an interval beyond all measure is cut
-    off.
-    """
-    low = max(min([*values, 1.0 / (1.0 + margin)]), 1e-3)
-    high = min(max([*values, 1.0 + margin]), 1e3)
-    air = (high / low) ** 0.04
-    return low / air, high * air
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """The finest set of round ratios of which no more than nine fall on the axis, and 1 among them."""
-    for candidates in RATIO_TICKS:
-        if candidates[0] <= low and high <= candidates[-1]:
-            inside = [tick for tick in candidates if low <= tick <= high]
-            if 3 <= len(inside) <= TICKS_MOST:
-                return inside
-    return [tick for tick in RATIO_TICKS[-2] if low <= tick <= high] or [1]
-
-
-def _tooltip(**titles: str) -> list[alt.Tooltip]:
-    """Fields and their titles, in this order; what is shown is text already."""
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
-
-
-def _data(rows: Rows) -> alt.Data:
-    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
-
-
 FRONTIER_NAME_BESIDE = 40
 """Letters of a curve's name that leave room for another one beside it."""
 
@@ -534,9 +485,9 @@ def frontier(found: Frontier) -> Spec:
     # Curves differ at the end of their names, so none is cut; the limit 0 is Vega's word for no limit.
     columns = 2 if max(map(len, names), default=0) <= FRONTIER_NAME_BESIDE else 1
     legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=0) if names[1:] else None
-    tip = _tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
-                   trials="trials")  # fmt: skip
-    base = alt.Chart(_data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
+    tip = tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
+                  trials="trials")  # fmt: skip
+    base = alt.Chart(data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
         x=alt.X(
             "recall:Q",
             scale=alt.Scale(zero=False, nice=False, padding=24),
@@ -557,41 +508,9 @@ def frontier(found: Frontier) -> Spec:
         base.mark_text(dy=-11, fontSize=11).encode(y=speed, text="effort:N"),
     )
     about = "Queries per second over recall, one line per variant"
-    return _spec(alt.layer(*layers).properties(width="container", height=340, description=about))
+    return spec(alt.layer(*layers).properties(width="container", height=340, description=about))
 
 
 def _columns(most: int) -> alt.ExprRef:
     """The columns of a legend: one where the page is narrow."""
     return alt.ExprRef(f"width < 480 ? 1 : {most}")
-
-
-def _spec(chart: Any) -> Spec:
-    spec: Spec = chart.configure(**_CONFIG).to_dict()
-    if spec.get("width") == "container":
-        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    return spec
-
-
-_FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-_CONFIG: dict[str, Any] = {
-    "background": "transparent",
-    "font": _FONT,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": "var(--ink-2)",
-        "titleColor": "var(--ink-2)",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-        "gridColor": "var(--grid)",
-        "domainColor": "var(--rule)",
-        "tickColor": "var(--rule)",
-        "tickSize": 4,
-        "labelPadding": 6,
-    },
-    # A title ends where its axis does, so that a long one has the room of the names before the axis.
-    "axisX": {"titleAnchor": "end", "labelOverlap": "greedy", "labelSeparation": 5},
-    "legend": {"labelColor": "var(--ink-2)", "labelFontSize": 12, "symbolStrokeWidth": 2.5},
-    "header": {"labelColor": "var(--ink)", "labelFontSize": 12, "labelFontWeight": "normal"},
-}
