@@ -11,14 +11,17 @@ from rich.console import Console
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
+from dbdyno.analyse.trend import Circumstance, Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import profile as profile_report
+from dbdyno.report.parts import trend as trend_report
 from tests.analyse.test_compare import a_host, analysed
 from tests.analyse.test_frontier import found
-from tests.report.cases import CASES, fraction_of_seven, masked
+from tests.analyse.test_trend import STUDY, a_trend_run
+from tests.report.cases import CASES, HOSTILE, fraction_of_seven, masked
 from tests.report.figures.test_flame import FAST, SLOW
 
 Printed = Callable[[Console], None]
@@ -52,6 +55,8 @@ def forms_of(case: str) -> dict[str, str]:
         return _comparison()
     if case == "profiles":
         return _profiles()
+    if case == "trend":
+        return _trend()
     analysis = ANALYSES[case]()
     return {
         "80.txt": on_terminal(lambda console: terminal.render(analysis, console, details=True), width=80),
@@ -82,7 +87,28 @@ def _profiles() -> dict[str, str]:
     }
 
 
-ALL = (*ANALYSES, "comparison", "profiles")
+def over_days() -> Trend:
+    """Nine runs: another engine from the fourth on, and one run that fell."""
+    newer = {Circumstance.ENGINE: "firebird 5.0.5, build 0123abcd"}
+    values = (1.5, 1.51, 1.49, 1.3, 1.31, None, 1.29, 1.3, 1.05)
+    runs = [
+        a_trend_run(day, value, newer if day > 2 else None, note=HOSTILE if day == 8 else "")
+        for day, value in enumerate(values)
+    ]
+    return trend(STUDY, runs, {Omission.UNFINISHED: 1, Omission.CHANGED: 2})
+
+
+def _trend() -> dict[str, str]:
+    made = over_days()
+    return {
+        "60.txt": on_terminal(lambda console: trend_report.render(made, console), width=60),
+        "txt": on_terminal(lambda console: trend_report.render(made, console)),
+        "html": without_vega(html.over_time(made)),
+        "md": markdown.over_time(made),
+    }
+
+
+ALL = (*ANALYSES, "comparison", "profiles", "trend")
 
 
 def write(folder: Path) -> None:

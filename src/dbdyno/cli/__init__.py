@@ -31,6 +31,7 @@ VERBS = {
     "gate": "Hold a run against another, and end with the verdict's exit code.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
     "compare": "Compare runs of one study, on different hosts or days.",
+    "trend": "Follow one study over many runs: each ratio, and whether it moved.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
     "runs": "List the runs in the store; name, annotate and delete them.",
     "baseline": "Name the runs that others are held against.",

@@ -22,10 +22,12 @@ from markupsafe import Markup, escape
 
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
+from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
-from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split
+from dbdyno.report.figures import trend as trend_figures
+from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
@@ -87,6 +89,26 @@ def explained(found: Gap, title: str) -> str:
         title=title,
         gap=gap,
         figures={} if spec is None else {"gap": _embedded(spec)},
+        css=Markup(_text("report.css")),
+        script=Markup(_text("report.js")),
+        vega=Markup(_vega()),
+    )  # fmt: skip
+
+
+def over_time(found: Trend) -> str:
+    """One study over its runs, as a page of its own."""
+    made = {
+        **{
+            f"ratios-{index}": trend_figures.ratios(found, one.variant)
+            for index, one in enumerate(found.variants)
+        },
+        "speeds": trend_figures.speeds(found),
+    }
+    return _environment().get_template("trend.html").render(
+        found=found,
+        trend=trend,
+        numbers=numbers,
+        figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
         css=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
         vega=Markup(_vega()),

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
+from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
-from dbdyno.report.parts import compare, frontier, gap, grid, split
+from dbdyno.report.parts import compare, frontier, gap, grid, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -67,6 +68,21 @@ def gate(found: Gate) -> str:
         _bullets(_escaped(note) for note in gate_part.notes(found)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def over_time(found: Trend) -> str:
+    """One study over its runs, ending in a newline."""
+    parts = [f"# {_text(trend.title(found))}", f"**{_escaped(trend.headline(found))}**"]
+    for one in found.variants:
+        parts += [
+            f"## {_text(one.variant)}{_escaped(trend.role_text(one))}",
+            *filter(None, [_bullets(_escaped(sentence) for sentence in trend.sentences(found, one))]),
+            _words(trend.RATIO_HEADS, trend.ratio_rows(found, one.variant)),
+        ]
+    parts += ["## Runs", _words(trend.run_heads(found), trend.run_rows(found))]
+    if same := trend.shared(found):
+        parts.append(f"All: {_escaped(same)}")
+    return "\n\n".join([*parts, _bullets(map(_escaped, trend.notes(found)))]) + "\n"
 
 
 def explained(found: Gap, title: str) -> str:

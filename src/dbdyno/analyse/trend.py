@@ -1,0 +1,348 @@
+"""One study over many of its runs: what each ratio was in every run, and whether it moved.
+
+All blocks of a run share its day and its data, so the run is the unit of what differs between runs: each
+gives one log ratio per variant. Runs stand in the order in which they began. A *stretch* is a row of runs
+that nothing known sets apart. Three things may be said of a variant:
+
+    mean             its ratio over the runs of the last stretch, with Student's interval
+    against_earlier  a run's ratio over the mean of the m runs of its stretch before it: of equal runs the
+                     difference of logs has the variance s^2 (1 + 1/m) and Student's law (Biometrika 6, 1908)
+    shift            between two stretches that follow one another, and between the last runs of a stretch
+                     and those before them, with Welch's interval (`compare.py`)
+
+Each takes `RUNS_LEAST` runs on each side that has a spread. A single run that stands out is no trend. A shift
+has no cause either: what changed between two stretches changed together with the days.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from statistics import stdev
+
+from dbdyno.analyse.compare import RUNS_LEAST, excludes_one, welch
+from dbdyno.analyse.intervals import ratio_of, usable, within
+from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
+from dbdyno.analyse.quantiles import confidence_each, t_quantile
+from dbdyno.frozen import Frozen, level_text
+from dbdyno.records.record import Outcome, Run
+from dbdyno.study import Arrangement, Study
+
+WITHOUT_SPEED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED)
+
+
+class Circumstance(StrEnum):
+    """What is known to set runs of one study apart. Where one of them changes a stretch begins."""
+
+    HOST = "host"
+    ENGINE = "engine"
+    CALIBRATION = "calibration"
+    ARRANGEMENT = "arrangement"
+    DYNO = "Dyno"
+
+
+class Omission(StrEnum):
+    """Why a run of the study is not in its trend. `CHANGED`: of a file of the same name that asks something
+    else. `REFERENCE`: measured beside another run, for a gate."""
+
+    UNFINISHED = "unfinished"
+    CHANGED = "changed"
+    REFERENCE = "reference"
+    WITHOUT_RATIO = "without ratio"
+    OLDER = "older"
+    BEYOND_LIMIT = "beyond limit"
+
+
+class Movement(StrEnum):
+    """What the interval of a shift allows to be said. `SAME`: it lies within the margin."""
+
+    MOVED = "moved"
+    SAME = "same"
+    OPEN = "open"
+
+
+class RunRatio(Frozen):
+    """A variant in one run: `effect` is its ratio to the baseline as that run's report tells it, absent where
+    the variant or the baseline did not hold. `against_earlier` is absent while too few runs came before."""
+
+    variant: str
+    role: Role
+    verdict: Verdict | None
+    effect: Ratio | None
+    against_earlier: Ratio | None = None
+
+
+class TrendRun(Frozen):
+    """One run of the study. `name` and `note` are its user's. `changed` are the circumstances in which it
+    differs from the run before it; `doubtful` counts its measured trials with warnings."""
+
+    run: str
+    began_unix_s: float
+    name: str
+    note: str
+    blocks: int
+    host: str
+    engine: str
+    circumstances: dict[Circumstance, str]
+    changed: tuple[Circumstance, ...] = ()
+    baseline: Summary | None
+    doubtful: int
+    ratios: tuple[RunRatio, ...]
+
+    def ratio(self, variant: str) -> RunRatio | None:
+        return next((one for one in self.ratios if one.variant == variant), None)
+
+
+class Shift(Frozen):
+    """A variant's ratio in some runs over that in the runs before them. `first` is the earlier of the later
+    runs, `runs` how many of each side have a ratio, `changed` what set the two sides apart: nothing for the
+    last runs of a stretch. Without `RUNS_LEAST` runs a side there is no `ratio`."""
+
+    first: str
+    runs: tuple[int, int]
+    changed: tuple[Circumstance, ...]
+    ratio: Ratio | None
+    movement: Movement
+
+
+class VariantTrend(Frozen):
+    """What may be said of one variant over all runs. `mean` is over the last stretch."""
+
+    variant: str
+    role: Role
+    mean: Ratio | None
+    shifts: tuple[Shift, ...]
+
+
+class Trend(Frozen):
+    """One study over its runs, the earliest first. All intervals of `variants`, and of each run against the
+    earlier ones, hold together with `confidence`, one page at a time. `speed_log_sd` is the spread of the
+    baseline's log response over the runs of the last stretch."""
+
+    title: str
+    study_path: str
+    metric: str
+    margin: float
+    confidence: float
+    runs: tuple[TrendRun, ...]
+    variants: tuple[VariantTrend, ...]
+    speed_log_sd: float | None
+    left_out: dict[Omission, int]
+
+
+Runs = Sequence[TrendRun]
+
+
+def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
+    """What a trend needs of a run, so that no more of many runs is held at a time."""
+    engine, host = _engine(analysis), _host(analysis.run)
+    return TrendRun(
+        run=analysis.run.run,
+        began_unix_s=analysis.run.created_unix_s,
+        name=name,
+        note=note,
+        blocks=analysis.run.blocks,
+        host=str(analysis.run.host.get("name") or "not known"),
+        engine=engine,
+        circumstances={
+            Circumstance.HOST: host,
+            Circumstance.ENGINE: _build(engine, analysis.run),
+            Circumstance.CALIBRATION: _calibration(analysis.run),
+            Circumstance.ARRANGEMENT: _arrangement(analysis.run),
+            Circumstance.DYNO: analysis.run.dyno_version,
+        },
+        baseline=analysis.baseline.response,
+        doubtful=sum(bool(trial.warnings) for trial in analysis.trials if trial.response is not None),
+        ratios=tuple(
+            RunRatio(
+                variant=one.name,
+                role=one.role,
+                verdict=one.verdict,
+                effect=one.effect if _holds(one, analysis) else None,
+            )
+            for one in analysis.variants
+            if one.role is not Role.BASELINE
+        ),
+    )
+
+
+def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, int]) -> Trend:
+    """The trend of a study from one run or more."""
+    stretches = _stretches(_marked(sorted(runs, key=lambda one: (one.began_unix_s, one.run))))
+    sides = _sides(stretches)
+    roles = {ratio.variant: ratio.role for run in stretches[-1] for ratio in run.ratios}
+    told = 2 + sum(min(map(len, pair)) >= RUNS_LEAST for pair in sides)
+    each = confidence_each(study.goal.confidence, told * len(roles))
+    last, metric = stretches[-1], study.goal.response
+    return Trend(
+        title=study.title,
+        study_path=study.path,
+        metric=metric,
+        margin=study.goal.margin,
+        confidence=study.goal.confidence,
+        runs=tuple(run for stretch in stretches for run in _against_earlier(stretch, each)),
+        variants=tuple(
+            VariantTrend(
+                variant=name,
+                role=role,
+                mean=_mean(metric, _logs(last, name), each),
+                shifts=tuple(_shift(pair, name, study, each) for pair in sides),
+            )
+            for name, role in roles.items()
+        ),
+        speed_log_sd=_spread([math.log(speed) for speed in _speeds(last)]),
+        left_out={why: count for why, count in left_out.items() if count},
+    )
+
+
+def _holds(variant: VariantResult, analysis: Analysis) -> bool:
+    return variant.verdict not in WITHOUT_SPEED and not analysis.answer.baseline_broken
+
+
+def _host(run: Run) -> str:
+    """What tells the host from others. A container's name is left out, because it has another one each
+    day."""
+    cpu, virtual = run.host.get("cpu") or {}, str(run.host.get("virtualisation") or "")
+    name = "container" if virtual.startswith("container") else run.host.get("name")
+    cores = " x ".join(str(fact) for fact in (cpu.get("usable_cores"), cpu.get("model")) if fact)
+    kernel = run.host.get("kernel")
+    return ", ".join(filter(None, (name, cores, kernel and f"kernel {kernel}"))) or "not known"
+
+
+def _engine(analysis: Analysis) -> str:
+    """The engine, in the version that answered."""
+    records = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    versions = sorted({record.engine_version for record in records if record.engine_version})
+    return " ".join([analysis.study.engine.engine, *versions])
+
+
+def _build(engine: str, run: Run) -> str:
+    """The engine with the beginning of its build's hash: a version can be built twice."""
+    digest = run.installation.get("digest", "")
+    return f"{engine}, build {digest[:8]}" if digest else engine
+
+
+def _calibration(run: Run) -> str:
+    if run.calibrated is None:
+        return "none"
+    settings = [f"{name}={level_text(level)}" for name, level in sorted(run.calibrated.settings.items())]
+    interval = [f"interval {run.calibrated.interval}"] if run.calibrated.interval else []
+    return ", ".join([*settings, *interval]) or "none"
+
+
+def _arrangement(run: Run) -> str:
+    arrangement = run.arrangement or Arrangement.ONE_AFTER_THE_OTHER
+    sliced = arrangement is Arrangement.SIDE_BY_SIDE and run.slice_s
+    return f"{arrangement}, slices of {run.slice_s:g} s" if sliced else str(arrangement)
+
+
+def _marked(runs: Runs) -> list[TrendRun]:
+    """The runs with what changed since the one before each."""
+    marked = [
+        later.model_copy(
+            update={
+                "changed": tuple(
+                    one for one in Circumstance if later.circumstances[one] != earlier.circumstances[one]
+                )
+            }
+        )
+        for earlier, later in pairwise(runs)
+    ]
+    return [*runs[:1], *marked]
+
+
+def _stretches(runs: Runs) -> list[list[TrendRun]]:
+    stretches: list[list[TrendRun]] = [[]]
+    for run in runs:
+        if run.changed:
+            stretches.append([])
+        stretches[-1].append(run)
+    return stretches
+
+
+def _sides(stretches: Sequence[Runs]) -> list[tuple[Runs, Runs]]:
+    """What is held against each other: fixed before any ratio was looked at."""
+    sides: list[tuple[Runs, Runs]] = list(pairwise(stretches))
+    last = stretches[-1]
+    if len(last) >= 2 * RUNS_LEAST:
+        sides.append((last[:-RUNS_LEAST], last[-RUNS_LEAST:]))
+    return sides
+
+
+def _logs(runs: Runs, variant: str) -> list[float]:
+    """A variant's log ratios, of the runs that have one."""
+    found = [run.ratio(variant) for run in runs]
+    return [math.log(one.effect.ratio) for one in found if one is not None and one.effect is not None]
+
+
+def _speeds(runs: Runs) -> list[float]:
+    """The baseline's responses, of the runs that have one above zero."""
+    return [run.baseline.mean for run in runs if run.baseline is not None and usable(run.baseline.mean)]
+
+
+def _spread(logs: Sequence[float]) -> float | None:
+    return stdev(logs) if len(logs) >= RUNS_LEAST else None
+
+
+def _mean(metric: str, logs: Sequence[float], confidence: float) -> Ratio | None:
+    return ratio_of(metric, logs, confidence) if len(logs) >= RUNS_LEAST else None
+
+
+def _against_earlier(stretch: Runs, confidence: float) -> list[TrendRun]:
+    return [
+        run.model_copy(
+            update={
+                "ratios": tuple(
+                    one.model_copy(
+                        update={
+                            "against_earlier": _against(one, _logs(stretch[:place], one.variant), confidence)
+                        }
+                    )
+                    for one in run.ratios
+                )
+            }
+        )
+        for place, run in enumerate(stretch)
+    ]
+
+
+def _against(one: RunRatio, earlier: Sequence[float], confidence: float) -> Ratio | None:
+    """A run's ratio over the mean of earlier ones, with the interval that an equal run falls into."""
+    spread = _spread(earlier)
+    if spread is None or one.effect is None:
+        return None
+    count = len(earlier)
+    difference = math.log(one.effect.ratio) - math.fsum(earlier) / count
+    half = t_quantile(confidence, count) * spread * math.sqrt(1.0 + 1.0 / count)
+    return Ratio(
+        metric=one.effect.metric,
+        pairs=count,
+        ratio=math.exp(difference),
+        low=math.exp(max(difference - half, -700.0)),
+        high=math.exp(min(difference + half, 700.0)),
+        log_sd=spread,
+        confidence=confidence,
+    )
+
+
+def _shift(sides: tuple[Runs, Runs], variant: str, study: Study, confidence: float) -> Shift:
+    before, after = (_logs(side, variant) for side in sides)
+    enough = min(len(before), len(after)) >= RUNS_LEAST
+    ratio = welch(study.goal.response, after, before, confidence) if enough else None
+    return Shift(
+        first=sides[1][0].run,
+        runs=(len(before), len(after)),
+        changed=sides[1][0].changed,
+        ratio=ratio,
+        movement=_movement(ratio, study.goal.margin),
+    )
+
+
+def _movement(ratio: Ratio | None, margin: float) -> Movement:
+    if ratio is None:
+        return Movement.OPEN
+    if within(ratio, margin):
+        return Movement.SAME
+    return Movement.MOVED if excludes_one(ratio) else Movement.OPEN

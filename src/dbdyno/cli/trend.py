@@ -1,0 +1,144 @@
+"""`dyno trend`: one study over many of its runs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.cli.compare import require_one_study
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.options import Age, store_option
+from dbdyno.cli.report import printed, write
+from dbdyno.cli.study_file import asked_of, catalogue, is_of, study_of
+from dbdyno.errors import UserError
+from dbdyno.records.store import RunSummary, Store, store_url
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import trend as trend_report
+from dbdyno.report.words import safe
+from dbdyno.study import Study, read_study
+
+STUDY_ENDING = ".toml"
+
+
+@click.command()
+@click.argument("named", nargs=-1, required=True, metavar="STUDY|RUN...")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="The latest N runs alone."
+)
+@click.option("--since", "age_s", type=Age(), help="Those alone that are no older than this: 12h, 30d, 4w.")
+@format_options
+@store_option
+def command(
+    named: tuple[str, ...],
+    limit: int,
+    age_s: float | None,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    store: str | None,
+) -> None:
+    """Follow one study over its finished runs: the ratio of each variant in every run, and whether it moved.
+
+    Give the study's file, or one of its runs; or several runs, and no others are taken. A study whose file
+    is spelled otherwise and asks the same is the same study.
+    """
+    form = format_of(form, as_json, output)
+    with Store(store_url(store)) as opened:
+        study, found, left_out = _runs_of(opened, named)
+        found = _latest(found, age_s, limit, left_out)
+        runs = [_read(opened, summary) for summary in found]
+        place = opened.place
+    shown = [run for run in runs if any(one.effect for one in run.ratios)]
+    left_out[Omission.WITHOUT_RATIO] += len(runs) - len(shown)
+    if not shown:
+        missing = trend_report.omitted(+left_out)
+        raise UserError(
+            f'no finished run of "{study.title}" with a ratio in {place}',
+            f"left out: {missing}" if missing else "dyno run STUDY",
+        )
+    _deliver(trend(study, shown, left_out), form, output)
+
+
+def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary], Counter[Omission]]:
+    """The study that was named, its finished runs, the latest first, and what is left out of them. Raises
+    UserError where the names do not belong together."""
+    summaries = store.runs()
+    if named[0].endswith(STUDY_ENDING):
+        if named[1:]:
+            raise UserError("a study was named, and something beside it", "give one study, or runs alone")
+        study = read_study(named[0], catalogue(ask_engines=False))
+    else:
+        first, *others = [store.run(name) for name in named]
+        for other in others:
+            require_one_study(first, other)
+        study = asked_of(first)
+        if others:
+            chosen = {run.run for run in (first, *others)}
+            summaries = [summary for summary in summaries if summary.run.run in chosen]
+    return study, *_sorted_out(study, summaries)
+
+
+def _sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunSummary], Counter[Omission]]:
+    """The study's own finished runs, and how many of it are left out. Runs of other studies do not count."""
+    references = {summary.run.reference for summary in summaries}
+    asks_the_same: dict[tuple[str, str], bool] = {}
+    own: list[RunSummary] = []
+    left_out: Counter[Omission] = Counter()
+    for summary in summaries:
+        run = summary.run
+        text = run.study_digest, run.configuration.digest if run.configuration else ""
+        # Few studies have many runs, and reading one takes longer than all else here.
+        if text not in asks_the_same:
+            asks_the_same[text] = is_of(run, study)
+        if not asks_the_same[text]:
+            left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
+        elif run.run in references:
+            left_out[Omission.REFERENCE] += 1
+        elif not summary.finished:
+            left_out[Omission.UNFINISHED] += 1
+        else:
+            own.append(summary)
+    return own, left_out
+
+
+def _latest(
+    found: Sequence[RunSummary], age_s: float | None, limit: int, left_out: Counter[Omission]
+) -> list[RunSummary]:
+    """The runs that are young enough, and no more than the limit; the others are counted."""
+    since_unix_s = time.time() - age_s if age_s is not None else 0.0
+    young = [summary for summary in found if summary.run.created_unix_s >= since_unix_s]
+    left_out[Omission.OLDER] += len(found) - len(young)
+    left_out[Omission.BEYOND_LIMIT] += len(young[limit:])
+    return young[:limit]
+
+
+def _read(store: Store, summary: RunSummary) -> TrendRun:
+    analysis = analyse(study_of(summary.run), summary.run, store.records(summary.run.run))
+    return run_of(analysis, summary.name, summary.note)
+
+
+def _deliver(found: Trend, form: str, output: Path | None) -> None:
+    if output is not None:
+        write(output, _text(found, form))
+        click.echo(str(output))
+    elif form == "terminal":
+        trend_report.render(found, Console(highlight=False))
+    else:
+        click.echo(_text(found, form))
+
+
+def _text(found: Trend, form: str) -> str:
+    if form == "json":
+        return safe.without_passwords(found.model_dump_json(indent=2))
+    if form == "html":
+        return html.over_time(found)
+    if form == "markdown":
+        return markdown.over_time(found)
+    return printed(lambda console: trend_report.render(found, console))

@@ -1,0 +1,149 @@
+"""The figures of a trend: each variant's ratio from run to run, and the baseline's speed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import altair as alt
+
+from dbdyno.analyse.trend import Trend, TrendRun
+from dbdyno.records import metrics
+from dbdyno.report.figures.charts import MARKS, TWIN
+from dbdyno.report.figures.vega import (
+    Layer,
+    Rows,
+    Spec,
+    data,
+    margin_band,
+    ratio_domain,
+    ratio_ticks,
+    spec,
+    tooltip,
+)
+from dbdyno.report.parts import trend as words
+from dbdyno.report.words import numbers
+
+HEIGHT = 190
+
+
+def ratios(found: Trend, variant: str) -> Spec | None:
+    """A variant's ratio with its interval in every run, the margin as a band, and a line where something
+    changed; None without a ratio."""
+    rows = [
+        row for place, run in enumerate(found.runs, 1) if (row := _ratio_row(place, run, variant)) is not None
+    ]
+    if not rows:
+        return None
+    low, high = ratio_domain([row[end] for row in rows for end in ("low", "high")], found.margin)
+    y = alt.Y(
+        "ratio:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="variant / baseline (log scale)"),
+    )
+    present = [word for word in MARKS if any(row["verdict"] == word for row in rows)]
+    colours = alt.Scale(domain=present, range=[MARKS[word][0] for word in present])
+    shapes = alt.Scale(domain=present, range=[MARKS[word][1] for word in present])
+    tip = tooltip(run="run", began="began", text="ratio", verdict="verdict", against="to the runs before it")
+    base = alt.Chart(data(rows)).encode(
+        x=_runs(found), color=alt.Color("verdict:N", scale=colours, legend=None), tooltip=tip
+    )
+    interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(y="low:Q", y2="high:Q")
+    dot = base.mark_point(size=70, filled=True, opacity=1, stroke="var(--paper)", strokeWidth=0.6)
+    return _figure(
+        [
+            *margin_band(found.margin, "y"),
+            *_changes(found),
+            interval,
+            dot.encode(y=y, shape=alt.Shape("verdict:N", scale=shapes, legend=None)),
+        ],
+        "The ratio of a variant to the baseline in every run, with its interval",
+    )
+
+
+def speeds(found: Trend) -> Spec | None:
+    """The baseline's response in every run, with its interval over blocks; None without one."""
+    metric = metrics.find(found.metric)
+    rows: Rows = [
+        {
+            "place": place,
+            "mean": run.baseline.mean,
+            "low": run.baseline.low,
+            "high": run.baseline.high,
+            "text": metric.format(run.baseline.mean),
+            **_of_run(run),
+        }
+        for place, run in enumerate(found.runs, 1)
+        if run.baseline is not None
+    ]
+    if not rows:
+        return None
+    y = alt.Y(
+        "mean:Q",
+        scale=alt.Scale(zero=False, nice=False, padding=12),
+        axis=alt.Axis(title=f"{metric.title}, {metric.unit}".strip(", "), format="~s", tickCount=5),
+    )
+    base = alt.Chart(data(rows)).encode(
+        x=_runs(found), tooltip=tooltip(run="run", began="began", text=metric.title)
+    )
+    return _figure(
+        [
+            *_changes(found),
+            base.mark_rule(strokeWidth=2, color="var(--point)").encode(y="low:Q", y2="high:Q"),
+            base.mark_point(size=60, filled=True, opacity=1, color="var(--point)").encode(y=y),
+        ],
+        "The baseline's speed in every run",
+    )
+
+
+def _figure(layers: list[Layer], about: str) -> Spec:
+    return spec(alt.layer(*layers).properties(width="container", height=HEIGHT, description=about))
+
+
+def _runs(found: Trend) -> alt.X:
+    """The runs side by side, with their days: dates in a scale of time would lie on each other."""
+    count = len(found.runs)
+    days = [f"{words.began(run)[5:10]}" for run in found.runs]
+    return alt.X(
+        "place:Q",
+        scale=alt.Scale(domain=[0.5, count + 0.5], nice=False),
+        axis=alt.Axis(
+            values=list(range(1, count + 1)),
+            labelExpr=f"{json.dumps(days)}[datum.value - 1]",
+            title="runs, by the day on which each began",
+            grid=False,
+        ),
+    )
+
+
+def _changes(found: Trend) -> list[Layer]:
+    rows: Rows = [
+        {"place": place - 0.5, "changed": words.changed_text(run), "began": words.began(run)}
+        for place, run in enumerate(found.runs, 1)
+        if run.changed
+    ]
+    if not rows:
+        return []
+    lines = alt.Chart(data(rows)).mark_rule(strokeDash=[4, 3], strokeWidth=1.4, color="var(--faint)")
+    return [lines.encode(x=_runs(found), tooltip=tooltip(changed="changed", began="from"))]
+
+
+def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None:
+    one = run.ratio(variant)
+    if one is None or one.effect is None:
+        return None
+    effect = one.effect
+    return {
+        "place": place,
+        "ratio": effect.ratio,
+        "low": effect.ratio if effect.low is None else effect.low,
+        "high": effect.ratio if effect.high is None else effect.high,
+        "text": words.told(effect),
+        "verdict": one.verdict.value if one.verdict else TWIN,
+        "against": words.told(one.against_earlier) if one.against_earlier else numbers.DASH,
+        **_of_run(run),
+    }
+
+
+def _of_run(run: TrendRun) -> dict[str, str]:
+    return {"run": words.named(run), "began": words.began(run)}

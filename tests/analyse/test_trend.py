@@ -1,0 +1,251 @@
+"""A trend: runs are the unit, what is known to differ sets them apart, and one run proves nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.compare import excludes_one
+from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
+from dbdyno.analyse.trend import (
+    Circumstance,
+    Movement,
+    Omission,
+    RunRatio,
+    Trend,
+    TrendRun,
+    run_of,
+    trend,
+)
+from dbdyno.frozen import Level
+from dbdyno.records.record import Calibrated
+from dbdyno.study import Arrangement
+from tests.analyse.factory import Change, a_run, a_study, broken, records_of
+from tests.analyse.test_intervals import within_binomial_error
+
+STUDY = a_study()
+VARIANT = "config.page_cache=64k"
+SAME = dict.fromkeys(Circumstance, "the same")
+DAY_S = 86_400.0
+PAGES = 1500
+
+
+def a_ratio(value: float) -> Ratio:
+    return Ratio(
+        metric="throughput", pairs=6, ratio=value, low=value * 0.97, high=value * 1.03, confidence=0.95
+    )
+
+
+def a_speed(mean: float) -> Summary:
+    return Summary(metric="throughput", trials=6, mean=mean, low=mean - 50.0, high=mean + 50.0)
+
+
+def a_trend_run(
+    day: int, value: float | None, other: Mapping[Circumstance, str] | None = None, note: str = ""
+) -> TrendRun:
+    """A run of one candidate with this ratio, made without records."""
+    effect = None if value is None else a_ratio(value)
+    ratio = RunRatio(variant=VARIANT, role=Role.CANDIDATE, verdict=Verdict.FASTER, effect=effect)
+    return TrendRun(
+        run=f"run-{day}",
+        began_unix_s=1_760_000_000.0 + day * DAY_S,
+        name="",
+        note=note,
+        blocks=6,
+        host="bench-1",
+        engine="firebird 5.0.4",
+        circumstances={**SAME, **(other or {})},
+        baseline=a_speed(4200.0 + 100.0 * (day % 3)),
+        doubtful=0,
+        ratios=(ratio,),
+    )
+
+
+def followed(values: Sequence[float | None], changed_at: int | None = None) -> Trend:
+    """The trend of runs with these ratios; from `changed_at` on another engine answered."""
+    newer = {Circumstance.ENGINE: "firebird 5.0.5"}
+    runs = [
+        a_trend_run(day, value, newer if changed_at is not None and day >= changed_at else None)
+        for day, value in enumerate(values)
+    ]
+    return trend(STUDY, runs, {})
+
+
+def of_last(found: Trend) -> Ratio | None:
+    last = found.runs[-1].ratio(VARIANT)
+    assert last is not None
+    return last.against_earlier
+
+
+def analysed(
+    name: str = "run", change: Change | None = None, variant: str = "baseline", **of_run: Any
+) -> Analysis:
+    run = a_run(STUDY).model_copy(update={"run": name, **of_run})
+    return analyse(STUDY, run, records_of(STUDY, {VARIANT: 1.5}, {variant: change} if change else None))
+
+
+def test_a_run_is_held_against_three_of_its_stretch_or_none() -> None:
+    found = followed([1.5, 1.52, 1.48, 1.5])
+    ratios = [run.ratio(VARIANT) for run in found.runs]
+    assert [one is not None and one.against_earlier is not None for one in ratios] == [False] * 3 + [True]
+    against = of_last(found)
+    assert against is not None and against.pairs == 3
+    assert against.ratio == pytest.approx(1.5 / (1.5 * 1.52 * 1.48) ** (1 / 3))
+    assert of_last(followed([1.5, 1.52, 1.48, 1.5], changed_at=1)) is None, "the first ran another engine"
+
+
+def test_an_interval_of_a_run_is_that_of_one_more_of_the_same() -> None:
+    """By hand: Student's quantile of three runs, at the confidence that two claims share."""
+    found = followed([1.0, math.exp(0.01), math.exp(-0.01), math.exp(0.05)])
+    against = of_last(found)
+    assert against is not None and against.low is not None and against.high is not None
+    assert against.confidence == pytest.approx(0.95**0.5)
+    half = 6.164 * 0.01 * math.sqrt(1 + 1 / 3)  # t(0.98734, 2)
+    assert math.log(against.high) - math.log(against.ratio) == pytest.approx(half, rel=0.01)
+    assert math.log(against.low) + math.log(against.high) == pytest.approx(2 * 0.05)
+
+
+def test_equal_runs_stand_out_no_more_often_than_promised() -> None:
+    random = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(PAGES):
+        against = of_last(followed(np.exp(random.normal(0.4, 0.03, 4)).tolist()))
+        assert against is not None
+        alarms += excludes_one(against)
+    assert within_binomial_error(alarms, PAGES, 1.0 - 0.95**0.5)
+
+
+def test_one_run_that_fell_far_is_no_shift() -> None:
+    found = followed([1.5, 1.51, 1.49, 1.5, 1.5, 1.1])
+    against = of_last(found)
+    assert against is not None and excludes_one(against)
+    [variant] = found.variants
+    assert all(shift.movement is not Movement.MOVED for shift in variant.shifts)
+
+
+def test_the_last_three_runs_are_held_against_those_before_them() -> None:
+    found = followed([1.5, 1.51, 1.49, 1.5, 1.2, 1.21, 1.19])
+    [shift] = found.variants[0].shifts
+    assert (shift.first, shift.runs, shift.changed) == ("run-4", (4, 3), ())
+    assert shift.movement is Movement.MOVED and shift.ratio is not None
+    assert shift.ratio.ratio == pytest.approx(1.2 / 1.5, rel=0.01)
+    assert followed([1.5] * 5).variants[0].shifts == ()
+
+
+def test_a_change_of_the_engine_parts_the_runs() -> None:
+    found = followed([1.5, 1.51, 1.49, 1.2, 1.21, 1.19], changed_at=3)
+    assert [run.changed for run in found.runs] == [(), (), (), (Circumstance.ENGINE,), (), ()]
+    [shift] = found.variants[0].shifts
+    assert (shift.runs, shift.changed, shift.movement) == ((3, 3), (Circumstance.ENGINE,), Movement.MOVED)
+    mean = found.variants[0].mean
+    assert mean is not None and mean.ratio == pytest.approx(1.2, rel=0.01), "of the last engine alone"
+
+
+def test_two_runs_a_side_say_nothing() -> None:
+    found = followed([1.5, 1.51, 1.2, 1.21], changed_at=2)
+    [shift] = found.variants[0].shifts
+    assert (shift.ratio, shift.movement) == (None, Movement.OPEN)
+    assert found.variants[0].mean is None
+
+
+def test_what_lies_within_the_margin_is_the_same() -> None:
+    [shift] = followed([1.5, 1.5001, 1.4999, 1.503, 1.5031, 1.5029]).variants[0].shifts
+    assert shift.movement is Movement.SAME
+
+
+def test_a_run_without_a_ratio_counts_nowhere() -> None:
+    found = followed([1.5, None, 1.51, 1.49, None, 1.5])
+    [shift] = found.variants[0].shifts
+    assert (shift.runs, shift.ratio) == ((2, 2), None)
+    mean = found.variants[0].mean
+    assert mean is not None and mean.pairs == 4
+
+
+@given(st.permutations(range(7)))
+def test_the_order_in_which_runs_are_given_does_not_matter(order: list[int]) -> None:
+    runs = [a_trend_run(day, 1.5 + 0.01 * (day % 3)) for day in range(7)]
+    assert trend(STUDY, [runs[day] for day in order], {}) == trend(STUDY, runs, {})
+
+
+def test_reasons_that_hold_for_no_run_are_not_told() -> None:
+    left_out = {Omission.UNFINISHED: 2, Omission.OLDER: 0}
+    assert trend(STUDY, [a_trend_run(0, 1.5)], left_out).left_out == {Omission.UNFINISHED: 2}
+
+
+def test_a_run_is_taken_with_what_its_report_says() -> None:
+    analysis = analysed("one")
+    run = run_of(analysis, "nightly", "a new disk")
+    assert (run.run, run.name, run.note, run.engine) == ("one", "nightly", "a new disk", "firebird 5.0.4")
+    assert run.ratios[0].effect == analysis.variants[1].effect
+    assert run.baseline == analysis.baseline.response
+
+
+@pytest.mark.parametrize("variant", ["baseline", VARIANT])
+def test_what_broke_has_no_ratio(variant: str) -> None:
+    run = run_of(analysed(change=broken("account 118, history 117"), variant=variant))
+    assert [one.effect for one in run.ratios] == [None]
+
+
+def _calibrated(**settings: Level) -> Calibrated:
+    return Calibrated(made_unix_s=1.0, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({}, []),
+        ({"host": {"name": "other"}}, [Circumstance.HOST]),
+        ({"host": {"name": "bench-1", "kernel": "6.12"}}, [Circumstance.HOST]),
+        ({"installation": {"digest": "0123456789"}}, [Circumstance.ENGINE]),
+        ({"calibrated": _calibrated(**{"cpu.server": "0"})}, [Circumstance.CALIBRATION]),
+        ({"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5}, [Circumstance.ARRANGEMENT]),
+        ({"dyno_version": "0.3.0"}, [Circumstance.DYNO]),
+    ],
+    ids=str,
+)
+def test_runs_are_set_apart_by_what_is_known_of_them(
+    changes: dict[str, Any], changed: list[Circumstance]
+) -> None:
+    host: dict[str, Any] = {"host": {"name": "bench-1"}}
+    first = run_of(analysed("first", **host))
+    later = run_of(analysed("later", **(host | changes), created_unix_s=2e9))
+    assert list(trend(STUDY, [later, first], {}).runs[1].changed) == changed
+
+
+def test_a_container_is_the_same_host_under_another_name() -> None:
+    def inside(name: str) -> dict[str, object]:
+        return {"name": name, "virtualisation": "container in a virtual machine (QEMU)", "kernel": "6.1"}
+
+    one, two = (run_of(analysed(name, host=inside(name))) for name in ("a1", "b2"))
+    assert one.circumstances == two.circumstances and one.host != two.host
+
+
+Draw = Callable[[np.random.Generator], list[float]]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda random: np.exp(random.normal(0.4, 0.03, 7)).tolist(),
+        lambda random: np.exp(0.4 + 0.03 * random.standard_t(3, 9)).tolist(),
+    ],
+    ids=["normal", "long tails"],
+)
+def test_a_page_of_equal_runs_seldom_says_that_something_moved(draw: Draw) -> None:
+    """In no more than one page of twenty, whatever it shows."""
+    random = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(PAGES):
+        found = followed(draw(random))
+        against = of_last(found)
+        assert against is not None
+        moved = any(shift.movement is Movement.MOVED for shift in found.variants[0].shifts)
+        alarms += moved or excludes_one(against)
+    assert alarms <= 0.05 * PAGES + 3.0 * math.sqrt(0.05 * 0.95 * PAGES)

@@ -1,0 +1,105 @@
+"""What is said of a trend: only what the runs can tell, and nothing that could steer a terminal or a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from dbdyno.analyse.trend import Circumstance, Omission, TrendRun, run_of, trend
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import trend as words
+from tests.analyse.test_trend import STUDY, VARIANT, a_trend_run, analysed, followed
+from tests.report.forms import on_terminal, over_days
+from tests.report.test_html import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
+
+
+def said(values: list[float], changed_at: int | None = None) -> str:
+    found = followed(values, changed_at)
+    return " ".join([words.headline(found), *words.sentences(found, found.variants[0])])
+
+
+def test_one_run_that_fell_stands_out_and_is_no_trend() -> None:
+    text = said([1.5, 1.51, 1.49, 1.5, 1.1])
+    assert "The last run stands out" in text and "no trend" in text
+    assert "regress" not in text and "moved:" not in text
+
+
+def test_a_shift_with_another_engine_has_no_cause() -> None:
+    text = said([1.5, 1.51, 1.49, 1.2, 1.21, 1.19], changed_at=3)
+    assert "Moved: config.page_cache=64k" in text
+    assert "From run 4 on (engine changed) the ratio moved" in text and "cause is not told" in text
+
+
+def test_too_few_runs_are_said_to_be_too_few() -> None:
+    assert "Too few runs: it takes 3" in said([1.5, 1.2])
+    assert "too few runs to say, 2 before and 1 after" in said([1.5, 1.5, 1.2], changed_at=2)
+
+
+def test_runs_that_do_not_differ_are_said_not_to() -> None:
+    text = said([1.5, 1.51, 1.49, 1.5, 1.5, 1.5, 1.51])
+    assert "No ratio moved, as far as these runs can tell." in text
+    assert "The last run does not stand out" in text
+
+
+def test_every_reason_to_leave_a_run_out_has_its_words() -> None:
+    text = words.omitted(dict.fromkeys(Omission, 1))
+    assert text.count("1 run ") == len(Omission) and "{" not in text
+
+
+def test_what_all_runs_share_stands_once_and_what_differs_in_a_column() -> None:
+    same = followed([1.5, 1.5])
+    assert words.shared(same) == "firebird 5.0.4 · bench-1"
+    assert words.run_heads(same) == ("#", "began", "run", "baseline, per s")
+    other = a_trend_run(2, 1.5, {Circumstance.HOST: "bench-2, 8 x EPYC"}).model_copy(
+        update={"host": "bench-2"}
+    )
+    two = trend(STUDY, [*same.runs, other], {})
+    assert words.run_heads(two)[-2:] == ("host", "changed")
+    assert words.run_rows(two)[-1][-2:] == ("bench-2", "host: bench-2, 8 x EPYC")
+
+
+def test_the_baselines_speed_is_shown_with_a_warning() -> None:
+    runs: list[TrendRun] = [run_of(analysed(f"run-{day}", created_unix_s=1e9 + day)) for day in range(3)]
+    found = trend(STUDY, runs, {})
+    assert re.fullmatch(r"\d,\d+ \(\d,\d+ – \d,\d+\)", words.run_rows(found)[0][3])
+    assert "Speeds of different days compare badly" in next(words.notes(found))
+    assert "varied by" in next(words.notes(found))
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_a_terminal_of_any_width_shows_every_ratio(width: int) -> None:
+    def show(console: Console) -> None:
+        words.render(over_days(), console)
+
+    text = on_terminal(show, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "×1.50" in text.replace("\n", "") and "\x1b" not in text
+
+
+def test_hostile_notes_make_no_element() -> None:
+    outline = Outline(html.over_time(over_days()))
+    figures = sum("data-figure" in attributes for _, attributes in outline.elements)
+    assert figures == 2 and outline.count("script") == figures + 2
+    for _, attributes in outline.elements:
+        assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys()
+    assert not re.search(r"(?<!\\)<script", markdown.over_time(over_days()))
+    assert VARIANT in outline.shown
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "theme"), [(420, LIGHT), (800, DARK), (1200, LIGHT)])
+def test_a_browser_draws_the_page_within_its_width(width: int, theme: str, tmp_path: Path) -> None:
+    path = tmp_path / "trend.html"
+    before, _, after = html.over_time(over_days()).rpartition("</body>")
+    path.write_text(f"{before}{TELL_THE_WIDTH}{after}", encoding="utf-8")
+    done = browse(path, tmp_path, theme, f"--window-size={width},900", "--dump-dom")
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    outline = Outline(done.stdout)
+    assert outline.count("svg") == 2 and "could not be drawn" not in outline.shown
+    drawn = [attributes.get("aria-roledescription") for _, attributes in outline.elements]
+    assert drawn.count("point") == 8 + 9, "a dot for each ratio, and one for each speed"
+    told = re.search(r"<title>(\d+) of (\d+)</title>", done.stdout)
+    assert told is not None and int(told[1]) <= int(told[2])
