@@ -1,4 +1,4 @@
-"""The observer: exact arithmetic over samples, and a real process that burns a known amount of CPU."""
+"""The observer: a real process that burns a known amount of CPU."""
 
 from __future__ import annotations
 
@@ -17,55 +17,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
-from dbdyno.trial.observe.window import Totals, differences, gained_in, gauge, per_second
 from tests.fakes import make_tally
-
-STEADY = [
-    Totals(float(second), {"cpu_user_s": second * 0.5, "resident_bytes": 100.0}) for second in range(11)
-]
-"""Half a CPU from second 0 to 10."""
-
-
-def test_the_start_is_interpolated() -> None:
-    assert differences(STEADY, 2.5, 10.0)["cpu_user_s"] == pytest.approx(3.75)
-
-
-def test_at_the_end_the_next_sample_counts_in_full() -> None:
-    # Load until 3.4, nothing after: what the sample at 4 shows was all gained before 3.4.
-    samples = [*STEADY[:4], Totals(4.0, {"cpu_user_s": 1.7}), Totals(5.0, {"cpu_user_s": 1.7})]
-    assert differences(samples, 1.0, 3.4)["cpu_user_s"] == pytest.approx(1.2)
-
-
-def test_a_window_beyond_the_samples_uses_the_nearest() -> None:
-    assert differences(STEADY, -5.0, 99.0)["cpu_user_s"] == pytest.approx(5.0)
-
-
-def test_a_counter_that_begins_within_the_window_counts_from_zero() -> None:
-    samples = [Totals(0.0, {}), Totals(1.0, {"read_bytes": 50.0})]
-    assert differences(samples, 0.0, 1.0) == {"read_bytes": 50.0}
-
-
-def test_series_have_one_value_per_whole_second() -> None:
-    series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], [(1.0, 5.7)])
-    assert series == {"cpu_user_s": [0.5] * 4, "resident_bytes": [100.0] * 4}
-
-
-def test_what_lies_between_two_windows_is_no_part_of_any_second() -> None:
-    windows = [(1.0, 1.5), (4.0, 4.5), (6.0, 7.0)]
-    series = per_second(STEADY, ["cpu_user_s", "resident_bytes"], windows)
-    assert series == {"cpu_user_s": [0.5, 0.5], "resident_bytes": [100.0] * 2}
-    burst = [Totals(float(n), {"cpu_user_s": 9.0 * (n > 4)}) for n in range(11)]
-    assert per_second(burst, ["cpu_user_s"], [(1.0, 2.0), (6.0, 7.0)]) == {"cpu_user_s": [0.0, 0.0]}
-
-
-def test_windows_are_added_up() -> None:
-    assert gained_in(STEADY, [(1.0, 2.0), (4.0, 6.0)])["cpu_user_s"] == pytest.approx(1.5)
-
-
-def test_a_gauge_is_seen_from_before_the_start_to_after_the_end() -> None:
-    samples = [Totals(float(n), {"resident_bytes": float(n)}) for n in range(5)]
-    assert gauge(samples, "resident_bytes", 1.5, 2.5) == [1.0, 2.0, 3.0]
-
 
 BURN = """
 import os, sys, threading, time

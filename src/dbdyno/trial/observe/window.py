@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from dbdyno.trial.observe.processes import Counters
+
+ROUNDING_S = 1e-6
+"""How much of each window rounding may take: its ends are unix times, which a float holds to a quarter of
+this."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def differences(samples: list[Totals], start_s: float, end_s: float) -> Counters
     At the start the load is steady on both sides, so the value is interpolated. At the end the load stops:
     what the sample after it shows was gained before it, so that sample counts in full.
     """
-    at_end = _first_at_or_after(samples, end_s)
+    at_end = samples[_at_or_after(samples, end_s)]
     return {
         name: max(0.0, at_end.counters.get(name, 0.0) - _interpolated(samples, name, start_s))
         for name in at_end.counters
@@ -51,8 +54,8 @@ def differences(samples: list[Totals], start_s: float, end_s: float) -> Counters
 
 def gauge(samples: list[Totals], name: str, start_s: float, end_s: float) -> list[float]:
     """A gauge's values from the sample before the start to the one after the end."""
-    first = max(0, bisect_right([sample.unix_s for sample in samples], start_s) - 1)
-    last = samples.index(_first_at_or_after(samples, end_s))
+    first = max(0, _after(samples, start_s) - 1)
+    last = _at_or_after(samples, end_s)
     return [sample.counters[name] for sample in samples[first : last + 1] if name in sample.counters]
 
 
@@ -61,27 +64,30 @@ def per_second(samples: list[Totals], names: list[str], windows: Windows) -> dic
 
     What lies between two windows is no part of any second.
     """
-    seconds = range(int(sum(end_s - start_s for start_s, end_s in windows) + 1e-6) + 1)
+    seconds = _seconds(windows)
     series: dict[str, list[float]] = {}
     for name in names:
         if name in GAUGES:
-            moments = [_until(windows, second)[-1][1] for second in seconds[1:]]
-            series[name] = [_interpolated(samples, name, moment_s) for moment_s in moments]
+            series[name] = [_interpolated(samples, name, second[-1][1]) for second in seconds]
         else:
-            values = [_gained(samples, name, _until(windows, second)) for second in seconds]
-            series[name] = [round(after - before, 6) for before, after in pairwise(values)]
+            series[name] = [round(_gained(samples, name, second), 6) for second in seconds]
     return series
 
 
-def _until(windows: Windows, measured_s: float) -> list[tuple[float, float]]:
-    """The windows up to the moment at which so much had been measured."""
-    found: list[tuple[float, float]] = []
+def _seconds(windows: Windows) -> Sequence[Windows]:
+    """The stretches of the windows that make up each whole second of the measured part."""
+    seconds: list[list[tuple[float, float]]] = []
+    room_s, rounding_s = 0.0, ROUNDING_S * len(windows)
     for start_s, end_s in windows:
-        if measured_s <= 0:
-            break
-        found.append((start_s, min(end_s, start_s + measured_s)))
-        measured_s -= end_s - start_s
-    return found
+        while start_s < end_s:
+            if room_s <= rounding_s:
+                seconds.append([])
+                room_s += 1.0
+            until_s = min(end_s, start_s + room_s)
+            seconds[-1].append((start_s, until_s))
+            room_s -= until_s - start_s
+            start_s = until_s
+    return seconds[:-1] if room_s > rounding_s else seconds
 
 
 def _gained(samples: list[Totals], name: str, windows: Windows) -> float:
@@ -92,7 +98,7 @@ def _gained(samples: list[Totals], name: str, windows: Windows) -> float:
 
 
 def _interpolated(samples: list[Totals], name: str, moment_s: float) -> float:
-    following = bisect_right([sample.unix_s for sample in samples], moment_s)
+    following = _after(samples, moment_s)
     if following == 0:
         return samples[0].counters.get(name, 0.0)
     if following == len(samples):
@@ -103,5 +109,15 @@ def _interpolated(samples: list[Totals], name: str, moment_s: float) -> float:
     return low + share * (high - low)
 
 
-def _first_at_or_after(samples: list[Totals], moment_s: float) -> Totals:
-    return next((sample for sample in samples if sample.unix_s >= moment_s), samples[-1])
+def _after(samples: list[Totals], moment_s: float) -> int:
+    """Where the first sample after a moment stands; behind the last one where there is none."""
+    return bisect_right(samples, moment_s, key=_unix_s)
+
+
+def _at_or_after(samples: list[Totals], moment_s: float) -> int:
+    """Where the first sample at a moment or after it stands; the last one where there is none."""
+    return min(bisect_left(samples, moment_s, key=_unix_s), len(samples) - 1)
+
+
+def _unix_s(sample: Totals) -> float:
+    return sample.unix_s
