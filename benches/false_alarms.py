@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from scipy import stats
 
 from dbdyno.analyse import effects
+from dbdyno.analyse.intervals import share_interval
 from dbdyno.study import Interval
 from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
 
@@ -41,10 +41,10 @@ def main(runs: int) -> None:
         for name, noise in NOISES.items():
             random = np.random.default_rng(SEED)
             called = sum(false_alarm(noise, random, blocks, interval, guards, baselines) for _ in range(runs))
-            share = stats.binomtest(called, runs).proportion_ci(0.95)
+            low, high = share_interval(called, runs)
             print(
                 f"{interval.value:11}  {blocks:2} blocks {len(guards)} guards {baselines} baselines {name:10}"
-                f"  {called} of {runs}  {called / runs:5.1%}  ({share.low:.1%} to {share.high:.1%})",
+                f"  {called} of {runs}  {called / runs:5.1%}  ({low:.1%} to {high:.1%})",
                 flush=True,
             )
 

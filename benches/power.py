@@ -37,14 +37,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from scipy import stats
-
+from dbdyno.analyse.intervals import share_interval
 from dbdyno.host import paths
 
 PERIOD_S = 0.1
 LOOK_EVERY = 5
 """Periods between looks for servers that have started."""
-CONFIDENCE = 0.95
 MARKER, FREE = "lock_wait_timeout", 86_400
 MARKED = re.compile(rb"--lock[-_]wait[-_]timeout=(\d+)")
 MINUTES = {0.0: 2.0, 0.02: 10.0, 0.05: 2.0}
@@ -266,8 +264,8 @@ def show(cases: Iterable[list[Compared]]) -> None:
 def counted(found: list[Compared]) -> str:
     """How many of how many were called different, with that share's interval (Clopper and Pearson, 1934)."""
     count = sum(one.verdict in DIFFERENT for one in found)
-    share = stats.binomtest(count, len(found)).proportion_ci(CONFIDENCE)
-    return f"{count} of {len(found)} ({share.low:.0%} - {share.high:.0%})"
+    low, high = share_interval(count, len(found))
+    return f"{count} of {len(found)} ({low:.0%} - {high:.0%})"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.intervals import judge, ratio_of, signed_rank
+from dbdyno.analyse.intervals import judge, ratio_of, share_interval, signed_rank
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.study import Interval
@@ -68,6 +68,22 @@ def test_a_single_interval_covers_exactly_as_often_as_promised() -> None:
     random = np.random.default_rng(7)
     covered = sum(_covers(random.normal(0.1, 0.05, 5), 0.1, 0.9) for _ in range(STUDIES))
     assert within_binomial_error(covered, STUDIES, 0.9)
+
+
+@pytest.mark.parametrize(("count", "of"), [(1, 1), (3, 60), (30, 60), (59, 60), (2, 3)])
+def test_the_interval_of_a_share_ends_where_a_tail_holds_half_of_the_rest(count: int, of: int) -> None:
+    def at_most(most: int, share: float) -> float:
+        return sum(math.comb(of, k) * share**k * (1.0 - share) ** (of - k) for k in range(most + 1))
+
+    low, high = share_interval(count, of, 0.9)
+    assert 1.0 - at_most(count - 1, low) == pytest.approx(0.05)
+    assert high == 1.0 if count == of else at_most(count, high) == pytest.approx(0.05)
+    assert share_interval(of - count, of, 0.9) == pytest.approx((1.0 - high, 1.0 - low))
+
+
+def test_nothing_seen_says_nothing_of_a_share() -> None:
+    assert share_interval(0, 0) == (0.0, 1.0)
+    assert share_interval(0, 60) == pytest.approx((0.0, 1.0 - 0.025 ** (1 / 60)))
 
 
 @given(some_log_ratios)

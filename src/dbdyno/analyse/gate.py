@@ -22,10 +22,9 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.intervals import judge, usable
+from dbdyno.analyse.intervals import judge, share_interval, usable
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
-from dbdyno.analyse.twin import CONFIDENCE
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import Run
 from dbdyno.study.trials import Variant
@@ -216,16 +215,14 @@ def _replayed(past: Sequence[PastRun], method: Method) -> list[Verdict | None]:
 
 def _alarms(verdicts: Sequence[Verdict | None], method: Method) -> FalseAlarms:
     called = sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in verdicts)
-    counted = FalseAlarms(
-        comparisons=len(verdicts), called=called, promised=round(1.0 - method.confidence_each, 12)
+    low, high = share_interval(called, len(verdicts))
+    return FalseAlarms(
+        comparisons=len(verdicts),
+        called=called,
+        promised=round(1.0 - method.confidence_each, 12),
+        share_low=low,
+        share_high=high,
     )
-    if not verdicts:
-        return counted
-    # Here, because it takes longer to import than most commands run.
-    from scipy import stats
-
-    share = stats.binomtest(called, len(verdicts)).proportion_ci(CONFIDENCE)
-    return counted.model_copy(update={"share_low": float(share.low), "share_high": float(share.high)})
 
 
 def _method(run: Analysis) -> Method:

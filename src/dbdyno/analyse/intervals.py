@@ -36,6 +36,18 @@ from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.study import Interval
 
 
+def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of the true share where `count` of so many were seen (C. J. Clopper and E. S.
+    Pearson, Biometrika 26, 1934, 404-413); from 0 to 1 where there was nothing to see."""
+    if of == 0:
+        return 0.0, 1.0
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
+    share = stats.binomtest(count, of).proportion_ci(confidence)
+    return float(share.low), float(share.high)
+
+
 def usable(value: float | None) -> bool:
     """Whether a value can stand in a ratio: a finite number above zero."""
     return value is not None and math.isfinite(value) and value > 0.0

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import ratio_of, share_interval
 from dbdyno.analyse.model import AaCheck
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 
 BLOCKS_PER_COMPARISON = BLOCKS_LEAST
-CONFIDENCE = 0.95
 
 
 def aa_check(metric: str, log_ratios: Sequence[float], confidence: float) -> AaCheck:
@@ -66,13 +65,8 @@ def pooled(checks: Sequence[AaCheck]) -> AaCheck:
 
 
 def _check(counted: AaCheck) -> AaCheck:
-    if counted.comparisons == 0:
-        return counted
-    # Here, because it takes longer to import than most commands run.
-    from scipy import stats
-
-    share = stats.binomtest(counted.called, counted.comparisons).proportion_ci(CONFIDENCE)
-    return counted.model_copy(update={"share_low": float(share.low), "share_high": float(share.high)})
+    low, high = share_interval(counted.called, counted.comparisons)
+    return counted.model_copy(update={"share_low": low, "share_high": high})
 
 
 def _groups(log_ratios: Sequence[float]) -> list[Sequence[float]]:
