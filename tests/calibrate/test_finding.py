@@ -11,8 +11,9 @@ from scipy import stats
 
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.calibrate.arrangement import Arrangement
-from dbdyno.calibrate.finding import SETTLE_S, Pair, best, finding, interval_for, minutes_to_tell
+from dbdyno.calibrate.finding import Pair, best, finding, interval_for, minutes_to_tell
 from dbdyno.study import Interval
+from dbdyno.study.phases import SETTLE_S
 
 FREE, BOUND = Arrangement(), Arrangement(driver="1")
 

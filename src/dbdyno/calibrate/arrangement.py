@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from dbdyno.frozen import Frozen, Level
 from dbdyno.study import Study
+from dbdyno.study.nouns import SLICE_S
 
 SERVER, DRIVER = "cpu.server", "cpu.driver"
 ALL = "all"
-SLICE_S = 0.5
 OTHER_SLICES_S = (0.25, 1.0)
 
 

@@ -16,9 +16,11 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
-from dbdyno.calibrate.arrangement import SLICE_S, Arrangement
+from dbdyno.calibrate.arrangement import Arrangement
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval
+from dbdyno.study.nouns import SLICE_S
+from dbdyno.study.phases import SETTLE_S
 
 CONFIDENCE = 0.95
 POWER_QUANTILE = 1.2816
@@ -27,8 +29,6 @@ DIFFERENCES = (0.01, 0.02, 0.05)
 SATURATED_SHARE_MOST = 0.1
 PAIRS_FOR_TAILS, TAILS_LEVEL = 20, 0.01
 """Fewer pairs show no heavy tails, and every hundredth host seems to have them."""
-SETTLE_S = 0.1
-"""Before each slice, unmeasured."""
 
 
 class Pair(Frozen):

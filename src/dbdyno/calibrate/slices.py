@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from dbdyno.calibrate.arrangement import ALL, Arrangement
-from dbdyno.calibrate.finding import SETTLE_S, Pair
+from dbdyno.calibrate.finding import Pair
 from dbdyno.host.process import bind
 from dbdyno.layers.setup import Running
+from dbdyno.study.phases import SETTLE_S
 
 ROUNDS_LEAST = 6
 Pairs = dict[Arrangement, list[Pair]]
