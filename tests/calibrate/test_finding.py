@@ -1,4 +1,4 @@
-"""What pairs of slices tell: spreads, minutes, which arrangement is best, and which interval suits."""
+"""What pairs of slices tell: spreads, minutes, which binding is best, and which interval suits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from dbdyno.analyse.intervals import ratio_of
-from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import Pair, best, finding, interval_for, minutes_to_tell
 from dbdyno.study import Interval
 from dbdyno.study.phases import SETTLE_S
 
-FREE, BOUND = Arrangement(), Arrangement(driver="1")
+FREE, BOUND = Binding(), Binding(driver="1")
 
 
 def pairs_of(logs: Sequence[float]) -> list[Pair]:
@@ -62,7 +62,7 @@ def test_what_takes_more_than_a_day_has_no_minutes() -> None:
     assert minutes_to_tell(0.01, 20.0, slice_s=1.0) is None
 
 
-def test_an_arrangement_is_best_only_where_it_is_told_from_the_first() -> None:
+def test_a_binding_is_best_only_where_it_is_told_from_the_first() -> None:
     random, chosen = np.random.default_rng(4), 0
     for _ in range(200):
         alike = [finding(each, pairs_of(random.normal(0, 0.1, 24).tolist())) for each in (FREE, BOUND)]
@@ -73,7 +73,7 @@ def test_an_arrangement_is_best_only_where_it_is_told_from_the_first() -> None:
     assert best([noisy, calm]) is calm
 
 
-def test_an_arrangement_in_which_the_driver_is_the_limit_is_never_best() -> None:
+def test_a_binding_in_which_the_driver_is_the_limit_is_never_best() -> None:
     random = np.random.default_rng(5)
     noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 24).tolist()))
     calm = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import Pair, finding
 from dbdyno.calibrate.kept import DAY_S, Calibration, Place, found_for, keep
 from dbdyno.study import Interval, Study
@@ -19,7 +19,7 @@ MADE_UNIX_S = 1_760_000_000.0
 def a_calibration(**changes: object) -> Calibration:
     workload = a_study().workload
     pairs = [Pair(first_per_s=100.0, second_per_s=speed) for speed in (101.0, 99.0)]
-    best = finding(Arrangement(server="0", driver="1"), pairs)
+    best = finding(Binding(server="0", driver="1"), pairs)
     made = Calibration(
         engine="firebird",
         workload=workload.name,

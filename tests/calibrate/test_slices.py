@@ -1,4 +1,4 @@
-"""Slices on a server that runs: each round has a pair of each arrangement, on the CPUs that it says."""
+"""Slices on a server that runs: each round has a pair of each binding, on the CPUs that it says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.slices import ROUNDS_LEAST, measured
 from dbdyno.driver.job import Job
 from dbdyno.driver.tally import Tally
@@ -21,8 +21,8 @@ from dbdyno.layers.setup import Running, Setup
 from tests.fakes import INSTALLATION, FakeEngine, make_tally
 
 FIRST = min(os.sched_getaffinity(0))
-BOUND = Arrangement(server=str(FIRST))
-FREE = Arrangement()
+BOUND = Binding(server=str(FIRST))
+FREE = Binding()
 
 
 @dataclass
@@ -30,7 +30,7 @@ class LoadThatLooks:
     """Notes the CPUs of the server in each slice; one that is `empty` ends no transaction."""
 
     server: subprocess.Popen[bytes]
-    empty: Arrangement | None = None
+    empty: Binding | None = None
     seen: list[set[int]] = field(default_factory=list)
 
     @property
@@ -73,11 +73,9 @@ def test_each_round_has_a_pair_of_each_on_its_cpus(server: subprocess.Popen[byte
         assert sorted(map(len, pairs[0])) == sorted([1, len(here)])
 
 
-def test_an_arrangement_with_an_empty_slice_is_left_out(
-    server: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_a_binding_with_an_empty_slice_is_left_out(server: subprocess.Popen[bytes], tmp_path: Path) -> None:
     load = LoadThatLooks(server, empty=FREE)
-    short = Arrangement(server=str(FIRST), slice_s=0.25)
+    short = Binding(server=str(FIRST), slice_s=0.25)
     found = measured(running(load, tmp_path), (FREE, short), 0.0, random.Random(1))
     if len(os.sched_getaffinity(0)) > 1:
         assert list(found) == [short]

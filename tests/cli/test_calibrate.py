@@ -40,7 +40,7 @@ def calibrated(study: Path) -> Calibration:
     return Calibration.model_validate_json(said.stdout)
 
 
-def test_each_arrangement_is_measured_against_itself(study: Path) -> None:
+def test_each_binding_is_measured_against_itself(study: Path) -> None:
     found = calibrated(study)
     tried = [(each.arrangement.server, each.arrangement.slice_s) for each in found.findings]
     bound = [("0", 0.5)] if len(os.sched_getaffinity(0)) > 1 else []

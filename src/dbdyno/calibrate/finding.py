@@ -1,4 +1,4 @@
-"""What slices of one setup against itself tell of an arrangement: pure functions of their speeds.
+"""What slices of one setup against itself tell of a binding: pure functions of their speeds.
 
 The two slices of a pair follow one another on one server, so the log of their ratio is what chance alone does
 to a comparison. n pairs tell a difference d in nine of ten comparisons when
@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
-from dbdyno.calibrate.arrangement import Arrangement
+from dbdyno.calibrate.binding import Binding
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval
 from dbdyno.study.nouns import SLICE_S
@@ -52,14 +52,14 @@ class Told(Frozen):
 
 
 class Finding(Frozen):
-    """What the slices of one arrangement showed.
+    """What the slices of one binding showed, which stored calibrations call `arrangement`.
 
     `sd` is the spread of the log of a slice's speed with its 95 % interval, `pair_sd` that of the log ratio
     of two slices that follow one another, `autocorrelation` what such two have in common. `usable` is false
     where the driver was the limit too often.
     """
 
-    arrangement: Arrangement
+    arrangement: Binding
     slices: int
     speed_per_s: float
     sd: float
@@ -80,7 +80,7 @@ class Finding(Frozen):
         return self.pair_sd**2 * (self.arrangement.slice_s + SETTLE_S)
 
 
-def finding(arrangement: Arrangement, pairs: Sequence[Pair]) -> Finding:
+def finding(binding: Binding, pairs: Sequence[Pair]) -> Finding:
     """Needs two pairs at least."""
     logs = [math.log(speed) for pair in pairs for speed in (pair.first_per_s, pair.second_per_s)]
     mean = math.fsum(logs) / len(logs)
@@ -88,7 +88,7 @@ def finding(arrangement: Arrangement, pairs: Sequence[Pair]) -> Finding:
     of_pairs = math.fsum(pair.log_ratio**2 for pair in pairs) / len(pairs)
     low, high = _spread_interval(variance, len(logs) - 1)
     return Finding(
-        arrangement=arrangement,
+        arrangement=binding,
         slices=len(logs),
         speed_per_s=math.exp(mean),
         sd=math.sqrt(variance),
@@ -97,7 +97,7 @@ def finding(arrangement: Arrangement, pairs: Sequence[Pair]) -> Finding:
         autocorrelation=1.0 - of_pairs / (2.0 * variance) if variance else 0.0,
         pair_sd=math.sqrt(of_pairs),
         told=tuple(
-            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), arrangement.slice_s))
+            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), binding.slice_s))
             for one in DIFFERENCES
         ),
         usable=sum(pair.saturated for pair in pairs) <= SATURATED_SHARE_MOST * len(logs),
@@ -159,7 +159,7 @@ def interval_for(pairs: Sequence[Sequence[Pair]]) -> Interval:
     """The interval that suits how log ratios vary here: signed-rank where their tails are heavy, else
     Student's.
 
-    Heavy is what the kurtosis of all pairs, each arrangement's by its own spread, is at the level 1 % (F. J.
+    Heavy is what the kurtosis of all pairs, each binding's by its own spread, is at the level 1 % (F. J.
     Anscombe and W. J. Glynn, Biometrika 70, 1983, 227-234).
     """
     scaled = [ratio for each in pairs for ratio in _scaled([pair.log_ratio for pair in each])]
@@ -176,8 +176,6 @@ def _scaled(ratios: Sequence[float]) -> list[float]:
     return [ratio / spread for ratio in ratios] if spread else []
 
 
-def with_slices(arrangement: Arrangement, lengths_s: Sequence[float]) -> tuple[Arrangement, ...]:
-    """The arrangement with slices of other lengths."""
-    return tuple(
-        arrangement.model_copy(update={"slice_s": length}) for length in lengths_s if length != SLICE_S
-    )
+def with_slices(binding: Binding, lengths_s: Sequence[float]) -> tuple[Binding, ...]:
+    """The binding with slices of other lengths."""
+    return tuple(binding.model_copy(update={"slice_s": length}) for length in lengths_s if length != SLICE_S)

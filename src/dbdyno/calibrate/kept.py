@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.calibrate.arrangement import binds_itself
+from dbdyno.calibrate.binding import binds_itself
 from dbdyno.calibrate.finding import Finding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
@@ -33,7 +33,7 @@ class Place(Frozen):
 
 
 class Calibration(Frozen):
-    """What was found for one engine and workload on one host. `best` is the arrangement that studies use,
+    """What was found for one engine and workload on one host. `best` is the binding that studies use,
     `interval` the one that suits how log ratios vary here."""
 
     engine: str

@@ -1,4 +1,4 @@
-"""Pairs of slices on a server that runs: one setup against itself, under one arrangement after another."""
+"""Pairs of slices on a server that runs: one setup against itself, under one binding after another."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from dbdyno.calibrate.arrangement import ALL, Arrangement
+from dbdyno.calibrate.binding import ALL, Binding
 from dbdyno.calibrate.finding import Pair
 from dbdyno.host.process import bind
 from dbdyno.layers.setup import Running
 from dbdyno.study.phases import SETTLE_S
 
 ROUNDS_LEAST = 6
-Pairs = dict[Arrangement, list[Pair]]
-"""By arrangement, in the order in which they are given."""
+Pairs = dict[Binding, list[Pair]]
+"""By binding, in the order in which they are given."""
 
 
 def measured(
     running: Running,
-    arrangements: Sequence[Arrangement],
+    bindings: Sequence[Binding],
     seconds: float,
     draw: random.Random,
     clock: Callable[[], float] = time.monotonic,
 ) -> Pairs:
-    """As many rounds as `seconds` hold; a round has one pair of each arrangement, in an order that it draws.
+    """As many rounds as `seconds` hold; a round has one pair of each binding, in an order that it draws.
 
-    An arrangement in which a slice ended no transaction is left out, because that slice has no speed.
+    A binding in which a slice ended no transaction is left out, because that slice has no speed.
     """
-    pairs: Pairs = {each: [] for each in arrangements}
+    pairs: Pairs = {each: [] for each in bindings}
     over, rounds = clock() + seconds, 0
     while pairs and (rounds < ROUNDS_LEAST or clock() < over):
         for each in draw.sample(list(pairs), len(pairs)):
-            _arrange(running, each)
+            _bind(running, each)
             if pair := _pair(running, each, seed=rounds):
                 pairs[each].append(pair)
             else:
@@ -42,12 +42,12 @@ def measured(
     return pairs
 
 
-def _arrange(running: Running, arrangement: Arrangement) -> None:
-    """Moves server and driver to the arrangement's CPUs while they run."""
+def _bind(running: Running, binding: Binding) -> None:
+    """Moves server and driver to the binding's CPUs while they run."""
     launch, load_launch = running.setup.launch, running.setup.load_launch
-    bind(running.process_ids, _cpus(arrangement.server, launch.affinity))
+    bind(running.process_ids, _cpus(binding.server, launch.affinity))
     if not running.setup.engine.embedded:
-        bind((running.load.process_id,), _cpus(arrangement.driver, load_launch.affinity))
+        bind((running.load.process_id,), _cpus(binding.driver, load_launch.affinity))
 
 
 def _cpus(listed: str, started_on: Sequence[int]) -> set[int]:
@@ -58,12 +58,12 @@ def _cpus(listed: str, started_on: Sequence[int]) -> set[int]:
     return {cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
 
 
-def _pair(running: Running, arrangement: Arrangement, seed: int) -> Pair | None:
+def _pair(running: Running, binding: Binding, seed: int) -> Pair | None:
     job = running.setup.job.but(
         ramp_s=0.0,
         warmup_s=SETTLE_S,
-        duration_s=arrangement.slice_s,
-        gather="on" if arrangement.gather else "off",
+        duration_s=binding.slice_s,
+        gather="on" if binding.gather else "off",
         seed=seed,
     )
     first, second = running.load.run(job), running.load.run(job)

@@ -1,4 +1,4 @@
-"""`dyno calibrate`: which arrangement of server and driver tells the smallest differences on this host."""
+"""`dyno calibrate`: which binding of server and driver tells the smallest differences on this host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import __version__
-from dbdyno.calibrate.arrangement import OTHER_SLICES_S, bindings
+from dbdyno.calibrate.binding import OTHER_SLICES_S, bindings
 from dbdyno.calibrate.finding import Finding, best, finding, interval_for, with_slices
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
@@ -74,11 +74,11 @@ def command(
     wait_s: float,
     as_json: bool,
 ) -> None:
-    """Measure how far one setup differs from itself here, in several arrangements, and keep the best.
+    """Measure how far one setup differs from itself here, under several bindings, and keep the best.
 
     One server runs the study's baseline. Pairs of short slices follow one another under each binding of
     server and driver, in random order. Studies of this engine, workload and number of clients use the
-    best arrangement until they say otherwise: `cpu` levels of their own, or --no-calibration.
+    best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
     """
     asked = study_at(study) if study else _asked(engine, workload, clients)
     _require_closed_loop(asked)
@@ -153,13 +153,13 @@ def _calibrated(study: Study, time_s: float) -> Calibration:
         made_unix_s=time.time(),
         best=kept,
         interval=interval_for(list(pairs.values())),
-        findings=tuple(finding(arrangement, each) for arrangement, each in pairs.items()),
+        findings=tuple(finding(binding, each) for binding, each in pairs.items()),
     )
 
 
 def _found(study: Study, running: Running, time_s: float) -> tuple[Finding, Pairs]:
-    """The best arrangement and the pairs of all: first bindings, then under the best of them other lengths of
-    slices."""
+    """The best binding and the pairs of all: all with slices of one length, then the best of them with
+    others."""
     draw, tried = random.Random(), bindings(study, running.setup.engine.embedded, usable_cpus())
     pairs = measured(running, tried, BINDINGS_SHARE * time_s, draw)
     # What gathers is the study's own choice; the others are shown for comparison.

@@ -1,4 +1,4 @@
-"""The arrangements that are tried: which CPUs server and driver use, how long a slice is, who gathers."""
+"""The bindings that are tried: which CPUs server and driver use, how long a slice is, who gathers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ ALL = "all"
 OTHER_SLICES_S = (0.25, 1.0)
 
 
-class Arrangement(Frozen):
-    """One way to put a load on a server. `server` and `driver` are CPUs in the kernel's list format, or
-    `all`; the driver of an embedded engine has none, because it shares the server's process."""
+class Binding(Frozen):
+    """Where server and driver run, and how the load is driven there. `server` and `driver` are CPUs in the
+    kernel's list format, or `all`; the driver of an embedded engine has none, because it shares the server's
+    process."""
 
     server: str = ALL
     driver: str = ALL
@@ -24,7 +25,7 @@ class Arrangement(Frozen):
 
     @property
     def settings(self) -> dict[str, Level]:
-        """What a study sets to be arranged so. A binding to all CPUs needs no setting."""
+        """What a study sets to be bound so. A binding to all CPUs needs no setting."""
         return {knob: cpus for knob, cpus in ((SERVER, self.server), (DRIVER, self.driver)) if cpus != ALL}
 
     @property
@@ -35,11 +36,11 @@ class Arrangement(Frozen):
         return ", ".join([*told, *(["gathering"] if self.gather else [])]) or "both free"
 
 
-def bindings(study: Study, embedded: bool, cpus: Sequence[int]) -> tuple[Arrangement, ...]:
+def bindings(study: Study, embedded: bool, cpus: Sequence[int]) -> tuple[Binding, ...]:
     """The first is what a study has without a calibration. A study that binds something itself keeps that,
     and one CPU leaves no choice."""
-    free = Arrangement(gather=study.workload.gather == "on")
-    found: tuple[Arrangement, ...]
+    free = Binding(gather=study.workload.gather == "on")
+    found: tuple[Binding, ...]
     if binds_itself(study) or len(cpus) < 2:
         found = (free,)
     elif embedded:

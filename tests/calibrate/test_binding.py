@@ -1,10 +1,10 @@
-"""Which arrangements are tried."""
+"""Which bindings are tried."""
 
 from __future__ import annotations
 
 import pytest
 
-from dbdyno.calibrate.arrangement import bindings, listed
+from dbdyno.calibrate.binding import bindings, listed
 from tests.analyse.factory import a_study
 
 
