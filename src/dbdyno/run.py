@@ -69,7 +69,7 @@ class Side:
     carry_out: CarryOut
 
 
-def run_side_by_side(side: Side, reference: Side, store: Store) -> tuple[list[Record], list[Record]]:
+def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record], list[Record]]:
     """Carries out a run, and in each of its blocks the reference's trial next to that of its own baseline, so
     that both meet the same disturbances. Which of the two comes first is drawn like the order of a block.
     Returns the records of both.
@@ -80,7 +80,7 @@ def run_side_by_side(side: Side, reference: Side, store: Store) -> tuple[list[Re
         # The rest of a block whose baseline is over has no trial of the reference beside it.
         due = any(trial.variant.name == baseline for trial in trials)
         again = reference.ask(reference.study, reference.run, kept[reference.run.run]) if due else ()
-        for each, trial in _in_turn(side, trials, reference, again):
+        for each, trial in _woven(side, trials, reference, again):
             for record in each.carry_out((trial,)):
                 store.add_record(record)
                 kept[each.run.run].append(record)
@@ -88,7 +88,7 @@ def run_side_by_side(side: Side, reference: Side, store: Store) -> tuple[list[Re
     return kept[side.run.run], kept[reference.run.run]
 
 
-def _in_turn(
+def _woven(
     side: Side, trials: Sequence[Trial], reference: Side, again: Sequence[Trial]
 ) -> list[tuple[Side, Trial]]:
     baseline = variants_of(side.study)[0].name

@@ -63,7 +63,7 @@ from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.words.numbers import plural
-from dbdyno.run import Side, on_this_host, run_side_by_side, run_study
+from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
@@ -344,7 +344,7 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
             Side(study, run, ask_for(run), carry_out),
             Side(reference.study, reference.run, reference_plan.ask, again),
         )
-        return run_side_by_side(*sides, store)[0]
+        return run_in_turn(*sides, store)[0]
 
 
 def _bench(
