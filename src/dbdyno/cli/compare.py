@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.compare import Comparison, compare
-from dbdyno.cli.formats import format_of, format_options
+from dbdyno.analyse.compare import compare
+from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import asked_of, is_of, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
@@ -59,23 +58,16 @@ def command(
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
-    if output is not None:
-        write(output, _text(found, form))
-        click.echo(str(output))
-    elif form == "terminal":
-        compare_report.render(found, Console(highlight=False))
-    else:
-        click.echo(_text(found, form))
-
-
-def _text(found: Comparison, form: str) -> str:
-    if form == "json":
-        return found.model_dump_json(indent=2, exclude={"left": OF_A_RUN, "right": OF_A_RUN})
-    if form == "html":
-        return html.comparison(found)
-    if form == "markdown":
-        return markdown.comparison(found)
-    return printed(lambda console: compare_report.render(found, console))
+    deliver(
+        form,
+        output,
+        partial(compare_report.render, found),
+        {
+            "html": partial(html.comparison, found),
+            "markdown": partial(markdown.comparison, found),
+            "json": partial(found.model_dump_json, indent=2, exclude={"left": OF_A_RUN, "right": OF_A_RUN}),
+        },
+    )
 
 
 def _analyses(names: str, url: str) -> list[Analysis]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
-from dbdyno.analyse.model import Gap
-from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
@@ -61,23 +59,16 @@ def command(
     _require_all_between(study, *ends)
     gap = explain_gap(study, records, *ends)
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
-    if output is not None:
-        write(output, _text(gap, title, form))
-        click.echo(str(output))
-    elif form == "terminal":
-        gap_report.render(gap, Console(highlight=False))
-    else:
-        click.echo(_text(gap, title, form))
-
-
-def _text(gap: Gap, title: str, form: str) -> str:
-    if form == "json":
-        return gap.model_dump_json(indent=2)
-    if form == "html":
-        return html.explained(gap, title)
-    if form == "markdown":
-        return markdown.explained(gap, title)
-    return printed(lambda console: gap_report.render(gap, console))
+    deliver(
+        form,
+        output,
+        partial(gap_report.render, gap),
+        {
+            "html": partial(html.explained, gap, title),
+            "markdown": partial(markdown.explained, gap, title),
+            "json": partial(gap.model_dump_json, indent=2),
+        },
+    )
 
 
 def _slow(variants: dict[str, Variant], name: str | None) -> Variant:

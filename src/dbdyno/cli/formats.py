@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
 from dbdyno.errors import UserError
 
@@ -68,3 +70,42 @@ def format_of(form: str | None, as_json: bool, output: Path | None) -> str:
             f"add --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
         )
     return BY_ENDING[output.suffix.lower()]
+
+
+def deliver(
+    form: str,
+    output: Path | None,
+    render: Callable[[Console], None],
+    texts: Mapping[str, Callable[[], str]],
+) -> None:
+    """Prints a report, or writes it to `output` and prints where. `render` shows it on a terminal; `texts`
+    make it in every other format."""
+    if form == "terminal" and output is None:
+        render(Console(highlight=False))
+        return
+    text = _printed(render) if form == "terminal" else texts[form]()
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+    else:
+        write(output, text)
+        click.echo(str(output))
+
+
+def _printed(render: Callable[[Console], None]) -> str:
+    """What `render` prints on a wide terminal, as text."""
+    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
+    render(console)
+    return console.export_text()
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all: a reader never meets half a report."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(path.name + ".part")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror}", "choose another place with --output"
+        ) from None

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verdicts_of
-from dbdyno.cli.formats import format_of, verdict_format_options
+from dbdyno.cli.formats import deliver, format_of, verdict_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
@@ -69,7 +68,7 @@ def command(
         if named is None:
             raise UserError(f"run {found.run} took turns with no other", "add --against NAME")
         gate = gate_of(opened, found, named)
-    deliver(gate, form, output, fail_on)
+    deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))
 
 
@@ -135,26 +134,23 @@ def setup_of(run: Run) -> str:
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def deliver(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
+def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
     """Prints the gate, or writes it and prints where."""
-    if output is not None:
-        write(output, _text(gate, form, fail_on))
-        click.echo(str(output))
-    elif form == "terminal":
-        gate_part.render(gate, Console(highlight=False))
-    else:
-        click.echo(_text(gate, form, fail_on), nl=False)
+    deliver(
+        form,
+        output,
+        partial(gate_part.render, gate),
+        {
+            "markdown": partial(markdown.gate, gate),
+            "json": partial(_document, gate),
+            "junit": partial(junit.gate, gate, verdicts_of(fail_on or GATE_FAILS_ON)),
+        },
+    )
 
 
-def _text(gate: Gate, form: str, fail_on: tuple[str, ...]) -> str:
-    if form == "json":
-        text = gate.model_dump_json(indent=2, exclude={"run": OF_A_RUN, "reference": OF_A_RUN})
-        return safe.without_passwords(text) + "\n"
-    if form == "markdown":
-        return markdown.gate(gate)
-    if form == "junit":
-        return junit.gate(gate, verdicts_of(fail_on or GATE_FAILS_ON))
-    return printed(lambda console: gate_part.render(gate, console))
+def _document(gate: Gate) -> str:
+    text = gate.model_dump_json(indent=2, exclude={"run": OF_A_RUN, "reference": OF_A_RUN})
+    return safe.without_passwords(text) + "\n"
 
 
 def _analysis(store: Store, run: Run) -> Analysis:

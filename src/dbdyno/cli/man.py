@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from dbdyno import __version__
-from dbdyno.cli.report import write
+from dbdyno.cli.formats import write
 
 SECTION = "1"
 

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse.profile import Profile, profile_of
-from dbdyno.cli.formats import format_of
+from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.options import (
     WaitingCommand,
     devices_option,
@@ -24,7 +24,6 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.report import write
 from dbdyno.cli.study_file import COUNTED_S, measured_installation, overhead_s, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess

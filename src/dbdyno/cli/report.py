@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, verdicts_of
-from dbdyno.cli.formats import format_of, verdict_format_options
+from dbdyno.cli.formats import deliver, format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
@@ -46,26 +44,30 @@ def command(
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         analysis = _analysis(opened, found)
-    deliver(analysis, form, output, details, fail_on)
+    deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
 
 
-def deliver(
+def deliver_report(
     analysis: Analysis,
     form: str,
     output: Path | None,
     details: bool = False,
     fail_on: tuple[str, ...] = (),
 ) -> None:
-    """Prints a run's report, or writes it and prints where."""
-    if output is not None:
-        write(output, _text(analysis, form, fail_on))
-        click.echo(str(output))
-    elif form == "terminal":
-        terminal.render(analysis, Console(highlight=False), details)
-    else:
-        click.echo(_text(analysis, form, fail_on))
+    """Prints a run's report, or writes it and prints where. What is written has all details."""
+    deliver(
+        form,
+        output,
+        lambda console: terminal.render(analysis, console, details or output is not None),
+        {
+            "html": partial(html.render, analysis),
+            "markdown": partial(markdown.render, analysis),
+            "json": partial(as_json.render, analysis),
+            "junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON)),
+        },
+    )
 
 
 def html_beside(analysis: Analysis) -> Path:
@@ -80,35 +82,3 @@ def _analysis(store: Store, run: Run) -> Analysis:
     if not records:
         raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
     return analyse(study_of(run), run, records)
-
-
-def _text(analysis: Analysis, form: str, fail_on: tuple[str, ...]) -> str:
-    if form == "junit":
-        return junit.render(analysis, verdicts_of(fail_on or GATE_FAILS_ON))
-    if form == "html":
-        return html.render(analysis)
-    if form == "markdown":
-        return markdown.render(analysis)
-    if form == "json":
-        return as_json.render(analysis)
-    return printed(lambda console: terminal.render(analysis, console, details=True))
-
-
-def printed(render: Callable[[Console], None]) -> str:
-    """What `render` prints on a wide terminal, as text."""
-    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
-    render(console)
-    return console.export_text()
-
-
-def write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all: a reader never meets half a report."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(path.name + ".part")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", "choose another place with --output"
-        ) from None

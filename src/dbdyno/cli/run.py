@@ -20,8 +20,7 @@ from dbdyno.cli.arrangement import arranged_for
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
 from dbdyno.cli.formats import format_of, verdict_format_options
-from dbdyno.cli.gate import deliver as deliver_gate
-from dbdyno.cli.gate import gate_format_of, gate_of, measured_again, require_one_load
+from dbdyno.cli.gate import deliver_gate, gate_format_of, gate_of, measured_again, require_one_load
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -31,7 +30,7 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.progress import Beside, Lines, Live, Quiet
-from dbdyno.cli.report import deliver, html_beside
+from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     budget_text,
@@ -173,7 +172,7 @@ def command(
         gate = None if against is None else gate_of(opened, run, against)
     analysis = analyse(read.model_copy(update={"blocks": run.blocks}), run, records)
     if gate is None:
-        deliver(analysis, form, output, fail_on=fail_on)
+        deliver_report(analysis, form, output, fail_on=fail_on)
     else:
         deliver_gate(gate, form, output, fail_on)
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
 from dbdyno.cli.compare import require_one_study
-from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import Age, store_option
-from dbdyno.cli.report import printed, write
 from dbdyno.cli.study_file import asked_of, catalogue, is_of, study_of
 from dbdyno.errors import UserError
 from dbdyno.records.store import RunSummary, Store, store_url
@@ -63,7 +62,17 @@ def command(
             f'no finished run of "{study.title}" with a ratio in {place}',
             f"left out: {missing}" if missing else "dyno run STUDY",
         )
-    _deliver(trend(study, shown, left_out), form, output)
+    made = trend(study, shown, left_out)
+    deliver(
+        form,
+        output,
+        partial(trend_report.render, made),
+        {
+            "html": partial(html.over_time, made),
+            "markdown": partial(markdown.over_time, made),
+            "json": partial(_document, made),
+        },
+    )
 
 
 def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary], Counter[Omission]]:
@@ -124,21 +133,5 @@ def _read(store: Store, summary: RunSummary) -> TrendRun:
     return run_of(analysis, summary.name, summary.note)
 
 
-def _deliver(found: Trend, form: str, output: Path | None) -> None:
-    if output is not None:
-        write(output, _text(found, form))
-        click.echo(str(output))
-    elif form == "terminal":
-        trend_report.render(found, Console(highlight=False))
-    else:
-        click.echo(_text(found, form))
-
-
-def _text(found: Trend, form: str) -> str:
-    if form == "json":
-        return safe.without_passwords(found.model_dump_json(indent=2))
-    if form == "html":
-        return html.over_time(found)
-    if form == "markdown":
-        return markdown.over_time(found)
-    return printed(lambda console: trend_report.render(found, console))
+def _document(found: Trend) -> str:
+    return safe.without_passwords(found.model_dump_json(indent=2))
