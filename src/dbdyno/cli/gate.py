@@ -16,6 +16,7 @@ from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verdicts_of
 from dbdyno.cli.formats import deliver, format_of, verdict_format_options
 from dbdyno.cli.options import store_option
+from dbdyno.cli.report import analysis_of
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
@@ -90,7 +91,7 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
         reference = again
     if run.run == reference.run:
         raise UserError("a run cannot be held against itself", "name two runs; see: dyno runs")
-    ours, theirs = _analysis(store, run), _analysis(store, reference)
+    ours, theirs = analysis_of(store, run), analysis_of(store, reference)
     require_one_load(ours.study, theirs.study, against)
     past = list(_past(store, run))
     if again is not None and reference.run == again.run:
@@ -153,13 +154,6 @@ def _document(gate: Gate) -> str:
     return safe.without_passwords(text) + "\n"
 
 
-def _analysis(store: Store, run: Run) -> Analysis:
-    records = store.records(run.run)
-    if not records:
-        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
-    return analyse(study_of(run), run, records)
-
-
 def _history(store: Store, run: Run) -> Iterator[Run]:
     """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
     study = study_of(run)
@@ -208,4 +202,4 @@ def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]
     for other in history.values():
         reference = history.get(other.reference or "")
         if other.run != run.run and reference is not None and setup_of(other) == setup_of(reference):
-            yield _analysis(store, other), _analysis(store, reference)
+            yield analysis_of(store, other), analysis_of(store, reference)

@@ -43,10 +43,18 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
-        analysis = _analysis(opened, found)
+        analysis = analysis_of(opened, found)
     deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
+
+
+def analysis_of(store: Store, run: Run) -> Analysis:
+    """The analysis of a run's records. Raises UserError where it has none yet."""
+    records = store.records(run.run)
+    if not records:
+        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
+    return analyse(study_of(run), run, records)
 
 
 def deliver_report(
@@ -75,10 +83,3 @@ def html_beside(analysis: Analysis) -> Path:
     path = paths.data() / "reports" / f"{analysis.run.run}.html"
     write(path, html.render(analysis))
     return path
-
-
-def _analysis(store: Store, run: Run) -> Analysis:
-    records = store.records(run.run)
-    if not records:
-        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
-    return analyse(study_of(run), run, records)
