@@ -184,8 +184,7 @@ class Study(Frozen):
 
     @property
     def size(self) -> Size:
-        copies = self.aa + self.baselines - 1
-        return size_of(self.design, self.factors, len(self.variants), self.blocks, copies)
+        return size_of(self.design, self.factors, len(self.variants), self.blocks, self.aa, self.baselines)
 
 
 class Size(Frozen):
@@ -195,7 +194,9 @@ class Size(Frozen):
     arithmetic: str
 
 
-def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, copies: int) -> Size:
+def size_of(
+    design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool, baselines: int
+) -> Size:
     """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
     if design is Design.LIST:
         variants, words = listed, f"{listed} variants"
@@ -212,7 +213,7 @@ def size_of(design: Design, factors: tuple[Factor, ...], listed: int, blocks: in
     else:
         others = sum(len(factor.levels) - 1 for factor in factors)
         variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"
-    if copies:
+    if copies := aa + baselines - 1:
         more = "1 second baseline" if copies == 1 else f"{copies} further baselines"
         variants, words = variants + copies, f"{words} + {more}"
     trials = min(variants * blocks, COUNTED_TO)

@@ -318,7 +318,7 @@ class _Reader(SectionReader):
         return declared.get(factor.name, ("workload", factor.knob))
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
-        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"] + head["baselines"] - 1)
+        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"])
         if size.trials > TRIALS_MAX:
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"
