@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, SLICE_S, Arrangement, Design, Goal, Interval
-from dbdyno.study.reader import BLOCKS_MAX, IMAGES_MAX
+from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, IMAGES_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
@@ -49,12 +49,12 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "default": False,
                 "description": "Measure the baseline twice: the two must not be called different.",
             },
-            "baselines": {
-                "type": "integer",
-                "minimum": 1,
-                "default": 1,
-                "description": "How often each block measures the baseline; the mean is compared with.",
-            },
+            "baselines": _integer(
+                1,
+                BASELINES_MAX,
+                1,
+                "How often each block measures the baseline; the mean is compared with.",
+            ),
             **_ARRANGEMENT,
             "images": {
                 "type": "integer",
