@@ -33,7 +33,8 @@ from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks
 
 def render(analysis: Analysis) -> str:
     """The whole page."""
-    return _environment().get_template("report.html").render(
+    return _page(
+        "report.html",
         analysis=analysis,
         study=analysis.study,
         run=analysis.run,
@@ -46,9 +47,6 @@ def render(analysis: Analysis) -> str:
         figures=_figures(analysis),
         stages=list(dict.fromkeys(stage for trial in analysis.trials for stage in trial.record.stages_s)),
         warnings=_warnings(analysis),
-        css=Markup(_text("report.css")),
-        script=Markup(_text("report.js")),
-        vega=Markup(_vega()),
         answer=answer,
         remarks=remarks,
         method=method,
@@ -60,7 +58,7 @@ def render(analysis: Analysis) -> str:
         frontier=frontier,
         split=split,
         overhead=overhead,
-    )  # fmt: skip
+    )
 
 
 def comparison(found: Comparison) -> str:
@@ -71,28 +69,24 @@ def comparison(found: Comparison) -> str:
         for index, gap in enumerate(found.gaps)
         if (spec := charts.comparison(gap, metric)) is not None
     }
-    return _environment().get_template("compare.html").render(
+    return _page(
+        "compare.html",
         found=found,
         compare=compare,
         figures=figures,
-        css=Markup(_text("report.css")),
-        script=Markup(_text("report.js")),
-        vega=Markup(_vega()),
-    )  # fmt: skip
+    )
 
 
 def explained(found: Gap, title: str) -> str:
     """The gap between two variants, as a page of its own."""
     spec = charts.waterfall(found)
-    return _environment().get_template("gap.html").render(
+    return _page(
+        "gap.html",
         found=found,
         title=title,
         gap=gap,
         figures={} if spec is None else {"gap": _embedded(spec)},
-        css=Markup(_text("report.css")),
-        script=Markup(_text("report.js")),
-        vega=Markup(_vega()),
-    )  # fmt: skip
+    )
 
 
 def over_time(found: Trend) -> str:
@@ -104,15 +98,23 @@ def over_time(found: Trend) -> str:
         },
         "speeds": trend_figures.speeds(found),
     }
-    return _environment().get_template("trend.html").render(
+    return _page(
+        "trend.html",
         found=found,
         trend=trend,
         numbers=numbers,
         figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
-        css=Markup(_text("report.css")),
-        script=Markup(_text("report.js")),
-        vega=Markup(_vega()),
-    )  # fmt: skip
+    )
+
+
+def _page(template: str, **values: object) -> str:
+    """A page, with the style and the scripts that all pages share."""
+    shared = {
+        "css": Markup(_text("report.css")),
+        "script": Markup(_text("report.js")),
+        "vega": Markup(_vega()),
+    }
+    return _environment().get_template(template).render(**shared, **values)
 
 
 @dataclass(frozen=True)
