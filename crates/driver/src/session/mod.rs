@@ -114,3 +114,9 @@ pub trait Session: Sized + 'static {
     /// Says goodbye. Dropping a session closes it too, without the courtesy.
     async fn close(self);
 }
+
+/// The statement that inserts one row of a table by parameters.
+fn insert_of(table: &str, columns: &[&str]) -> String {
+    let marks = vec!["?"; columns.len()].join(", ");
+    format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "))
+}

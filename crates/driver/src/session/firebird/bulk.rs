@@ -6,7 +6,7 @@ use super::message::Fit;
 use super::statement::{wrong_count, Compiled};
 use super::Prepared;
 use crate::error::{Error, Result};
-use crate::session::{RowBuffer, Value};
+use crate::session::{insert_of, RowBuffer, Value};
 
 /// How much is collected before it is handed over. The library's own limit is 16 MiB.
 const BATCH_BYTES: usize = 4 << 20;
@@ -19,8 +19,7 @@ pub(super) fn insert(
     columns: &[&str],
     next: impl FnMut(&mut RowBuffer) -> bool,
 ) -> Result<u64> {
-    let marks = vec!["?"; columns.len()].join(", ");
-    let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
+    let sql = insert_of(table, columns);
     let mut compiled = Compiled::new(connection, &sql)?;
     if compiled.input.has_blobs() || !connection.has_batches {
         return insert_one_by_one(connection, sql, next);

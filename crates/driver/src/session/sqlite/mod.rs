@@ -7,7 +7,8 @@ mod statement;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+    insert_of, Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
+    Value,
 };
 use crate::error::{Error, Fate, Result};
 use connection::Connection;
@@ -183,10 +184,8 @@ impl Session for Sqlite {
         columns: &[&str],
         next: impl FnMut(&mut RowBuffer) -> bool,
     ) -> Result<u64> {
-        let marks = vec!["?"; columns.len()].join(", ");
-        let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
         self.begin_load()?;
-        let rows = self.counted(|session| session.load(&sql, next));
+        let rows = self.counted(|session| session.load(&insert_of(table, columns), next));
         let end = if rows.is_ok() { self.commit().await } else { self.rollback().await };
         end.and(rows)
     }
