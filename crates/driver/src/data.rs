@@ -79,8 +79,8 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     fn sessions<S: Session>(&self, parts: u64) -> u64 {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let wanted = if self.job.threads == 0 { processors } else { self.job.threads as usize };
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let wanted = if self.job.threads == 0 { cpus } else { self.job.threads as usize };
         (wanted.min(S::LOADERS_MAX) as u64).clamp(1, parts.max(1))
     }
 

@@ -41,7 +41,7 @@ pub struct Job {
     pub seed: u64,
     #[serde(default)]
     pub load: Load,
-    /// The processors that the driver's threads are bound to, in turn.
+    /// The CPUs that the driver's threads are bound to, in turn.
     #[serde(default)]
     pub cpus: Option<Vec<u32>>,
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct Job {
     pub baseline: Option<String>,
 }
 
-/// Whether the server goes first in a closed loop without pauses: the driver then takes no processor from another
+/// Whether the server goes first in a closed loop without pauses: the driver then takes no CPU from another
 /// thread, and lets the answers of many clients lie for less than a fifth of the mean latency, so as to handle several
 /// at once.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub enum Gather {
     /// Each answer is looked at as soon as it can be.
     Off,
     On,
-    /// The driver takes no processor; answers lie only while the machine has no time to spare.
+    /// The driver takes no CPU; answers lie only while the machine has no time to spare.
     #[default]
     WhenCrowded,
 }

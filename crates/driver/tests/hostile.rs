@@ -70,7 +70,7 @@ fn try_all(
         .collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Most cases wait for a time limit, so many can go on at once; floods need the processors.
+        // Most cases wait for a time limit, so many can go on at once; floods need the CPUs.
         let flooding = attacks.iter().any(|attack| FLOODS.contains(attack));
         for _ in 0..if flooding { 8 } else { 16 } {
             scope.spawn(|| {

@@ -62,7 +62,7 @@ def _above_zero(text: str) -> float:
 
 
 def _cpus(text: str) -> list[int]:
-    """The processors of a list such as `0,2-3`, in the order written."""
+    """The CPUs of a list such as `0,2-3`, in the order written."""
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

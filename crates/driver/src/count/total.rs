@@ -33,7 +33,7 @@ pub struct Cpu {
 pub struct ThreadUse {
     pub cpu: Cpu,
     pub wall_s: f64,
-    /// Time that the thread was ready to run and had no processor.
+    /// Time that the thread was ready to run and had no CPU.
     pub run_wait_s: f64,
     pub system_calls: u64,
     /// Time in which answers were let lie.

@@ -53,7 +53,7 @@ fn run_wait_s() -> f64 {
     wait_ns.unwrap_or(0.0) / 1e9
 }
 
-/// Binds the calling thread to one processor.
+/// Binds the calling thread to one CPU.
 pub(crate) fn bind(cpu: u32) -> Result<(), std::io::Error> {
     if cpu >= libc::CPU_SETSIZE as u32 {
         return Err(std::io::Error::from_raw_os_error(libc::EINVAL));

@@ -123,7 +123,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Lets the server go first (see `gather`), for loads whose requests wait for nothing but answers: answers wait for
-    /// a free processor, and where the back end can, for each other while the machine is `crowded`.
+    /// a free CPU, and where the back end can, for each other while the machine is `crowded`.
     pub fn giving_way(mut self, crowded: Arc<AtomicBool>) -> Self {
         with_loop(|this| match &mut this.driver {
             Driver::Uring(uring) => {

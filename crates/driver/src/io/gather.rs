@@ -1,13 +1,13 @@
 //! Letting the server go first: what makes a closed loop cheap on a machine that the driver shares with the server.
 //!
-//! A loop that runs as soon as a single answer is there pays a switch of context for it, and takes the processor from
+//! A loop that runs as soon as a single answer is there pays a switch of context for it, and takes the CPU from
 //! the server to do so. In a closed loop whose clients never rest it need not, and latencies do not suffer: their mean
-//! is the number of clients by the rate (Little's law), and the rate rises. So the thread takes no processor from
+//! is the number of clients by the rate (Little's law), and the rate rises. So the thread takes no CPU from
 //! another one (`give_way`), and while the whole machine is busy, answers may lie in the ring for a moment, together
 //! with the next ones: the server has the other clients' requests to work on meanwhile. The moment is bounded by a share
 //! of the mean time that an answer takes, so that no latency is off by more. Where requests start at their own times
 //! (open loop, think times) neither is done. Where gathering goes by the machine's idle time (`Gather::WhenCrowded`)
-//! nothing is gathered while a processor is idle: a comparison of two servers must not rest on that.
+//! nothing is gathered while a CPU is idle: a comparison of two servers must not rest on that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub(crate) fn gives_way() -> bool {
     unsafe { libc::sched_getscheduler(0) == libc::SCHED_BATCH }
 }
 
-/// Has this thread wait for a free processor when it is woken instead of taking one from another thread (sched(7),
+/// Has this thread wait for a free CPU when it is woken instead of taking one from another thread (sched(7),
 /// SCHED_BATCH), or ends that. True when the policy was changed: one that the user has chosen stays.
 pub(super) fn give_way(yes: bool) -> bool {
     let (usual, wanted) =
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_processor_is_idle_every_answer_is_looked_at_at_once() {
+    fn where_a_cpu_is_idle_every_answer_is_looked_at_at_once() {
         let flag = Arc::new(AtomicBool::new(true));
         let mut gather = Gather::new(flag.clone());
         gather.took(1600);

@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 const PERIOD_NS: u64 = 200_000_000;
-/// With less than this part of their time idle the processors are taken. The kernel counts in hundredths of a second.
+/// With less than this part of their time idle the CPUs are taken. The kernel counts in hundredths of a second.
 const IDLE_SHARE_MAX: f64 = 0.1;
 
-/// The clock ticks of all processors since the machine started.
+/// The clock ticks of all CPUs since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     idle: u64,
     all: u64,
 }
 
-/// Looks at the processors a few times a second.
+/// Looks at the CPUs a few times a second.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
     looked_ns: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// `crowded` will be true while nearly all processors have work. It is false until that is known.
+    /// `crowded` will be true while nearly all CPUs have work. It is false until that is known.
     pub fn new(crowded: Arc<AtomicBool>) -> Self {
         Crowd { crowded, ..Crowd::default() }
     }
@@ -49,7 +49,7 @@ fn is_crowded(before: Ticks, now: Ticks) -> bool {
 }
 
 /// The first line of /proc/stat, see proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal; guest time is
-/// part of user time. A processor that waits for a disk is idle.
+/// part of user time. A CPU that waits for a disk is idle.
 fn ticks(stat: &str) -> Option<Ticks> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
     let fields = fields.map(|field| field.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;

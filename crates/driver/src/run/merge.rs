@@ -11,7 +11,7 @@ use crate::job::{Gather, Job};
 
 /// A run whose measured part is shorter has few seconds: its series is told by tenths of them as well.
 const SHORT_NS: u64 = 20_000_000_000;
-/// Above this share of one processor a thread, not the server, sets the pace.
+/// Above this share of one CPU a thread, not the server, sets the pace.
 const SATURATED_SHARE: f64 = 0.9;
 
 /// What is known of a run besides what its threads counted.

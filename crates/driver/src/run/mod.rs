@@ -103,14 +103,14 @@ fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTal
 }
 
 /// Fewer threads cost less per operation, and one drives well over 100,000 operations a second: a second one comes
-/// with eight processors and enough clients to keep it busy.
+/// with eight CPUs and enough clients to keep it busy.
 fn thread_count<S: Session>(job: &Job) -> u32 {
     if S::BLOCKING {
         return job.clients;
     }
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     match job.threads {
-        0 => (processors / 4).min(job.clients / 32).max(1),
+        0 => (cpus / 4).min(job.clients / 32).max(1),
         threads => threads.min(job.clients),
     }
 }

@@ -22,7 +22,7 @@ from dbdyno.datasets.vectors.vector_set import Floats
 from dbdyno.errors import UserError
 
 CHUNK_ROWS = 4096
-"""Each chunk has a random stream of its own: the vectors do not depend on the number of processors."""
+"""Each chunk has a random stream of its own: the vectors do not depend on the number of CPUs."""
 WITHIN_CLUSTER = 0.5
 _MODEL, _TRAIN, _TEST = range(3)
 

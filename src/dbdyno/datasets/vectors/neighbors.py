@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: blocked matrix products on all processors, in bounded memory.
+"""Exact nearest neighbours: blocked matrix products on all CPUs, in bounded memory.
 
 The products, in 32-bit floats, pick candidates; the candidates' distances are then computed anew in 64 bits
 from the vectors themselves, so that the order and the distances kept are exact to rounding.
