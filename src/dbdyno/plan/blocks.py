@@ -88,7 +88,8 @@ def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
 
 
 def _require_baseline(study: Study, records: Sequence[Record]) -> None:
-    """Whether the baseline of the first block came as far as its load."""
+    """Raises DynoError where the baseline of the first block did not come as far as its load, and names the
+    settings that its cause names."""
     first = next((one for one in records if one.block == 0 and one.variant == BASELINE), None)
     if first is None or first.phases or first.outcome is Outcome.MEASURED:
         return
@@ -105,7 +106,7 @@ def _names(cause: str, factor: str) -> bool:
 
 
 def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> None:
-    """A whole block without one measured trial: the rest would only fail the same way."""
+    """Raises DynoError where a whole block has no measured trial: the rest would only fail the same way."""
     if len(records) != len(variants) or any(one.outcome is Outcome.MEASURED for one in records):
         return
     first = min(records, key=lambda record: record.trial)
