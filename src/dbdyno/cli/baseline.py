@@ -9,7 +9,7 @@ import click
 
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.frozen import Frozen
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store, store_url, writable_store
 
 
 class BaselineRow(Frozen):
@@ -32,8 +32,7 @@ def command() -> None:
 @store_option
 def set_(name: str, run: str, store: str | None) -> None:
     """Let NAME stand for RUN from now on."""
-    with Store(store_url(store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store)) as opened:
         found = opened.run(run)
         opened.set_baseline(name, found.run)
     click.echo(f"{name} is {found.run}", err=True)
@@ -65,6 +64,5 @@ def list_(as_json: bool, store: str | None) -> None:
 @store_option
 def rm(name: str, store: str | None) -> None:
     """Forget NAME. Its run stays."""
-    with Store(store_url(store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store)) as opened:
         opened.remove_baseline(name)

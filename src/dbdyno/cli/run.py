@@ -60,7 +60,7 @@ from dbdyno.plan import reference as reference_plan
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Arrangement, Study
@@ -144,8 +144,7 @@ def command(
     """
     form = (gate_format_of if against else format_of)(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
-    with Store(store_url(store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store)) as opened:
         _require_free(opened, name)
         refuse_both("--budget", budget_s, blocks=blocks, until=until, resume=resume)
         refuse_both("--against", against, budget=budget_s, until=until, resume=resume)

@@ -15,7 +15,7 @@ from rich.text import Text
 from dbdyno.cli.options import Age, json_option, store_option
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.records.store import RunSummary, Store, store_url
+from dbdyno.records.store import RunSummary, Store, store_url, writable_store
 from dbdyno.report.words import safe
 
 BESIDE_NAME = 50
@@ -64,8 +64,7 @@ def command(
 @click.pass_obj
 def name(group_store: str | None, run: str, name: str, store: str | None) -> None:
     """Give RUN a NAME, which then stands for it wherever a run is named."""
-    with Store(store_url(store or group_store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store or group_store)) as opened:
         opened.name_run(opened.run(run).run, name)
 
 
@@ -76,8 +75,7 @@ def name(group_store: str | None, run: str, name: str, store: str | None) -> Non
 @click.pass_obj
 def note(group_store: str | None, run: str, text: str, store: str | None) -> None:
     """Keep a note, TEXT, beside RUN. An empty one takes it away."""
-    with Store(store_url(store or group_store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store or group_store)) as opened:
         opened.note_run(opened.run(run).run, text)
 
 
@@ -88,8 +86,7 @@ def note(group_store: str | None, run: str, text: str, store: str | None) -> Non
 @click.pass_obj
 def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | None) -> None:
     """Delete runs with all their records. Asks first, on a terminal."""
-    with Store(store_url(store or group_store)) as opened:
-        opened.require_writable()
+    with writable_store(store_url(store or group_store)) as opened:
         found = list(dict.fromkeys(opened.run(run).run for run in runs))
         if not yes:
             if not sys.stdin.isatty():

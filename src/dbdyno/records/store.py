@@ -355,6 +355,14 @@ class Store:
         )
 
 
+@contextmanager
+def writable_store(url: str) -> Iterator[Store]:
+    """The store at a URL. Raises UserError where this user cannot write it."""
+    with Store(url) as store:
+        store.require_writable()
+        yield store
+
+
 _URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
