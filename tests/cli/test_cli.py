@@ -48,7 +48,7 @@ def dyno(*arguments: str) -> Said:
     fault of Dyno's own."""
     output, errors = io.StringIO(), io.StringIO()
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    study_file.installation_of.cache_clear()
+    study_file.located.cache_clear()
     try:
         with (
             mock.patch.object(sys, "argv", ["dyno", *arguments]),

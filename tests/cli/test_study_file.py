@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli import study_file
-from dbdyno.cli.study_file import configuration_lines, is_of, study_at, study_of
+from dbdyno.cli.study_file import adapted, configuration_lines, is_of, study_at, study_of
 from dbdyno.errors import StudyError, UserError
 from tests.cli.test_cli import STUDY
 from tests.fakes import make_run
@@ -20,9 +20,9 @@ def test_a_budget_is_refused_for_counted_work(tmp_path: Path, monkeypatch: pytes
     path.write_text(COUNTED)
     monkeypatch.setattr(study_file, "counts", lambda event: "no counters here")
     with pytest.raises(UserError, match="--budget does not go with counted work"):
-        study_file.study_at(path, budget_s=3600.0)
+        adapted(study_at(path), budget_s=3600.0)
     monkeypatch.setattr(study_file, "counts", lambda event: "")
-    assert study_file.study_at(path, budget_s=3600.0).blocks >= 6
+    assert adapted(study_at(path), budget_s=3600.0).study.blocks >= 6
 
 
 def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(homes: Path) -> None:

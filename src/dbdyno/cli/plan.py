@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.arrangement import arranged_for, arranged_text
+from dbdyno.cli.arrangement import arranged_text
 from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
+    adapted,
     budget_text,
-    calibrated_for,
     configuration_lines,
     images_text,
     overhead_s,
@@ -24,7 +24,6 @@ from dbdyno.cli.study_file import (
     study_at,
     unchecked_text,
     why_counted,
-    with_calibration,
 )
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
@@ -60,18 +59,15 @@ def command(
     anywhere.
     """
     refuse_both("--budget", budget_s, blocks=blocks)
-    read = study_at(study, blocks, seed, budget_s)
-    calibrated, told = calibrated_for(read) if calibration else (None, "")
-    read = with_calibration(read, calibrated)
-    found = arranged_for(read, bool(why_counted(read)))
-    read = read.model_copy(update={"arrangement": found.arrangement})
+    here = adapted(study_at(study, blocks, seed), budget_s, calibration)
+    read = here.study
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
     if as_json:
         # All trials of a study have the same phases.
         trials = plan.model_dump(mode="json", exclude={"trials": {"__all__": {"phases"}}})
-        used = calibrated.model_dump(mode="json") if calibrated else None
+        used = here.calibrated.model_dump(mode="json") if here.calibrated else None
         rest = {**trials, **foresight.model_dump(mode="json"), "calibrated": used}
         document = {
             "title": read.title,
@@ -80,7 +76,7 @@ def command(
             "configuration": None
             if read.configuration is None
             else read.configuration.model_dump(mode="json", exclude={"text"}),
-            "arrangement": found.model_dump(mode="json"),
+            "arrangement": here.arranged.model_dump(mode="json"),
             **rest,
         }
         click.echo(json.dumps(document, indent=2))
@@ -92,11 +88,11 @@ def command(
         console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
-    for line in filter(None, (told, budget_text(read) if budget_s is not None else "")):
+    for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):
         console.print(Text(line))
     if counted := why_counted(read):
         console.print(Text(counted))
-    console.print(Text(arranged_text(read, found)))
+    console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(images_text(read, budget_s)))
     console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
 

@@ -16,7 +16,6 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
-from dbdyno.cli.arrangement import arranged_for
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
 from dbdyno.cli.formats import format_of, verdict_format_options
@@ -33,8 +32,8 @@ from dbdyno.cli.progress import Beside, Lines, Live, Quiet
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
+    adapted,
     budget_text,
-    calibrated_for,
     facts_of,
     measured_installation,
     refuse_both,
@@ -43,7 +42,6 @@ from dbdyno.cli.study_file import (
     study_at,
     study_of,
     why_counted,
-    with_calibration,
 )
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
@@ -272,14 +270,12 @@ def _begin(
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
-    study = study_at(path, blocks, seed, budget_s)
+    here = adapted(study_at(path, blocks, seed), budget_s, calibration)
+    study = here.study.model_copy(update={"seed": seed_of(here.study)})
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    calibrated, told = calibrated_for(study) if calibration else (None, "")
-    if told:
-        click.echo(told, err=True)
-    study = with_calibration(study.model_copy(update={"seed": seed_of(study)}), calibrated)
-    found = arranged_for(study, bool(why_counted(study)))
+    if here.told:
+        click.echo(here.told, err=True)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     run = Run(
@@ -297,11 +293,11 @@ def _begin(
         installation=facts_of(installation),
         duration_s=study.workload.duration_s if budget_s is not None else None,
         budget_s=budget_s,
-        calibrated=calibrated,
-        arrangement=found.arrangement,
+        calibrated=here.calibrated,
+        arrangement=study.arrangement,
         slice_s=study.slice_s,
     )
-    return study.model_copy(update={"arrangement": found.arrangement}), run, installation
+    return study, run, installation
 
 
 def _go_on(

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
@@ -25,6 +25,7 @@ from dbdyno.host.fingerprint import identity
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
+from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.budget import Replan, fitted, precision
 from dbdyno.records import metrics
 from dbdyno.records.record import Calibrated, Run
@@ -53,22 +54,39 @@ INSTRUCTIONS_PER_OP = "instructions_per_op"
 """The metric that is counted work."""
 
 
-def study_at(
-    path: Path, blocks: int | None = None, seed: int | None = None, budget_s: float | None = None
-) -> Study:
+@dataclass(frozen=True)
+class Adapted:
+    """A study as a run of it that begins now on this host carries it out. `calibrated` is what it takes from
+    the host's calibration, and `told` a sentence on that; empty where there is none."""
+
+    study: Study
+    arranged: Arranged
+    calibrated: Calibrated | None
+    told: str
+
+
+def study_at(path: Path, blocks: int | None = None, seed: int | None = None) -> Study:
     """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
     study = _changed(read_study(path, catalogue()), blocks, seed)
     _require_vectors(study)
-    if budget_s is None:
-        return study
-    if why_counted(study):
+    return study
+
+
+def adapted(study: Study, budget_s: float | None = None, calibration: bool = True) -> Adapted:
+    """Arranges the study's trials, fits them to a budget, and takes over the host's calibration. Raises
+    UserError where the study does not go with this host or with a budget."""
+    counted = bool(why_counted(study))
+    if counted and budget_s is not None:
         raise UserError(
             "--budget does not go with counted work, which takes as long as its transactions",
             "leave --budget out, and give --blocks",
         )
-    found = arranged_for(study, counted=False)
-    measured = study.model_copy(update={"arrangement": found.arrangement})
-    return fitted(measured, budget_s, overhead_s(study)).model_copy(update={"arrangement": study.arrangement})
+    found = arranged_for(study, counted)
+    study = study.model_copy(update={"arrangement": found.arrangement})
+    if budget_s is not None:
+        study = fitted(study, budget_s, overhead_s(study))
+    calibrated, told = _calibrated_for(study) if calibration else (None, "")
+    return Adapted(with_calibration(study, calibrated), found, calibrated, told)
 
 
 def why_counted(study: Study) -> str:
@@ -160,7 +178,7 @@ def study_of(run: Run) -> Study:
     return with_calibration(changed, run.calibrated)
 
 
-def calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
+def _calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
     """What a run of the study that begins now takes from a calibration of this host, and a sentence on it;
     empty where there is none."""
     found, why_not = found_for(study, place_of(identity()), time.time())
@@ -274,13 +292,10 @@ def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Referenc
 def unchecked_text(study: Study) -> str:
     """What could not be checked of the study's levels, and what allows it; empty where they were."""
     names = {*study.settings, *study.baseline}
-    if installation_of(study.engine) is not None or not any(name.startswith("config.") for name in names):
+    found = located(study.engine)
+    if isinstance(found, Installation) or not any(name.startswith("config.") for name in names):
         return ""
-    try:
-        registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    except DynoError as missing:
-        return f"the levels of `config` were not checked, because {missing.message}; {missing.hint}"
-    return ""
+    return f"the levels of `config` were not checked, because {found.message}; {found.hint}"
 
 
 def configuration_lines(study: Study) -> list[str]:
@@ -293,10 +308,16 @@ def configuration_lines(study: Study) -> list[str]:
     return [f"from {found.path}: {taken}{', and not' if untaken else ''}", *untaken]
 
 
-@functools.cache
 def installation_of(reference: Reference) -> Installation | None:
     """The installation, where there is one: a study can be read where its engine is not."""
+    found = located(reference)
+    return found if isinstance(found, Installation) else None
+
+
+@functools.cache
+def located(reference: Reference) -> Installation | DynoError:
+    """The installation, or why there is none."""
     try:
         return registry.engine(reference.engine).obtaining.locate(reference)
-    except DynoError:
-        return None
+    except DynoError as missing:
+        return missing
