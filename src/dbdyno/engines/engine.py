@@ -209,8 +209,8 @@ class UnderValgrind:
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine: its names, and its four parts. Each part is a module of the engine's folder and holds no
-    state.
+    """One engine: its names, and its four parts. Each part is a module of the engine's folder, or stands in
+    one, and holds no state.
 
     `embedded` engines run inside the load process and have no process of their own. `raw_file` is the one
     file of the data directory that may be a block device instead; empty when none may.

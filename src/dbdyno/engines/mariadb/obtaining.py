@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from dbdyno.obtain import debian
+from dbdyno.obtain.server import PackagedServer
 
-from dbdyno.obtain import debian, path
-from dbdyno.obtain.installation import Installation, Offer, first_covering
-from dbdyno.study.reference import Reference
-
-RECIPE = debian.Recipe(
-    engine="mariadb",
-    packages=("mariadb-server-core",),
-    server="mariadb-server-core",
-    binary="usr/sbin/mariadbd",
-    suites={"11.8": "trixie", "10.11": "bookworm"},
+SERVER = PackagedServer(
+    recipe=debian.Recipe(
+        engine="mariadb",
+        packages=("mariadb-server-core",),
+        server="mariadb-server-core",
+        binary="usr/sbin/mariadbd",
+        suites={"11.8": "trixie", "10.11": "bookworm"},
+    ),
+    title="MariaDB",
+    version=r"Ver (\d+\.\d+\.\d+)-MariaDB",
+    names=("mariadbd", "mysqld"),
+    places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
 )
-VERSION = r"Ver (\d+\.\d+\.\d+)-MariaDB"
-NAMES = ("mariadbd", "mysqld")
-PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin")
-
-
-def locate(reference: Reference) -> Installation:
-    if reference.path:
-        return _installed(path.binary(reference.path, NAMES))
-    return first_covering(_here(), reference)
-
-
-def offers() -> list[Offer]:
-    return [one.offer for one in _here()] + debian.offers(RECIPE)
-
-
-def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    return _unpacked(debian.fetch(RECIPE, version, mirror=mirror, tell=tell))
-
-
-def _here() -> Iterator[Installation]:
-    """What was fetched, the newest first, then what the host has."""
-    yield from map(_unpacked, debian.fetched(RECIPE.engine))
-    yield from map(_installed, _binaries_here())
-
-
-def _unpacked(copy: debian.Fetched) -> Installation:
-    return copy.installation(str(copy.prefix / RECIPE.binary))
-
-
-def _installed(binary: Path) -> Installation:
-    return path.installation(binary, RECIPE.engine, VERSION, "MariaDB")
-
-
-def _binaries_here() -> list[Path]:
-    found = [Path(place) / "mariadbd" for place in PLACES]
-    return [binary for binary in found if os.access(binary, os.X_OK)]

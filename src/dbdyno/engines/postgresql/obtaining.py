@@ -3,86 +3,74 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.obtain import debian, path
-from dbdyno.obtain.installation import Installation, Offer, first_covering
-from dbdyno.study.reference import Reference
+from dbdyno.obtain import debian
+from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import PackagedServer
 
-RECIPE = debian.Recipe(
-    engine="postgresql",
-    packages=("postgresql-17", "postgresql-17-pgvector"),
-    server="postgresql-17",
-    binary="usr/lib/postgresql/17/bin/postgres",
-    suites={"17": "trixie"},
-    # Accounts, prompts, service scripts, locales and certificates of an installation on the host.
-    without=(
-        "adduser",
-        "debconf",
-        "libpam-modules",
-        "libpam-runtime",
-        "locales",
-        "netbase",
-        "perl",
-        "postgresql-client-17",
-        "postgresql-common",
-        "ssl-cert",
-        "tzdata",
-        "ucf",
+
+class _PostgreSQL(PackagedServer):
+    def here(self) -> Iterable[Installation]:
+        """What the host has and what was fetched, the newest first."""
+        found = [self.installed(binary) for binary in self.on_host()]
+        found += [self.unpacked(copy) for copy in debian.fetched(self.recipe.engine)]
+        return sorted(found, key=lambda one: [int(part) for part in one.version.split(".")], reverse=True)
+
+    def on_host(self) -> list[Path]:
+        found = [binary for place in self.places for binary in Path("/").glob(f"{place}/{self.names[0]}")]
+        # A link or a script elsewhere leads to a binary that has been found already, or that has no initdb
+        # beside it.
+        binaries = {binary.resolve() for binary in found if os.access(binary, os.X_OK)}
+        return sorted(binary for binary in binaries if (binary.parent / "initdb").is_file())
+
+    def unpacked(self, copy: debian.Fetched) -> Installation:
+        binary = copy.prefix / self.recipe.binary
+        _front(copy.prefix, binary)
+        return copy.installation("--argv0", str(binary), str(_behind(binary)))
+
+
+SERVER = _PostgreSQL(
+    recipe=debian.Recipe(
+        engine="postgresql",
+        packages=("postgresql-17", "postgresql-17-pgvector"),
+        server="postgresql-17",
+        binary="usr/lib/postgresql/17/bin/postgres",
+        suites={"17": "trixie"},
+        # Accounts, prompts, service scripts, locales and certificates of an installation on the host.
+        without=(
+            "adduser",
+            "debconf",
+            "libpam-modules",
+            "libpam-runtime",
+            "locales",
+            "netbase",
+            "perl",
+            "postgresql-client-17",
+            "postgresql-common",
+            "ssl-cert",
+            "tzdata",
+            "ucf",
+        ),
+    ),
+    title="PostgreSQL",
+    version=r"postgres \(PostgreSQL\) (\d+(?:\.\d+)*)",
+    names=("postgres",),
+    places=(
+        *("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"),
+        *("usr/local/pgsql/bin", "usr/local/bin", "usr/bin"),
     ),
 )
-VERSION = r"postgres \(PostgreSQL\) (\d+(?:\.\d+)*)"
-NAMES = ("postgres",)
-PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin", "usr/local/bin", "usr/bin")
-
-
-def locate(reference: Reference) -> Installation:
-    if reference.path:
-        return _installed(path.binary(reference.path, NAMES))
-    return first_covering(_here(), reference)
-
-
-def offers() -> list[Offer]:
-    return [one.offer for one in _here()] + debian.offers(RECIPE)
-
-
-def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    return _unpacked(debian.fetch(RECIPE, version, mirror=mirror, tell=tell))
 
 
 def tool(installation: Installation, name: str) -> list[str]:
     """The command of a program that stands beside the server."""
     if len(installation.command) == 1:
         return [str(Path(installation.command[0]).with_name(name))]
-    tool = installation.prefix / Path(RECIPE.binary).with_name(name)
+    tool = installation.prefix / Path(SERVER.recipe.binary).with_name(name)
     return [*debian.loader(installation.prefix), "--argv0", str(tool), str(tool)]
-
-
-def _here() -> list[Installation]:
-    """What the host has and what was fetched, the newest first."""
-    found = [_installed(binary) for binary in _binaries_here()]
-    found += [_unpacked(copy) for copy in debian.fetched(RECIPE.engine)]
-    return sorted(found, key=lambda one: [int(part) for part in one.version.split(".")], reverse=True)
-
-
-def _binaries_here() -> list[Path]:
-    candidates = [found for place in PLACES for found in sorted(Path("/").glob(f"{place}/postgres"))]
-    # A link or a script elsewhere leads to a binary that has been found already, or that has no initdb
-    # beside it.
-    binaries = {found.resolve() for found in candidates if os.access(found, os.X_OK)}
-    return sorted(binary for binary in binaries if (binary.parent / "initdb").is_file())
-
-
-def _installed(binary: Path) -> Installation:
-    return path.installation(binary, RECIPE.engine, VERSION, "PostgreSQL")
-
-
-def _unpacked(copy: debian.Fetched) -> Installation:
-    binary = copy.prefix / RECIPE.binary
-    _front(copy.prefix, binary)
-    return copy.installation("--argv0", str(binary), str(_behind(binary)))
 
 
 def _behind(binary: Path) -> Path:
