@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from dbdyno.driver.query import query
-from dbdyno.engines.log import tail
+from dbdyno.engines.log import LOG_BYTES, tail
 from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
 from dbdyno.obtain.installation import Installation
 
+ACCOUNT = "dyno"
+DATABASE = "dyno"
+"""The account needs no password: the socket stands in a folder that only this user can enter, and there is no
+network."""
 READY_TIMEOUT_S = 120.0
 POLL_S = 0.005
 
@@ -182,6 +188,43 @@ def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:
     lines = problems(log)
     # The last error is mostly "aborting"; the first one says why.
     return f": {lines[0]}" if lines else ""
+
+
+def make_data(
+    title: str,
+    installation: Installation,
+    command: list[str],
+    data: Path,
+    problems: Callable[[str], list[str]],
+    hint: Callable[[str], str],
+    words: bytes = b"",
+) -> None:
+    """Runs the command that makes a data directory, with `words` on its standard input. Raises ServerFailed,
+    and leaves no directory, where it fails."""
+    done = subprocess.run(
+        command,
+        input=words,
+        capture_output=True,
+        env={**os.environ, **installation.environment},
+        preexec_fn=process.die_with_parent(),
+    )
+    if done.returncode == 0:
+        return
+    shutil.rmtree(data, ignore_errors=True)
+    log = (done.stderr or done.stdout).decode("utf-8", "replace")[-LOG_BYTES:]
+    reason = next(iter(problems(log)), process.how_it_ended(done.returncode))
+    raise ServerFailed(f"{title} could not make its data directory: {reason}", hint(log), log)
+
+
+def require_data(data: Path) -> None:
+    """Raises UserError where there is no data directory of Dyno's."""
+    if not (data / "database").is_dir():
+        raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
+
+
+def url_of(protocol: str, socket: Path) -> str:
+    """Where the driver reaches Dyno's own account and database."""
+    return f"{protocol}://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket), safe='/')}"
 
 
 def require_short(socket: Path) -> None:

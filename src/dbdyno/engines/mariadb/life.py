@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
 
-from dbdyno.engines.log import LOG_BYTES
 from dbdyno.engines.mariadb.log import hint, problems
 from dbdyno.engines.mariadb.prefix import folders, share_folder
 from dbdyno.engines.mariadb.settings import CREATION, arguments
-from dbdyno.engines.server import ServerProcess, require_short, start_server
-from dbdyno.errors import ServerFailed, UserError
+from dbdyno.engines.server import (
+    ACCOUNT,
+    DATABASE,
+    ServerProcess,
+    make_data,
+    require_data,
+    require_short,
+    start_server,
+    url_of,
+)
+from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import die_with_parent, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.installation import Installation
 
-ACCOUNT = "dyno"
-DATABASE = "dyno"
 ACCOUNT_SQL = f"""
 FLUSH PRIVILEGES;
 CREATE USER {ACCOUNT}@localhost IDENTIFIED VIA mysql_native_password USING '';
 GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT}@localhost WITH GRANT OPTION;
 CREATE DATABASE {DATABASE};
 """
-"""No password: the socket stands in a folder that only this user can enter, and there is no network."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
@@ -39,20 +40,15 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     (data / "temporary").mkdir()
     creation = {name: level for name, level in settings.items() if name in CREATION}
     command = [*_command(installation, data), "--bootstrap", "--log-warnings=1", *arguments(creation)]
-    done = subprocess.run(
+    make_data(
+        "MariaDB",
+        installation,
         command,
-        input=_system_tables(installation),
-        capture_output=True,
-        env={**os.environ, **installation.environment},
-        preexec_fn=die_with_parent(),
+        data,
+        problems,
+        lambda log: hint(log, installation),
+        _system_tables(installation),
     )
-    if done.returncode != 0:
-        log = (done.stderr or done.stdout).decode("utf-8", "replace")[-LOG_BYTES:]
-        shutil.rmtree(data, ignore_errors=True)
-        reason = next(iter(problems(log)), how_it_ended(done.returncode))
-        raise ServerFailed(
-            f"MariaDB could not make its data directory: {reason}", hint(log, installation), log
-        )
 
 
 def start(
@@ -62,8 +58,7 @@ def start(
     settings: Mapping[str, Level],
     launch: Launch,
 ) -> ServerProcess:
-    if not (data / "database").is_dir():
-        raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
+    require_data(data)
     socket_path = runtime / "mariadb.sock"
     require_short(socket_path)
     socket_path.unlink(missing_ok=True)
@@ -77,7 +72,7 @@ def start(
     ]
     return start_server(
         title=f"MariaDB {installation.version}",
-        url=f"mysql://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket_path), safe='/')}",
+        url=url_of("mysql", socket_path),
         installation=installation,
         command=command,
         data=data / "database",

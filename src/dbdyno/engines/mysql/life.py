@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
 
-from dbdyno.engines.log import LOG_BYTES
 from dbdyno.engines.mariadb.settings import arguments
 from dbdyno.engines.mysql.log import hint, problems
 from dbdyno.engines.mysql.prefix import folders
 from dbdyno.engines.mysql.settings import CREATION
-from dbdyno.engines.server import ServerProcess, require_short, start_server
-from dbdyno.errors import ServerFailed, UserError
+from dbdyno.engines.server import (
+    ACCOUNT,
+    DATABASE,
+    ServerProcess,
+    make_data,
+    require_data,
+    require_short,
+    start_server,
+    url_of,
+)
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import die_with_parent, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.installation import Installation
 
-ACCOUNT = "dyno"
-DATABASE = "dyno"
 ACCOUNT_SQL = f"""\
 CREATE USER {ACCOUNT}@localhost IDENTIFIED BY '';
 GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT}@localhost WITH GRANT OPTION;
 CREATE DATABASE {DATABASE};
 """
-"""No password: the socket stands in a folder that only this user can enter, and there is no network."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
@@ -40,19 +39,9 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     statements.write_text(ACCOUNT_SQL)
     creation = {name: level for name, level in settings.items() if name in CREATION}
     how = ["--initialize-insecure", f"--init-file={statements}"]
-    done = subprocess.run(
-        [*_command(installation, data), *how, *arguments(creation)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env={**os.environ, **installation.environment},
-        preexec_fn=die_with_parent(),
-    )
+    command = [*_command(installation, data), *how, *arguments(creation)]
+    make_data("MySQL", installation, command, data, problems, lambda log: hint(log, installation))
     statements.unlink()
-    if done.returncode != 0:
-        log = (done.stderr or done.stdout).decode("utf-8", "replace")[-LOG_BYTES:]
-        shutil.rmtree(data, ignore_errors=True)
-        reason = next(iter(problems(log)), how_it_ended(done.returncode))
-        raise ServerFailed(f"MySQL could not make its data directory: {reason}", hint(log, installation), log)
 
 
 def start(
@@ -62,8 +51,7 @@ def start(
     settings: Mapping[str, Level],
     launch: Launch,
 ) -> ServerProcess:
-    if not (data / "database").is_dir():
-        raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
+    require_data(data)
     socket_path = runtime / "mysql.sock"
     require_short(socket_path.with_name(f"{socket_path.name}.lock"))
     command = [
@@ -77,7 +65,7 @@ def start(
     ]
     return start_server(
         title=f"MySQL {installation.version}",
-        url=f"mysql://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket_path), safe='/')}",
+        url=url_of("mysql", socket_path),
         installation=installation,
         command=command,
         data=data / "database",

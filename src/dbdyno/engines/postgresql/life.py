@@ -10,15 +10,22 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 from dbdyno.engines.log import LOG_BYTES
 from dbdyno.engines.postgresql.log import hint, problems
 from dbdyno.engines.postgresql.obtaining import tool
 from dbdyno.engines.postgresql.settings import CREATION
-from dbdyno.engines.server import ServerProcess, require_short, start_server
+from dbdyno.engines.server import (
+    ACCOUNT,
+    DATABASE,
+    ServerProcess,
+    require_data,
+    require_short,
+    start_server,
+    url_of,
+)
 from dbdyno.engines.values import as_text, quantity, same_value
-from dbdyno.errors import ServerFailed, UserError
+from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended
@@ -26,8 +33,6 @@ from dbdyno.host.room import require_disk
 from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain.installation import Installation
 
-ACCOUNT = "dyno"
-DATABASE = "dyno"
 PORT = 5432
 
 
@@ -72,8 +77,7 @@ def start(
     settings: Mapping[str, Level],
     launch: Launch,
 ) -> ServerProcess:
-    if not (data / "database").is_dir():
-        raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
+    require_data(data)
     socket_path = runtime / f".s.PGSQL.{PORT}"
     require_short(socket_path.with_name(f"{socket_path.name}.lock"))
     ours: dict[str, Level] = {
@@ -86,7 +90,7 @@ def start(
     arguments = [f"--{name}={as_text(level)}" for name, level in {**ours, **chosen}.items()]
     return start_server(
         title=f"PostgreSQL {installation.version}",
-        url=f"postgresql://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket_path), safe='/')}",
+        url=url_of("postgresql", socket_path),
         installation=installation,
         command=[*installation.command, "-D", str(data / "database"), *arguments],
         data=data,
