@@ -8,7 +8,10 @@ import pytest
 
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.study_file import study_at
+from dbdyno.driver.tally import Slice
 from dbdyno.records.store import Store, store_url
+from dbdyno.study import Arrangement
+from dbdyno.study.phases import phases_of
 from tests.analyse.factory import a_run, records_of
 from tests.cli.test_cli import dyno
 from tests.cli.test_run import STUDY
@@ -44,3 +47,20 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
         assert found.trials_seen == 4
         assert found.expected_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
         assert "1 of them kept; about 22 s" in header(read, run, found, 1, 0.0)
+
+
+def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
+    beside = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.25}
+    read = study_at(study, seed=1).model_copy(update=beside)
+    [phase] = phases_of(read)
+    assert phase.slices == 2
+    with Store(store_url()) as store:
+        store.add_run(a_run(read).model_copy(update={"installation": {"engine": "sqlite"}}))
+        for record in records_of(read):
+            assert record.tally is not None
+            slices = [Slice(started_unix_s=one, duration_s=0.25, operations=1) for one in (1.0, 2.0)]
+            tally = record.tally.model_copy(update={"slices": tuple(slices), "duration_s": 0.5})
+            load = record.phases[0].model_copy(update={"tally": tally})
+            stages_s = {"prepare": 3.0, "drive": tally.warmup_s + 0.5 + 2 * phase.settle_s, "check": 1.0}
+            store.add_record(record.model_copy(update={"phases": (load,), "stages_s": stages_s}))
+        assert estimate(store, read).expected_s == pytest.approx(4 * (4.0 + phase.takes_s))

@@ -9,11 +9,12 @@ from statistics import median
 from dbdyno.cli.study_file import overhead_s
 from dbdyno.cli.wording import duration
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.records.record import Outcome, Run
+from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.phases import SETTLE_S
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,13 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
         if summary.run.installation.get("engine") != engine or Outcome.MEASURED not in summary.outcomes:
             continue
         return [
-            record.beside_load_s
+            max(0.0, record.beside_load_s - _settling_s(record))
             for record in store.records(summary.run.run)
             if record.outcome is Outcome.MEASURED
         ]
     return []
+
+
+def _settling_s(record: Record) -> float:
+    """Seconds before the trial's slices, which `Phase.takes_s` holds as well."""
+    return SETTLE_S * len(record.tally.slices) if record.tally is not None else 0.0

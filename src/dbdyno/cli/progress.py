@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a live line on a terminal, one plain line per trial otherwise."""
+"""Progress of a run on standard error: a live line on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from dbdyno.cli.time_left import TimeLeft
 from dbdyno.cli.wording import duration
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
+
+LINE_EVERY_S = 30.0
+"""So long nothing is said at most while the load goes round in slices."""
+DRIVE = "drive"
+"""The stage that puts the load on a server: once, or for the warm-up and then for each slice."""
 
 
 class Quiet:
@@ -31,7 +37,9 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """One line when a trial has ended: what it gave, and about how long the rest will take."""
+    """One line when a trial has ended: what it gave, and about how long the rest will take. While the load
+    goes round in slices, a line now and then.
+    """
 
     def __init__(
         self,
@@ -42,10 +50,10 @@ class Lines(Quiet):
     ) -> None:
         self._trials = trials
         self._response = metrics.find(study.goal.response)
-        self._expected_s = expected_s / trials
-        self._done = self._done_here = 0
+        self._left = TimeLeft(expected_s / trials, clock)
         self._clock = clock
-        self._began = clock()
+        self._said_s = clock()
+        self._done = 0
 
     def asked(self, done: int) -> None:
         """The run looks for its next trials, with so many records: those of a run that is resumed, too."""
@@ -55,22 +63,33 @@ class Lines(Quiet):
         self._trials = trials
         self.say(why)
 
+    def stage_began(self, trial: Trial, stage: str) -> None:
+        piece = self._stretch_began(trial) if stage == DRIVE else ""
+        if piece and self._clock() - self._said_s >= LINE_EVERY_S:
+            self.tell(f"block {trial.block + 1}, {piece}")
+
     def trial_ended(self, record: Record) -> None:
         self._done += 1
-        self._done_here += 1
-        total, left_s = self._trials, self.left_s()
-        count = f"[{self._done:{len(str(total))}}/{total}]"
-        left = f"about {duration(left_s)} left" if left_s else "done"
-        self.say(f"{count} {record.variant}: {self._result(record)}; {left}")
+        self._left.trial_ended(record.variant)
+        self.tell(f"{record.variant}: {self._result(record)}")
+
+    def tell(self, what: str) -> None:
+        """A line that says how far the run is."""
+        total = self._trials
+        self.say(f"[{self._done:{len(str(total))}}/{total}] {what}; {self._left_text()}")
+        self._said_s = self._clock()
 
     def say(self, line: str) -> None:
         click.echo(line, err=True)
 
-    def left_s(self) -> float:
-        """By what the trials of this process took; before the first, by the plan."""
-        spent_s = self._clock() - self._began
-        each_s = spent_s / self._done_here if self._done_here else self._expected_s
-        return each_s * (self._trials - self._done)
+    def _stretch_began(self, trial: Trial) -> str:
+        """Which slice of the trial's load begins; empty where it is its warm-up, or a load in one piece."""
+        over, slices = self._left.stretch_began(trial), trial.phases[0].slices
+        return f"slice {over} of {slices}" if slices and over else ""
+
+    def _left_text(self) -> str:
+        left_s = self._left.seconds(self._trials - self._done)
+        return f"about {duration(left_s)} left" if left_s else "done"
 
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:
@@ -86,11 +105,15 @@ class Beside(Quiet):
         self._progress = progress
 
     def stage_began(self, trial: Trial, stage: str) -> None:
-        self._progress.stage_began(trial, stage)
+        variant = trial.variant.model_copy(update={"name": _reference(trial.variant.name)})
+        self._progress.stage_began(trial.model_copy(update={"variant": variant}), stage)
 
     def trial_ended(self, record: Record) -> None:
-        named = record.model_copy(update={"variant": f"reference: {record.variant}"})
-        self._progress.trial_ended(named)
+        self._progress.trial_ended(record.model_copy(update={"variant": _reference(record.variant)}))
+
+
+def _reference(variant: str) -> str:
+    return f"reference: {variant}"
 
 
 class Live(Lines):
@@ -101,12 +124,12 @@ class Live(Lines):
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
+            TextColumn("{task.fields[done]}/{task.total}"),
             TextColumn("{task.fields[left]}", markup=False),
             console=Console(stderr=True, highlight=False),
             transient=True,
         )
-        self._task = self._bar.add_task("", total=trials, left="")
+        self._task = self._bar.add_task("", total=trials, done=0, left="")
 
     def __enter__(self) -> Live:
         self._bar.start()
@@ -117,19 +140,24 @@ class Live(Lines):
 
     def asked(self, done: int) -> None:
         super().asked(done)
-        self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, completed=done, done=done)
 
     def replanned(self, trials: int, why: str) -> None:
         super().replanned(trials, why)
         self._bar.update(self._task, total=trials)
 
     def stage_began(self, trial: Trial, stage: str) -> None:
-        left = f"about {duration(self.left_s())} left"
-        self._bar.update(self._task, description=f"{stage} {trial.variant.name}", left=left)
+        piece = self._stretch_began(trial) if stage == DRIVE else ""
+        self._bar.update(
+            self._task,
+            description=f"{piece or stage} {trial.variant.name}",
+            completed=self._done + self._left.begun,
+            left=self._left_text(),
+        )
 
     def trial_ended(self, record: Record) -> None:
         super().trial_ended(record)
-        self._bar.update(self._task, completed=self._done)
+        self._bar.update(self._task, completed=self._done, done=self._done)
 
     def say(self, line: str) -> None:
         self._bar.console.print(line, markup=False, soft_wrap=True)

@@ -28,6 +28,14 @@ class Phase(Frozen):
         return SETTLE_S if self.slices else 0.0
 
     @property
+    def stretches_s(self) -> tuple[float, ...]:
+        """Each time that the load is on the server: once, or for the warm-up and then for each slice."""
+        if not self.slices:
+            return (self.takes_s,)
+        slice_s = self.settle_s + self.duration_s / self.slices
+        return (self.ramp_s + self.warmup_s, *[slice_s] * self.slices)
+
+    @property
     def takes_s(self) -> float:
         return self.ramp_s + self.warmup_s + self.duration_s + (self.slices or 0) * self.settle_s
 

@@ -1,0 +1,96 @@
+"""What a run says of its progress, while its trials run one by one and while the load goes round."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.progress import LINE_EVERY_S, Beside, Lines, Live
+from dbdyno.host.journal import open_journal
+from dbdyno.records.record import Record
+from dbdyno.records.store import Store, store_url
+from dbdyno.study import Arrangement, Study
+from dbdyno.study.designs import trial_count
+from dbdyno.study.trials import Trial
+from tests.fakes import carried_out, make_bench, make_run, make_study
+
+
+def sliced(blocks: int = 1) -> Study:
+    """Two servers beside each other, with two slices each."""
+    return make_study(1, 2, blocks=blocks, arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5)
+
+
+def carry_out(study: Study, progress: Lines | Beside) -> list[Record]:
+    with Store(store_url()) as store, open_journal() as journal:
+        run = make_run(study)
+        store.add_run(run)
+        return carried_out(make_bench(study, run, journal), store, progress)
+
+
+def lines_of(study: Study, each_reading_s: float) -> Lines:
+    """Told by a clock that goes on by so much whenever it is read."""
+    readings = count()
+    return Lines(trial_count(study), study, 40.0, lambda: each_reading_s * next(readings))
+
+
+def test_trials_that_follow_one_another_have_a_line_each(
+    homes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(1, 2, blocks=1)
+    carry_out(study, lines_of(study, LINE_EVERY_S))
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("[1/2] ") and first.endswith(" left")
+    assert last.startswith("[2/2] ") and last.endswith("; done")
+
+
+def test_while_slices_go_round_a_line_says_which(homes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = sliced(blocks=2)
+    carry_out(study, lines_of(study, LINE_EVERY_S))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(";")[0] for line in said if "slice" in line] == [
+        *["[0/4] block 1, slice 1 of 2"] * 2,
+        *["[0/4] block 1, slice 2 of 2"] * 2,
+        *["[2/4] block 2, slice 1 of 2"] * 2,
+        *["[2/4] block 2, slice 2 of 2"] * 2,
+    ]
+    assert all(line.endswith((" left", "; done")) for line in said)
+    assert len(said) == 8 + 4
+
+
+def test_slices_that_are_soon_over_are_not_told(homes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = sliced()
+    carry_out(study, lines_of(study, LINE_EVERY_S / 1000))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split("]")[0] for line in said] == ["[1/2", "[2/2"]
+
+
+def test_a_reference_is_told_from_the_variant_of_its_name(
+    homes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = sliced()
+    lines = lines_of(study, LINE_EVERY_S)
+    carry_out(study, Beside(lines))
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "] reference: " in line] == said[-2:]
+    assert lines._left.begun == 0.0, "what began under a name has ended under it"
+
+
+def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:
+    study = sliced()
+    shown: list[tuple[str, float]] = []
+
+    class Seen(Live):
+        def stage_began(self, trial: Trial, stage: str) -> None:
+            super().stage_began(trial, stage)
+            [task] = self._bar.tasks
+            shown.append((task.description, task.completed))
+
+    with Seen(trial_count(study), study, 4.0) as live:
+        carry_out(study, live)
+    told = [description for description, _ in shown if description.startswith("slice")]
+    assert len(told) == 4 and told[0].startswith("slice 1 of 2 ") and told[-1].startswith("slice 2 of 2 ")
+    done = [completed for _, completed in shown]
+    assert done == sorted(done) and 0.0 < done[-1] < 2.0
+    assert len(set(done)) > 4
