@@ -14,6 +14,7 @@ from dbdyno.records.store import Store, store_url
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Trial
+from tests.analyse.factory import a_study, records_of
 from tests.fakes import carried_out, make_bench, make_run, make_study
 
 
@@ -75,6 +76,17 @@ def test_a_reference_is_told_from_the_variant_of_its_name(
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "] reference: " in line] == said[-2:]
     assert lines._left.begun == 0.0, "what began under a name has ended under it"
+
+
+def test_the_trials_of_a_reference_stay_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    study = make_study(1, 2, blocks=1)
+    lines, record = Lines(3, study, 30.0), records_of(a_study(blocks=1))[0]
+    lines.trial_ended(record)
+    Beside(lines).trial_ended(record)
+    lines.asked(1)
+    lines.trial_ended(record)
+    counts = [line.split("]")[0] for line in capsys.readouterr().err.splitlines()]
+    assert counts == ["[1/3", "[2/3", "[3/3"]
 
 
 def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:

@@ -56,8 +56,9 @@ class Lines(Quiet):
         self._done = 0
 
     def asked(self, done: int) -> None:
-        """The run looks for its next trials, with so many records: those of a run that is resumed, too."""
-        self._done = done
+        """The run looks for its next trials, with so many records: those of a run that is resumed, too. A
+        reference's trials are counted here alone."""
+        self._done = max(self._done, done)
 
     def replanned(self, trials: int, why: str) -> None:
         self._trials = trials
@@ -140,7 +141,7 @@ class Live(Lines):
 
     def asked(self, done: int) -> None:
         super().asked(done)
-        self._bar.update(self._task, completed=done, done=done)
+        self._bar.update(self._task, completed=self._done, done=self._done)
 
     def replanned(self, trials: int, why: str) -> None:
         super().replanned(trials, why)
