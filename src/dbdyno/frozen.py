@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 Level = bool | int | float | str
 
@@ -14,16 +16,27 @@ class Frozen(BaseModel):
 
 
 class NotTaken(Frozen):
-    """A line of a configuration file that is no setting of a study, and why."""
+    """A line of a configuration file that is no setting of a study, and why. `file` holds it where that is
+    not the file that the study names."""
 
     line: int
     text: str
     reason: str
+    file: str = Field(default="", exclude_if=lambda file: not file)
+
+
+class IncludedFile(Frozen):
+    """A file that a configuration file includes, as it was when a run began."""
+
+    path: str
+    text: str
+    digest: str
 
 
 class Configuration(Frozen):
     """An engine's own configuration file, as it was when a run began: its text with the hash of it, the
-    levels by factor name that it gives every variant, and what of it was not taken.
+    levels by factor name that it gives every variant with the files that it includes, and what of them was
+    not taken.
     """
 
     path: str
@@ -31,6 +44,11 @@ class Configuration(Frozen):
     digest: str
     settings: dict[str, Level]
     not_taken: tuple[NotTaken, ...] = ()
+    included: tuple[IncludedFile, ...] = Field(default=(), exclude_if=lambda files: not files)
+
+
+WHOLE_FILES: Any = {"text": True, "included": {"__all__": {"text"}}}
+"""What outputs leave out of a configuration."""
 
 
 def level_text(level: Level) -> str:

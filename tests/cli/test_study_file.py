@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli import study_file
-from dbdyno.cli.study_file import adapted, configuration_lines, is_of, study_at, study_of
+from dbdyno.cli.study_file import adapted, is_of, study_at, study_of
 from dbdyno.errors import StudyError, UserError
 from tests.cli.test_cli import STUDY
 from tests.fakes import make_run
@@ -43,7 +43,8 @@ def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(h
     file.write_text("TempCacheLimit = 32M\nRemoteServicePort = 1\nLockMemSize = 4M\nTempBlockSize = 4M\n")
     study = study_at(path)
     assert study.settings == {"config.TempCacheLimit": "32M", "config.LockMemSize": "2M"}
-    assert any("line 2, RemoteServicePort = 1: Dyno sets this" in line for line in configuration_lines(study))
+    assert study.configuration is not None
+    assert [one.line for one in study.configuration.not_taken] == [2]
     run = make_run(study).model_copy(update={"configuration": study.configuration})
     file.write_text("TempCacheLimit = 16M\n")
     assert study_of(run).settings == study.settings

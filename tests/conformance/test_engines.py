@@ -111,8 +111,9 @@ def test_a_level_that_the_engine_cannot_take_is_refused_with_what_it_takes(bench
         assert takes in found[name].takes, found
 
 
-def test_a_configuration_file_gives_what_the_engine_takes(bench: Bench) -> None:
-    found = read_configuration(bench.engine, bench.installation, "file", bench.sample.file)
+def test_a_configuration_file_gives_what_the_engine_takes(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(bench.sample.file)
+    found = read_configuration(bench.engine, bench.installation, "file", tmp_path)
     taken = {f"config.{bench.sample.setting}": str(bench.sample.level)} if bench.sample.file else {}
     assert found.settings == taken
     lines = [line for line in bench.sample.file.splitlines() if not line.startswith("[")]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from dbdyno.engines import registry
@@ -9,8 +12,10 @@ from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE
 from dbdyno.frozen import Configuration, Level
 
+Read = Callable[[str, str], Configuration]
+
 MY_CNF = """
-!includedir /etc/mysql/conf.d/
+!unknown /etc/mysql/conf.d/
 [client]
 user = root
 [mysqld]
@@ -34,7 +39,6 @@ work_mem 8MB
 search_path = 'a, ''b'''
 listen_addresses = '*'
 lc_messages = 'de_DE.UTF-8'
-include_dir 'conf.d'
 ssl_cert_file = '/etc/ssl/cert.pem'
 stats_file = '/var/run/stats'
 work_mem = 16MB
@@ -46,12 +50,19 @@ DefaultDbCachePages = 4096 # pages
 TempCacheLimit = 128M
 RemoteServicePort = 3051
 TempDirectories = /tmp;/var/tmp
-include other.conf
+include $(dir_conf)/other.conf
 """
 
 
-def read(engine: str, text: str) -> Configuration:
-    return read_configuration(registry.engine(engine), None, "some.conf", text)
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Reads the text of an engine's configuration file, without an installation of the engine."""
+
+    def read_text(engine: str, text: str) -> Configuration:
+        (tmp_path / "some.conf").write_text(text)
+        return read_configuration(registry.engine(engine), None, "some.conf", tmp_path)
+
+    return read_text
 
 
 @pytest.mark.parametrize(
@@ -66,7 +77,7 @@ def read(engine: str, text: str) -> Configuration:
                 "config.log_bin": True,
                 "config.max_connections": "200",
             },
-            {2: OTHER_FILE, 8: OF_DYNO, 9: OF_DYNO, 10: A_PATH, 12: NOT_SHOWN},
+            {2: UNREADABLE, 8: OF_DYNO, 9: OF_DYNO, 10: A_PATH, 12: NOT_SHOWN},
         ),
         (
             "postgresql",
@@ -76,7 +87,7 @@ def read(engine: str, text: str) -> Configuration:
                 "config.work_mem": "16MB",
                 "config.search_path": "a, 'b'",
             },
-            {6: OF_DYNO, 7: OF_DYNO, 8: OTHER_FILE, 9: OF_DYNO, 10: A_PATH, 12: UNREADABLE},
+            {6: OF_DYNO, 7: OF_DYNO, 8: OF_DYNO, 9: A_PATH, 11: UNREADABLE},
         ),
         (
             "firebird",
@@ -88,7 +99,7 @@ def read(engine: str, text: str) -> Configuration:
     ],
 )
 def test_a_file_gives_its_settings_and_names_what_it_does_not_give(
-    engine: str, text: str, settings: dict[str, Level], reasons: dict[int, str]
+    read: Read, engine: str, text: str, settings: dict[str, Level], reasons: dict[int, str]
 ) -> None:
     found = read(engine, text)
     assert found.settings == settings
@@ -96,7 +107,7 @@ def test_a_file_gives_its_settings_and_names_what_it_does_not_give(
     assert found.text == text
 
 
-def test_the_hash_is_of_the_text() -> None:
+def test_the_hash_is_of_the_text(read: Read) -> None:
     assert read("mariadb", MY_CNF).digest != read("mariadb", MY_CNF + "#").digest
 
 
@@ -116,8 +127,8 @@ def test_the_hash_is_of_the_text() -> None:
         ("postgresql", "password_encryption = md5", "password_encryption = md5"),
     ],
 )
-def test_secrets_are_not_kept(engine: str, line: str, kept: str) -> None:
-    found = read_configuration(registry.engine(engine), None, "server.conf", line)
+def test_secrets_are_not_kept(read: Read, engine: str, line: str, kept: str) -> None:
+    found = read(engine, line)
     assert found.text == kept
     assert "hunter2" not in found.model_dump_json()
-    assert found.digest != read_configuration(registry.engine(engine), None, "server.conf", f"{line}3").digest
+    assert found.digest != read(engine, f"{line}3").digest

@@ -119,11 +119,11 @@ def _design(factors: int) -> str:
 
 
 def _read(engine: Engine, path: Path) -> Configuration:
+    installation = installation_of(Reference(engine=engine.name))
     try:
-        text = path.read_text(encoding="utf-8")
+        return read_configuration(engine, installation, str(path), Path())
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}", "give the path of a configuration file") from None
-    return read_configuration(engine, installation_of(Reference(engine=engine.name)), str(path), text)
 
 
 def _from(path: Path, folder: Path) -> str:

@@ -36,7 +36,7 @@ def _of(kind: Any) -> Callable[[], Schema]:
 
 def _without_text(kind: Any) -> Callable[[], Schema]:
     """Of what holds runs, whose studies' text is left out."""
-    return lambda: as_json.without(_of(kind)(), {"Run": ("study_text",)})
+    return lambda: as_json.without(_of(kind)(), as_json.FILES_BY_TYPE)
 
 
 def _trial() -> Schema:

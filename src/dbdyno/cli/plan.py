@@ -16,7 +16,6 @@ from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     adapted,
     budget_text,
-    configuration_lines,
     images_text,
     overhead_s,
     refuse_both,
@@ -27,9 +26,11 @@ from dbdyno.cli.study_file import (
 )
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
+from dbdyno.frozen import WHOLE_FILES
 from dbdyno.layers.foresight import Foresight, foresee
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
+from dbdyno.report.parts import configuration
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.trials import Plan
 
@@ -75,7 +76,7 @@ def command(
             "unchecked": unchecked_text(read),
             "configuration": None
             if read.configuration is None
-            else read.configuration.model_dump(mode="json", exclude={"text"}),
+            else read.configuration.model_dump(mode="json", exclude=WHOLE_FILES),
             "arrangement": here.arranged.model_dump(mode="json"),
             **rest,
         }
@@ -84,8 +85,9 @@ def command(
     console = Console(highlight=False)
     _print_plan(console, read, plan)
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
-    for line in configuration_lines(read):
-        console.print(Text(line))
+    if read.configuration is not None:
+        for line in configuration.lines(read.configuration):
+            console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
     for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):

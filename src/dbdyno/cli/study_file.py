@@ -263,9 +263,7 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
 
 
 def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
-    text = (folder / Path(name).expanduser()).read_text(encoding="utf-8")
-    engine = registry.engine(reference.engine)
-    return read_configuration(engine, installation_of(reference), name, text)
+    return read_configuration(registry.engine(reference.engine), installation_of(reference), name, folder)
 
 
 def _changed(study: Study, blocks: int | None, seed: int | None, duration_s: float | None = None) -> Study:
@@ -296,16 +294,6 @@ def unchecked_text(study: Study) -> str:
     if isinstance(found, Installation) or not any(name.startswith("config.") for name in names):
         return ""
     return f"the levels of `config` were not checked, because {found.message}; {found.hint}"
-
-
-def configuration_lines(study: Study) -> list[str]:
-    """What was taken of the study's configuration file, and what was not and why."""
-    found = study.configuration
-    if found is None:
-        return []
-    taken = numbers.plural(len(found.settings), "setting")
-    untaken = [f"  line {one.line}, {one.text}: {one.reason}" for one in found.not_taken]
-    return [f"from {found.path}: {taken}{', and not' if untaken else ''}", *untaken]
 
 
 def installation_of(reference: Reference) -> Installation | None:

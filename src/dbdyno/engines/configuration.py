@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from dbdyno.engines.engine import Engine
+from dbdyno.engines.included import Follower
 from dbdyno.engines.line import Line
 from dbdyno.frozen import Configuration, NotTaken
 from dbdyno.obtain.installation import Installation
 
-SECRET = re.compile(
-    r"""((?<![\w-])(?:[\w-]*(?:password|passwd|passphrase)|wsrep[-_]sst[-_]auth)[ \t]*=[ \t]*)"""
-    r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s'"]+)""",
-    re.IGNORECASE,
-)
-"""A secret's name, and its value: as an option of its own, or within a connection's text."""
-
 
 def read_configuration(
-    engine: Engine, installation: Installation | None, path: str, text: str
+    engine: Engine, installation: Installation | None, name: str, folder: Path
 ) -> Configuration:
-    """The settings of a file's text that this engine takes. Without an installation only the lines that are
-    never taken are left out. Secrets are left out of all that is kept, because it goes into a store.
+    """The settings of a file, and of those that it includes, that this engine takes. `name` counts from the
+    folder. Without an installation only the lines that are never taken are left out. Raises OSError and
+    UnicodeDecodeError where the file cannot be read.
     """
-    digest, text = hashlib.sha256(text.encode()).hexdigest(), SECRET.sub(r"\1***", text)
     known = engine.settings.names(installation) if installation else None
-    lines = [_judged(line, engine, installation, known) for line in engine.settings.configured(text, known)]
+    follower = Follower(lambda text: engine.settings.configured(text, known))
+    lines = [_judged(line, engine, installation, known) for line in follower.lines(name, folder)]
     # As in a server, the last line of a setting counts.
     last = {line.name: line for line in lines if not line.untaken}
-    settings = {name: line.level for name, line in last.items()}
+    settings = {one: line.level for one, line in last.items()}
     refused = engine.settings.refused(installation, settings) if installation else {}
-    faults = [_without(last[name], f"{engine.title} {fault.reason}") for name, fault in refused.items()]
+    faults = {last[one]: f"{engine.title} {fault.reason}" for one, fault in refused.items()}
+    whole, *included = follower.files
     return Configuration(
-        path=path,
-        text=text,
-        digest=digest,
-        settings={f"config.{name}": level for name, level in settings.items() if name not in refused},
-        not_taken=_told([*(line for line in lines if line.untaken), *faults]),
+        path=name,
+        text=whole.text,
+        digest=whole.digest,
+        settings={f"config.{one}": level for one, level in settings.items() if one not in refused},
+        not_taken=_told(_without(line, faults[line]) if line in faults else line for line in lines),
+        included=tuple(included),
     )
 
 
@@ -56,5 +52,9 @@ def _without(line: Line, why: str) -> Line:
 
 
 def _told(lines: Iterable[Line]) -> tuple[NotTaken, ...]:
-    ordered = sorted(lines, key=lambda line: line.number)
-    return tuple(NotTaken(line=line.number, text=line.text, reason=line.untaken) for line in ordered)
+    """In the order in which a server reads them."""
+    return tuple(
+        NotTaken(line=line.number, text=line.text, reason=line.untaken, file=line.file)
+        for line in lines
+        if line.untaken
+    )

@@ -8,16 +8,25 @@ from dataclasses import dataclass
 from dbdyno.frozen import Level
 
 OF_DYNO = "Dyno sets this itself, so that the server stays private"
-OTHER_FILE = "Dyno reads one file alone: write what matters of the other into it"
+OTHER_FILE = "Dyno does not follow this line: write what matters of the other file into this one"
 A_PATH = "it is a path of the server that the file was written for"
 NOT_SHOWN = "no variable of the server shows it, so nothing would prove it"
 UNREADABLE = "Dyno does not understand this line"
 
 
 @dataclass(frozen=True)
+class Include:
+    """What a line leads to: a file or, with an `ending`, all files of a folder whose names end so."""
+
+    path: str
+    ending: str = ""
+
+
+@dataclass(frozen=True)
 class Line:
-    """A line that concerns the server. `untaken` says why it is no setting for a study; the others set `name`
-    to `level`.
+    """A line that concerns the server. `untaken` says why it is no setting for a study, and `include` leads
+    to other files; the other lines set `name` to `level`. `file` holds the line where that is not the file
+    that the study names.
     """
 
     number: int
@@ -25,6 +34,8 @@ class Line:
     name: str = ""
     level: Level = True
     untaken: str = ""
+    include: Include | None = None
+    file: str = ""
 
 
 def unquoted(value: str) -> str:

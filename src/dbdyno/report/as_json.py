@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.analyse.model import Analysis, TrialResult
+from dbdyno.frozen import WHOLE_FILES
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words import answer, safe
 
-OF_A_RUN: Any = {"study_text": True, "configuration": {"text"}}
+OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES}
 """What of a run stays in the store: whole files."""
+FILES_BY_TYPE = {"Run": ("study_text",), "Configuration": ("text",), "IncludedFile": ("text",)}
+"""The same by the names of the types that hold them."""
 
 
 def render(analysis: Analysis) -> str:
@@ -25,7 +28,7 @@ def render(analysis: Analysis) -> str:
         mode="json",
         exclude={
             "trials": True,
-            "study": {"text": True, "configuration": {"text"}},
+            "study": {"text": True, "configuration": WHOLE_FILES},
             "run": OF_A_RUN,
         },
     )
@@ -39,7 +42,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of what `render` gives."""
     made = without(
         Analysis.model_json_schema(mode="serialization"),
-        {"": ("trials",), "Study": ("text",), "Run": ("study_text",), "Steady": ("segments",)},
+        {**FILES_BY_TYPE, "": ("trials",), "Study": ("text",), "Steady": ("segments",)},
     )
     record = without(
         made["$defs"]["Record"],

@@ -27,7 +27,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
 from dbdyno.report.figures import trend as trend_figures
-from dbdyno.report.parts import compare, frontier, gap, grid, overhead, split, trend
+from dbdyno.report.parts import compare, configuration, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
@@ -56,6 +56,7 @@ def render(analysis: Analysis) -> str:
         gap=gap,
         grid=grid.grid(analysis),
         frontier=frontier,
+        configuration=configuration,
         split=split,
         overhead=overhead,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Refused
-from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path, unquoted
+from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value, size_bytes
 from dbdyno.errors import ServerFailed
@@ -97,9 +97,14 @@ def configured(text: str, known: frozenset[str] | None) -> list[Line]:
 
 
 def _configured(number: int, line: str) -> Line:
+    if other := re.fullmatch(r"include\s+(.+)", line):
+        # A macro or a pattern in the path is resolved by the server that the file was written for.
+        if re.search(r"[$*?]", other[1]):
+            return Line(number, line, untaken=OTHER_FILE)
+        return Line(number, line, include=Include(other[1]))
     found = re.fullmatch(r"([A-Za-z]\w*)\s*=\s*(.*)", line)
     if found is None:
-        return Line(number, line, untaken=OTHER_FILE if line.startswith("include") else UNREADABLE)
+        return Line(number, line, untaken=UNREADABLE)
     name, level = found[1], unquoted(found[2])
     if OF_THE_NETWORK.fullmatch(name):
         return Line(number, line, name, level, OF_DYNO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, Line, is_path, unquoted
+from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, UNREADABLE, Include, Line, is_path, unquoted
 
 GROUPS = r"(mysqld|server|mariadb|mariadbd)(-\d+(\.\d+)*)?"
 OF_THE_NETWORK = re.compile(r"(mysqlx|ssl|tls|report|proxy|extra_port|require_secure|skip_name_resolve).*")
@@ -25,9 +25,18 @@ def lines(text: str, known: frozenset[str] | None, ours: frozenset[str]) -> Iter
         if group := re.fullmatch(r"\[(.+?)\]\s*(#.*)?", line):
             of_the_server = re.fullmatch(GROUPS, group[1].strip()) is not None
         elif line.startswith("!"):
-            yield Line(number, line, untaken=OTHER_FILE)
+            yield _including(number, line)
         elif of_the_server and line and line[0] not in "#;":
             yield _judged(number, line, known, ours)
+
+
+def _including(number: int, line: str) -> Line:
+    """Of a folder, servers on Unix read the files that end in `.cnf`."""
+    directive, *path = line.split(maxsplit=1)
+    endings = {"!include": "", "!includedir": ".cnf"}
+    if directive not in endings or not path:
+        return Line(number, line, untaken=UNREADABLE)
+    return Line(number, line, include=Include(path[0], endings[directive]))
 
 
 def _judged(number: int, line: str, known: frozenset[str] | None, ours: frozenset[str]) -> Line:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dbdyno.engines.engine import Ask, HugePages
-from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Line, is_path
+from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
 from dbdyno.engines.values import as_text, quantity, same_value, size_bytes
@@ -132,6 +132,8 @@ def names(installation: Installation) -> frozenset[str]:
 LINE = re.compile(r"([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^\s#]+)\s*(?:#.*)?")
 OF_THE_NETWORK = re.compile(r"(ssl|krb|lc|unix_socket|shared_preload).*")
 """What belongs to the machine that the file was written for: its network, locales and libraries."""
+INCLUDES = {"include": "", "include_if_exists": "", "include_dir": ".conf"}
+"""The lines that lead to other files; of a folder, to those with this ending."""
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:
@@ -146,8 +148,8 @@ def _configured(number: int, line: str) -> Line:
         return Line(number, line, untaken=UNREADABLE)
     name, value = found[1].lower(), found[2]
     level = value[1:-1].replace("''", "'") if value.startswith("'") else value
-    if name.startswith("include"):
-        return Line(number, line, name, level, OTHER_FILE)
+    if name in INCLUDES:
+        return Line(number, line, include=Include(level, INCLUDES[name]))
     if name in OURS or OF_THE_NETWORK.fullmatch(name):
         return Line(number, line, name, level, OF_DYNO)
     return Line(number, line, name, level, A_PATH if is_path(level) else "")

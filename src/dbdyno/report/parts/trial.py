@@ -12,9 +12,10 @@ from rich.text import Text
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.model import TrialResult
-from dbdyno.frozen import level_text
+from dbdyno.frozen import Configuration, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
+from dbdyno.report.parts import configuration
 from dbdyno.report.words import numbers, safe
 
 LOG_LINES_MOST = 30
@@ -48,6 +49,8 @@ def render_run(analysis: Analysis, console: Console) -> None:
     for trial in analysis.trials:
         table.add_row(*map(Text, _row(trial, analysis)))
     console.print(table)
+    if run.configuration is not None:
+        _render_configuration(run.configuration, console)
     console.print(Text(f"study, {safe.clean(run.study_path)}", style="bold"))
     console.print(Text(safe.clean_lines(run.study_text).strip()))
 
@@ -117,6 +120,18 @@ def _evidence(evidence: Evidence) -> tuple[str, ...]:
         f"{state}{exercised}",
     )
     return tuple(safe.clean(cell) for cell in cells)
+
+
+def _render_configuration(found: Configuration, console: Console) -> None:
+    """Prints what of the run's configuration file was not taken."""
+    console.print(Text(configuration.title(found), style="bold"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in configuration.HEADS:
+        table.add_column(heading, overflow="fold")
+    for row in configuration.rows(found):
+        table.add_row(*map(Text, row))
+    if found.not_taken:
+        console.print(table)
 
 
 def _pairs(facts: dict[str, str]) -> Table:

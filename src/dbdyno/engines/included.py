@@ -1,0 +1,97 @@
+"""The lines that a server reads: those of its configuration file, and of included files in their place."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.engines.line import Include, Line
+from dbdyno.frozen import IncludedFile
+
+DEPTH_MOST = 10
+"""How deep MariaDB, MySQL and PostgreSQL follow includes."""
+
+SECRET = re.compile(
+    r"""((?<![\w-])(?:[\w-]*(?:password|passwd|passphrase)|wsrep[-_]sst[-_]auth)[ \t]*=[ \t]*)"""
+    r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s'"]+)""",
+    re.IGNORECASE,
+)
+"""A secret's name, and its value: as an option of its own, or within a connection's text."""
+
+Parse = Callable[[str], list[Line]]
+"""The lines of one file's text that concern the server."""
+
+
+class Follower:
+    """Reads a configuration file and what it includes. `files` are those that were read, the first one first.
+
+    No text that is kept holds a secret, because it goes into a store.
+    """
+
+    def __init__(self, parse: Parse) -> None:
+        self._parse = parse
+        self.files: list[IncludedFile] = []
+
+    def lines(self, name: str, folder: Path) -> list[Line]:
+        """All lines in the order in which a server reads them. `name` counts from the folder. Raises OSError
+        and UnicodeDecodeError where the file itself cannot be read."""
+        file = (folder / Path(name).expanduser()).resolve()
+        return list(self._lines(file, (), name))
+
+    def _lines(self, file: Path, above: tuple[Path, ...], name: str) -> Iterator[Line]:
+        text = file.read_text(encoding="utf-8")
+        digest, kept = hashlib.sha256(text.encode()).hexdigest(), SECRET.sub(r"\1***", text)
+        self.files.append(IncludedFile(path=name, text=kept, digest=digest))
+        for line in self._parse(kept):
+            here = replace(line, file=name) if above else line
+            if line.include is None:
+                yield here
+            else:
+                yield from self._included(here, line.include, (*above, file))
+
+    def _included(self, line: Line, include: Include, above: tuple[Path, ...]) -> Iterator[Line]:
+        """The lines of the files that a line leads to; the line itself, with why, if one cannot be read."""
+        try:
+            files = _files(include, above[-1].parent)
+        except OSError as error:
+            yield replace(line, untaken=_why(error))
+            return
+        for file in files:
+            try:
+                if why := _refused(file, above):
+                    yield replace(line, untaken=why)
+                else:
+                    yield from self._lines(file, above, _name(file, above[0].parent))
+            except OSError as error:
+                yield replace(line, untaken=_why(error))
+            except UnicodeDecodeError:
+                yield replace(line, untaken=f"{file.name} is not a text in UTF-8")
+
+
+def _refused(file: Path, above: tuple[Path, ...]) -> str:
+    if file in above:
+        return f"{file.name} is being read already, so this line leads in a circle"
+    return f"a server follows no more than {DEPTH_MOST} includes in a row" if len(above) > DEPTH_MOST else ""
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is not on this machine: copy it here, or write what matters of it here"
+    return f"{error.filename} cannot be read: {error.strerror}"
+
+
+def _files(include: Include, folder: Path) -> list[Path]:
+    """A relative path counts from the folder of the file that holds it. A folder's files come by name."""
+    place = folder / Path(include.path).expanduser()
+    if not include.ending:
+        return [place.resolve()]
+    found = [file for file in place.iterdir() if file.name.endswith(include.ending) and file.is_file()]
+    return [file.resolve() for file in sorted(found) if not file.name.startswith(".")]
+
+
+def _name(file: Path, folder: Path) -> str:
+    """The path from the first file's folder, where the file lies in there."""
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
