@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
-from dbdyno.engines.engine import Ask, Engine, HugePages, Refused
+from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
@@ -78,7 +78,6 @@ class FakeEngine:
     embedded: bool = False
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
-    OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     NEEDS: Sequence[Need] = ()
     idle: str = ""
     cap: int = 100
@@ -101,6 +100,9 @@ class FakeEngine:
 
     def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
         return INSTALLATION
+
+    def proposals(self, memory_bytes: int) -> tuple[Proposal, ...]:
+        return ()
 
     def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from dbdyno.cli.study_file import study_at
 from dbdyno.engines import registry
+from dbdyno.host.fingerprint import core_count
 from dbdyno.study import Design
 from tests.cli.test_cli import complaint, dyno
 
@@ -23,6 +25,42 @@ def test_a_first_study_of_every_engine_is_accepted(engine: str, homes: Path) -> 
     assert (study.engine.engine, study.goal.response, study.workload.clients) == (engine, "p99_ms", 4)
     assert study.workload.options["scale"] == 2 and len(study.factors) >= 2
     assert "is there already" in complaint("init", engine, "--output", str(path))
+    text = path.read_text()
+    assert max(map(len, text.splitlines())) <= 100
+    cpus = core_count()
+    assert f"for this host: {cpus} CPU" in text and "GiB of memory available" in text
+    comments = [line for line in text.splitlines() if line.startswith("# ")]
+    assert sum(line.startswith("# simple_update") for line in comments) == 1
+
+
+def test_clients_are_proposed_for_the_cpus_of_this_host(homes: Path) -> None:
+    path = homes / "first.toml"
+    assert dyno("init", "sqlite", "--output", str(path)).returncode == 0
+    assert study_at(path).workload.clients == max(8, 4 * core_count())
+
+
+@pytest.mark.parametrize(
+    ("workload", "key"),
+    [("tpcc", "warehouses"), ("point_select", "table_size"), ("vector_search", "vectors")],
+)
+def test_the_data_are_sized_in_the_workloads_own_measure(homes: Path, workload: str, key: str) -> None:
+    path = homes / "first.toml"
+    size = ["--workload", workload, "--size", "3"]
+    assert dyno("init", "mariadb", *size, "--output", str(path)).returncode == 0
+    assert tomllib.loads(path.read_text())["workload"][key] == 3
+    beyond = complaint("init", "mariadb", *size[:3], "9" * 12, "--output", str(homes / "other.toml"))
+    assert f"cannot have {key} = {'9' * 12}" in beyond
+
+
+def test_a_file_that_you_have_gives_the_baselines_levels(homes: Path) -> None:
+    (homes / "my.conf").write_text("synchronous_commit = off\nshared_buffers = 128MB\nwork_mem = 8MB\n")
+    path = homes / "first.toml"
+    said = dyno("init", "postgresql", "--from", str(homes / "my.conf"), "--output", str(path))
+    assert said.returncode == 0, said.stderr
+    study = tomllib.loads(path.read_text())
+    assert study["engine"] == {"name": "postgresql", "configuration": "my.conf"}
+    assert study["factors"]["config.synchronous_commit"] == ["off", "on"]
+    assert study["factors"]["config.shared_buffers"][0] == "128MB"
 
 
 def test_two_configuration_files_make_a_study_of_what_differs(homes: Path) -> None:
@@ -31,7 +69,7 @@ def test_two_configuration_files_make_a_study_of_what_differs(homes: Path) -> No
     )
     (homes / "b.conf").write_text("TempCacheLimit = 64M\nLockMemSize = 2M\nTempBlockSize = 2M\n")
     path = homes / "gap.toml"
-    files = ["--from", str(homes / "a.conf"), "--to", str(homes / "b.conf")]
+    files = ["--from", str(homes / "a.conf"), "--and", str(homes / "b.conf")]
     said = dyno("init", "firebird", *files, "--output", str(path))
     assert said.returncode == 0, said.stderr
     study = study_at(path)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.engines.values import as_text, quantity, respelled, same_value
+from dbdyno.engines.values import as_text, cache_mib, quantity, respelled, same_value
 from dbdyno.frozen import Level
 
 
@@ -95,3 +95,8 @@ def test_other_spellings_of_a_number_with_a_unit(
 def test_a_respelled_size_means_the_same(number: int, unit: str) -> None:
     for spelling in respelled(f"{number} {unit}", ("K", "M", "G", "T")):
         assert quantity(spelling) == quantity(f"{number}{unit}")
+
+
+@pytest.mark.parametrize(("memory_gib", "mib"), [(0.1, 256), (2, 512), (15.6, 2048), (1000, 8192)])
+def test_a_cache_worth_a_try_is_about_a_quarter_of_the_memory(memory_gib: float, mib: int) -> None:
+    assert cache_mib(int(memory_gib * 2**30)) == mib

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from dbdyno.cli import first_study
+from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.study_file import catalogue, installation_of
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
-from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import Engine, Proposal
 from dbdyno.errors import UserError
-from dbdyno.frozen import Configuration, Level
+from dbdyno.frozen import Configuration, Level, level_text
+from dbdyno.host import paths, room
+from dbdyno.host.fingerprint import core_count
+from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.reference import Reference
 
 GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
-SIZES = ("scale", "warehouses", "table_size")
-"""Options of workloads that say how large the data are."""
+SIZES = {"scale": 10, "warehouses": 2, "table_size": 100_000, "vectors": 10_000}
+"""Options of workloads that say how large the data are, with a size that is made within a minute or two."""
+CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
 
 
 @click.command()
@@ -31,7 +36,9 @@ SIZES = ("scale", "warehouses", "table_size")
 @click.option("--size", type=click.IntRange(1), help="How large the data are, in the workload's own measure.")
 @click.option("--time", "time_", help="How long a run may take, such as 30m.")
 @click.option("--from", "base", type=click.Path(path_type=Path), help="The configuration file that you have.")
-@click.option("--to", "other", type=click.Path(path_type=Path), help="Vary what differs in this one.")
+@click.option(
+    "--and", "--to", "other", type=click.Path(path_type=Path), help="Vary what differs in this one."
+)
 @click.option("--output", type=click.Path(path_type=Path), default=Path("study.toml"), show_default=True)
 def command(
     engine: str,
@@ -45,70 +52,131 @@ def command(
     output: Path,
 ) -> None:
     """Write a first study of ENGINE, with comments. It asks five questions on a terminal; an option answers
-    one of them. With --from and --to, the study varies what differs between two configuration files."""
+    one of them. With --from and --and, the study varies what differs between two configuration files.
+
+    Levels and clients are proposed for the memory and the CPUs of this host.
+    """
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
     if other is not None and base is None:
-        raise UserError("--to needs the file that it is held against", "add --from FILE")
-    goal = goal or _asked("What hurts", "throughput", list(GOALS))
-    names = [offer.name for offer in catalogue(ask_engines=False).workloads]
-    workload = workload or _asked("Which workload", "tpcb", names)
-    if workload not in names:
-        raise UserError(f"there is no workload {workload!r}", f"there are: {', '.join(names)}")
-    clients = clients or int(_asked("How many clients", "8"))
-    size = size or int(_asked("How large are the data, in the workload's measure", "10"))
-    time_ = time_ or _asked("How long may a run take", "30m")
-    head = [f'title = "What helps {registry.engine(engine).title}?"']
-    parts = _compared(engine, base, other, output.parent)
-    load = _load(workload, clients, size)
-    aim = [
-        "",
-        "[goal]",
-        f'response = "{GOALS[goal]}"',
-        'margin   = "2%"         # closer than this: no effect',
-    ]
-    output.write_text("\n".join([*head, *parts[0], "", *load, *parts[1], *aim]) + "\n", encoding="utf-8")
+        raise UserError("--and needs the file that it is held against", "add --from FILE")
+    host = _host()
+    question = _question(registry.engine(engine), base, other, output.parent, host)
+    answers = _answers(goal, workload, clients, size, time_, host)
+    _write(output, first_study.text(question, answers, host, str(output)))
     click.echo(
-        f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {time_}"
+        f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {answers.time}"
     )
+
+
+def _host() -> Host:
+    return Host(
+        cpus=core_count(),
+        memory_bytes=room.available_memory_bytes(),
+        disk_bytes=room.free_disk_bytes(paths.cache_place()),
+    )
+
+
+def _answers(
+    goal: str | None,
+    workload: str | None,
+    clients: int | None,
+    size: int | None,
+    time_: str | None,
+    host: Host,
+) -> Answers:
+    """Asks what no option answered."""
+    goal = goal or _asked("What hurts", "throughput", list(GOALS))
+    offer = _offer(workload)
+    sized = next((name for name in SIZES if offer.option(name)), "")
+    clients = clients or int(
+        _asked("How many clients", str(max(CLIENTS_LEAST, CLIENTS_EACH_CPU * host.cpus)))
+    )
+    return Answers(
+        response=GOALS[goal],
+        workload=offer,
+        sized=sized,
+        size=_size(offer, sized, size),
+        clients=clients,
+        time=time_ or _asked("How long may a run take", "30m"),
+    )
+
+
+def _offer(workload: str | None) -> WorkloadOffer:
+    known = {offer.name: offer for offer in catalogue(ask_engines=False).workloads}
+    name = workload or _asked("Which workload", "tpcb", list(known))
+    if name not in known:
+        raise UserError(f"there is no workload {name!r}", f"there are: {', '.join(known)}")
+    return known[name]
+
+
+def _size(offer: WorkloadOffer, sized: str, size: int | None) -> int:
+    """The size in the workload's own measure; 0 where it has none. Raises UserError beyond its limits."""
+    option = offer.option(sized) if sized else None
+    if option is None:
+        return 0
+    size = size or int(_asked(f"How large are the data, as {sized} ({option.help})", str(SIZES[sized])))
+    limits = option.limits
+    if limits is not None and not limits.min <= size <= limits.max:
+        raise UserError(
+            f"{offer.name} cannot have {sized} = {size}", f"it takes {limits.min} to {limits.max:,}"
+        )
+    return size
 
 
 def _asked(question: str, default: str, choices: list[str] | None = None) -> str:
     """The answer of whoever sits at the terminal; the default where nobody does."""
     if not sys.stdin.isatty():
         return default
-    kind = click.Choice(choices) if choices else None
+    kind = click.Choice(choices) if choices else (int if default.isdigit() else None)
     return str(click.prompt(question, default=default, type=kind))
 
 
-def _load(workload: str, clients: int, size: int) -> list[str]:
-    offer = catalogue(ask_engines=False).workload(workload)
-    measure = next((name for name in SIZES if offer and offer.option(name)), None)
-    sized = [f"{measure} = {size}"] if measure else []
-    return ["[workload]", f'name = "{workload}"', *sized, f"clients = {clients}", 'duration = "20s"']
-
-
-def _compared(name: str, base: Path | None, other: Path | None, folder: Path) -> tuple[list[str], list[str]]:
-    """The lines of the engine and the design, and those of the factors."""
-    engine = registry.engine(name)
+def _question(engine: Engine, base: Path | None, other: Path | None, folder: Path, host: Host) -> Question:
+    """What the study is about: what is often varied, or what differs between two files."""
+    proposals = engine.settings.proposals(host.memory_bytes)
     if base is None:
-        return [f'engine = "{name}"'], _factors(engine.settings.OFTEN_VARIED)
+        title = f"What helps {engine.title}?"
+        return Question(title, json.dumps(engine.name), "one-at-a-time", proposals)
     left = _read(engine, base)
-    table = f'engine = {{ name = "{name}", configuration = {json.dumps(_from(base, folder))} }}'
+    table = f"{{ name = {json.dumps(engine.name)}, configuration = {json.dumps(_from(base, folder))} }}"
     if other is None:
-        return [table], _factors(engine.settings.OFTEN_VARIED)
+        title = f"What helps {engine.title} beyond {base.name}?"
+        own = [_beyond(one, left.settings, engine) for one in proposals]
+        return Question(title, table, "one-at-a-time", [one for one in own if len(one.levels) > 1])
     right = _read(engine, other)
-    both = [one for one in left.settings if one in right.settings]
-    varied = {
-        one: (left.settings[one], right.settings[one])
-        for one in both
-        if left.settings[one] != right.settings[one]
-    }
+    varied = [
+        Proposal(name, (level, right.settings[name]), "")
+        for name, level in left.settings.items()
+        if name in right.settings and right.settings[name] != level
+    ]
     if not varied:
         raise UserError(f"{base} and {other} set nothing differently", "see what they give: dyno plan STUDY")
-    alone = sorted(left.settings.keys() ^ right.settings.keys())
-    told = [f"# {one} is set in one file alone: to vary it, give both levels" for one in alone]
-    return [table, f'design = "{_design(len(varied))}"'], [*_factors(varied), *told]
+    title = f"What makes the difference between {base.name} and {other.name}?"
+    return Question(title, table, _design(len(varied)), varied, _alone({base: left, other: right}))
+
+
+def _beyond(proposal: Proposal, settings: dict[str, Level], engine: Engine) -> Proposal:
+    """A proposal whose baseline is the level that a configuration file sets."""
+    if proposal.name not in settings:
+        return proposal
+    own = settings[proposal.name]
+    name = proposal.name.removeprefix("config.")
+    others = [level for level in proposal.levels if not engine.settings.same(name, level, level_text(own))]
+    return Proposal(proposal.name, (own, *others), proposal.why)
+
+
+def _alone(files: dict[Path, Configuration]) -> list[str]:
+    """A sentence for each setting that one of two files sets, and the other does not."""
+    (left, one), (right, another) = files.items()
+    sentences = {
+        name: f"{name} is set in one file alone, {path.name}, to {json.dumps(level)}. To vary it, give both"
+        " levels."
+        for path, mine, theirs in ((left, one, another), (right, another, one))
+        for name, level in mine.settings.items()
+        if name not in theirs.settings
+    }
+    return [sentences[name] for name in sorted(sentences)]
 
 
 def _design(factors: int) -> str:
@@ -132,6 +200,9 @@ def _from(path: Path, folder: Path) -> str:
     return str(whole.relative_to(within) if whole.is_relative_to(within) else whole)
 
 
-def _factors(varied: Mapping[str, tuple[Level, ...]]) -> list[str]:
-    rows = [f'"{name}" = {json.dumps(list(levels), ensure_ascii=False)}' for name, levels in varied.items()]
-    return ["", "[factors]  # the first level of each is the baseline's", *rows]
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        hint = "choose another place with --output"
+        raise UserError(f"cannot write {path}: {error.strerror}", hint) from None

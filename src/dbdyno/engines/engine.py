@@ -122,6 +122,15 @@ class Refused:
     takes: str = ""
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """A factor that a first study may begin with: its levels, the baseline's first, and what they trade."""
+
+    name: str
+    levels: tuple[Level, ...]
+    why: str
+
+
 class Settings(Protocol):
     """What can be set, and what is set. The config and memory layers ask, and the making of pristine data."""
 
@@ -131,10 +140,12 @@ class Settings(Protocol):
     """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
     them.
     """
-    OFTEN_VARIED: Mapping[str, tuple[Level, ...]]
-    """Factors that a first study may begin with."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
+
+    def proposals(self, memory_bytes: int) -> tuple[Proposal, ...]:
+        """Factors that a first study may begin with where so much memory is available."""
+        ...
 
     def names(self, installation: Installation) -> frozenset[str]:
         """The names of every setting that this installation knows, as a study writes them after `config.`."""

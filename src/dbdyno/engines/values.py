@@ -84,6 +84,15 @@ def size_bytes(level: Level, unit_bytes: int = 1) -> int:
     return int(abs(found[0]) * (1 if found[1] else unit_bytes))
 
 
+CACHE_MIB_LEAST, CACHE_MIB_MOST = 256, 8192
+
+
+def cache_mib(memory_bytes: int) -> int:
+    """How large a cache is worth a try in so much memory: about a quarter of it, as a power of two."""
+    quarter_mib = min(max(memory_bytes >> 22, CACHE_MIB_LEAST), CACHE_MIB_MOST)
+    return int(1 << (quarter_mib.bit_length() - 1))
+
+
 def _same_quantity(wanted: str, found: str) -> bool:
     left, right = quantity(wanted), quantity(found)
     if left is None or right is None:

@@ -22,6 +22,12 @@ def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
         )
 
 
+def free_disk_bytes(folder: Path) -> int:
+    """What is free on the disk that would hold a folder, which need not be there yet."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(there).free
+
+
 def available_memory_bytes() -> int:
     """What programs can still take without others having to give anything back."""
     return int(psutil.virtual_memory().available)

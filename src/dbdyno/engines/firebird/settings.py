@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.engine import Ask, Proposal, Refused
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import FALSE, TRUE, as_text, respelled, same_value, size_bytes
+from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -17,11 +17,6 @@ from dbdyno.records.record import Reading
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
-
-OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
-    "config.forced_writes": (True, False),
-    "config.page_buffers": (2048, 16384),
-}
 
 NEEDS: Sequence[Need] = ()
 
@@ -48,11 +43,29 @@ huge_pages = embedded.huge_pages
 BASE_BYTES = 200 << 20
 """What the load process takes beside Firebird's page cache."""
 DEFAULT_PAGES, DEFAULT_PAGE_BYTES = 2048, 8192
+MOST_PAGES = 131072
+"""One GiB, which is enough for a first study."""
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:
     pages = settings.get("page_buffers") or settings.get("DefaultDbCachePages", DEFAULT_PAGES)
     return size_bytes(pages) * size_bytes(settings.get("page_size", DEFAULT_PAGE_BYTES)) + BASE_BYTES
+
+
+def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
+    pages = (cache_mib(memory_bytes) << 20) // DEFAULT_PAGE_BYTES
+    return (
+        Proposal(
+            "config.forced_writes",
+            (True, False),
+            "true writes through to the disk. With false, a crash of the machine can damage the database.",
+        ),
+        Proposal(
+            "config.page_buffers",
+            (DEFAULT_PAGES, min(pages, MOST_PAGES)),
+            "The cache in pages. It helps as long as the data do not fit into it.",
+        ),
+    )
 
 
 def names(installation: Installation) -> frozenset[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.engine import Ask, HugePages, Proposal
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import quantity, same_value, size_bytes
+from dbdyno.engines.values import cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
@@ -94,12 +94,6 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
-OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
-    "config.innodb_flush_log_at_trx_commit": (1, 2),
-    "config.innodb_buffer_pool_size": ("128M", "512M"),
-    "config.innodb_io_capacity": (200, 2000),
-}
-
 NEEDS: Sequence[Need] = (
     Need(BINARY_LOG, "log_bin", off=("OFF",), unset="OFF", why="so there is no binary log"),
     NO_POOL_OF_THREADS,
@@ -127,6 +121,27 @@ OTHER_LARGE_AREAS_BYTES = 64 << 20
 
 
 refused = levels.refused
+
+
+def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
+    return (
+        Proposal(
+            "config.innodb_flush_log_at_trx_commit",
+            (1, 2),
+            "1 waits for the disk at each commit. 2 flushes once a second, so a crash of the machine loses up"
+            " to a second of commits.",
+        ),
+        Proposal(
+            "config.innodb_buffer_pool_size",
+            (DEFAULT_BUFFER_POOL, f"{cache_mib(memory_bytes)}M"),
+            "The memory for tables and indexes. It helps as long as the data do not fit into it.",
+        ),
+        Proposal(
+            "config.innodb_io_capacity",
+            (200, 2000),
+            "How many pages a second are written in the background. Fast disks take more than the default.",
+        ),
+    )
 
 
 def names(installation: Installation) -> frozenset[str]:

@@ -54,8 +54,6 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
-OFTEN_VARIED = mariadb.OFTEN_VARIED
-
 NEEDS: Sequence[Need] = (
     Need(BINARY_LOG, "log_bin", off=("OFF",), unset="ON", why="so there is no binary log"),
     Need(
@@ -71,6 +69,7 @@ read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages
 memory_bytes = mariadb.memory_bytes
+proposals = mariadb.proposals
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:

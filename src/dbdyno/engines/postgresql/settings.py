@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.engine import Ask, HugePages, Proposal
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import as_text, quantity, same_value, size_bytes
+from dbdyno.engines.values import as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -38,12 +38,6 @@ OURS = frozenset(
     }
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
-
-OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
-    "config.synchronous_commit": ("on", "off"),
-    "config.shared_buffers": ("128MB", "512MB"),
-    "config.wal_compression": ("off", "on"),
-}
 
 NEEDS: Sequence[Need] = (
     Need(
@@ -123,6 +117,26 @@ OTHER_SHARED_BYTES = 32 << 20
 
 
 refused = levels.refused
+
+
+def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
+    return (
+        Proposal(
+            "config.synchronous_commit",
+            ("on", "off"),
+            "on waits for the disk at each commit. With off, a crash of the server loses the last commits.",
+        ),
+        Proposal(
+            "config.shared_buffers",
+            ("128MB", f"{cache_mib(memory_bytes)}MB"),
+            "The server's own cache of tables and indexes. It helps as long as the data do not fit into it.",
+        ),
+        Proposal(
+            "config.wal_compression",
+            ("off", "on"),
+            "on compresses whole pages in the log: fewer bytes to write, more CPU.",
+        ),
+    )
 
 
 def names(installation: Installation) -> frozenset[str]:

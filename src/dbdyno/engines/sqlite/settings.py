@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Refused
+from dbdyno.engines.engine import Ask, Proposal, Refused
 from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, same_value, size_bytes
+from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
@@ -52,11 +52,6 @@ PAGE_BYTES = tuple(512 << power for power in range(8))
 SMALLEST = {"cache_size": -(2**31)}
 """The least whole number that a pragma takes, where that is not 0."""
 
-OFTEN_VARIED: Mapping[str, tuple[Level, ...]] = {
-    "config.journal_mode": ("delete", "wal"),
-    "config.synchronous": ("full", "normal"),
-}
-
 NEEDS: Sequence[Need] = (
     Need(
         ("wal_autocheckpoint",),
@@ -78,6 +73,27 @@ def memory_bytes(settings: Mapping[str, Level]) -> int:
     # Positive, `cache_size` counts pages; negative, KiB. The larger of the two is near enough.
     page_bytes = size_bytes(settings.get("page_size", 4096))
     return size_bytes(settings.get("cache_size", 500), page_bytes) + BASE_BYTES
+
+
+def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
+    return (
+        Proposal(
+            "config.journal_mode",
+            ("delete", "wal"),
+            "wal writes changes to a log first: readers and the writer do not wait for each other.",
+        ),
+        Proposal(
+            "config.synchronous",
+            ("full", "normal"),
+            "full waits for the disk at each commit. With normal, a crash of the machine can lose the last"
+            " ones.",
+        ),
+        Proposal(
+            "config.cache_size",
+            ("2M", f"{min(cache_mib(memory_bytes), 512)}M"),
+            "The cache of each connection. It helps as long as the data do not fit into it.",
+        ),
+    )
 
 
 def names(_installation: Installation) -> frozenset[str]:
