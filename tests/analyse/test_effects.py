@@ -129,7 +129,7 @@ RUNS = 200
 @pytest.fixture
 def without_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many more blocks are needed takes most of the time, and decides nothing."""
-    monkeypatch.setattr(effects, "blocks_more", lambda *_: None)
+    monkeypatch.setattr(effects, "outlook", lambda *_: effects.Outlook())
 
 
 def few_enough(alarms: int, runs: int) -> bool:

@@ -7,6 +7,11 @@ blocks are drawn for each pair, and settled is the share of draws whose whole sa
 assurance, not power (A. O'Hagan, J. W. Stevens and M. J. Campbell, Pharmaceutical Statistics 4, 2005,
 187-201).
 
+The noisier the blocks, the farther the number that settles four of five draws lies above the one that
+settles half of them. Where it is a multiple of it, one figure would claim more than the blocks tell, so both
+are given. Beyond twenty times the blocks that there are none is given: such a run needs less noise, not more
+blocks.
+
 Whoever adds blocks has looked at the answer. So they are counted for the interval that holds at every look,
 which an extended run has, whatever the run had so far.
 """
@@ -14,6 +19,8 @@ which an extended run has, whatever the run had so far.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,32 +28,60 @@ import numpy.typing as npt
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import anytime_quantile
 
-ASSURANCE = 0.8
-BLOCKS_LIMIT = 1000
+ASSURANCE, EVEN = 0.8, 0.5
+WIDE = 4.0
+"""An estimate whose two numbers lie farther apart than this factor is no figure."""
+BLOCKS_LIMIT, TIMES_LIMIT = 1000, 20
 DRAWS = 2000
 
 Values = npt.NDArray[np.float64]
 
 
-def blocks_more(effect: Ratio, method: Method) -> int | None:
-    """The fewest more blocks that settle an inconclusive effect with probability 0.8.
+class Outlook(NamedTuple):
+    """The fewest more blocks that settle an inconclusive effect: `likely` does so with probability 0.8, and
+    is None where it is unknown or more than `most_more`. `even`, with probability 0.5, is there where
+    `likely` alone would claim too much."""
+
+    likely: int | None = None
+    even: int | None = None
+
+
+def most_more(pairs: int) -> int:
+    """How many more blocks an estimate from so many can reach."""
+    return max(min(TIMES_LIMIT * pairs, BLOCKS_LIMIT - pairs), 0)
+
+
+def outlook(effect: Ratio, method: Method) -> Outlook:
+    """How many more blocks settle an inconclusive effect.
 
     Settled means that the interval excludes 1 or lies within the margin. The same records give the same
-    number: the draws are fixed. None when the spread is unknown, or when more than 1000 blocks are needed.
+    numbers: the draws are fixed. Without a spread nothing is known.
     """
     if not effect.log_sd or effect.pairs < 2:
-        return None
-    share = _Future(effect, method).settled
-    most = BLOCKS_LIMIT - effect.pairs
-    if most < 1 or share(most) < ASSURANCE:
+        return Outlook()
+    share, most = _Future(effect, method).settled, most_more(effect.pairs)
+    likely, even = _fewest(share, most, ASSURANCE), _fewest(share, most, EVEN)
+    return Outlook(likely, even if _wide(likely, even, effect.pairs) else None)
+
+
+def _wide(likely: int | None, even: int | None, pairs: int) -> bool:
+    """Whether the estimate is too uncertain for one figure; of a few blocks more nobody minds."""
+    if likely is None or even is None:
+        return even is not None
+    return likely > WIDE * even and likely > pairs
+
+
+def _fewest(share: Callable[[int], float], most: int, chance: float) -> int | None:
+    """The fewest blocks, up to `most`, of which the share that settles reaches the chance."""
+    if most < 1 or share(most) < chance:
         return None
     enough = 1
-    while share(enough) < ASSURANCE:
+    while share(enough) < chance:
         enough = min(2 * enough, most)
     too_few = enough // 2
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
-        too_few, enough = (too_few, middle) if share(middle) >= ASSURANCE else (middle, enough)
+        too_few, enough = (too_few, middle) if share(middle) >= chance else (middle, enough)
     return enough
 
 

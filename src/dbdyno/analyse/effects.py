@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.assurance import blocks_more
+from dbdyno.analyse.assurance import Outlook, outlook
 from dbdyno.analyse.blocks import Block, Trials, paired, pairs, summary_of
 from dbdyno.analyse.guards import guard_result
 from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
@@ -152,8 +152,9 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
-    more = blocks_more(result.effect, method) if reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) else None
-    return {"verdict": verdict, "reason": reason, "blocks_more": more}
+    open_still = reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS)
+    more = outlook(result.effect, method) if open_still else Outlook()
+    return {"verdict": verdict, "reason": reason, "blocks_more": more.likely, "blocks_more_even": more.even}
 
 
 def _decided(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> bool:

@@ -267,6 +267,7 @@ def _judged(
 ) -> VariantResult:
     """What was found of the run by itself, or else the verdict of the runs' ratio."""
     found: dict[str, Any] = {"effect": effect, "dropped": (), "reason": None, "blocks_more": None}
+    found["blocks_more_even"] = None
     states = {guard.state for guard in alone.guards}
     if alone.verdict is not Verdict.INCONCLUSIVE:
         return alone.model_copy(update={"effect": effect, "dropped": ()})

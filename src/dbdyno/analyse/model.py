@@ -135,7 +135,8 @@ class VariantResult(Frozen):
 
     `effect` is the response's ratio with the simultaneous interval; `costs` are other metrics' ratios with
     intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
-    more blocks would settle an inconclusive variant (`assurance`). `decided` says that a sequential run needs
+    more blocks would settle an inconclusive variant (`assurance`). Where the blocks vary too much for one
+    figure, `blocks_more_even` is how many would in half of cases. `decided` says that a sequential run needs
     no further trial of it. `latency` is the distribution over all measured trials. `idle` says why nothing
     that it changes could matter under this load.
     """
@@ -156,6 +157,7 @@ class VariantResult(Frozen):
     cause: str = ""
     remedy: str = ""
     blocks_more: int | None = None
+    blocks_more_even: int | None = Field(default=None, exclude_if=lambda more: more is None)
     decided: bool = False
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)

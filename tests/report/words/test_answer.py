@@ -34,6 +34,19 @@ def test_what_is_inconclusive_names_the_command_that_adds_the_blocks_it_needs() 
     assert not any("--add-blocks" in line for line in answer.notes(CASES["nothing_run"]()))
 
 
+def test_a_noise_too_large_for_one_number_is_told_with_what_lowers_it() -> None:
+    analysis = CASES["all_verdicts"]()
+    noisy = next(variant for variant in analysis.variants if variant.blocks_more is not None)
+    wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 60})
+    beyond = noisy.model_copy(update={"blocks_more": None, "blocks_more_even": 60})
+    assert remarks.blocks_text(wide) == "60 to 981 more blocks"
+    assert remarks.blocks_text(beyond) == "60 to more than 1,000 more blocks"
+    variants = tuple(wide if one is noisy else one for one in analysis.variants)
+    told = answer.notes(analysis.model_copy(update={"variants": variants}))
+    assert answer.NOISY in told and "dyno calibrate" in answer.NOISY
+    assert answer.NOISY not in answer.notes(analysis)
+
+
 def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> None:
     """Three blocks are too few for a verdict on a variant, while the factor doubles the speed throughout."""
     factors: dict[str, list[Level]] = {"config.page_cache": ["2k", "64k"], "workload.clients": [1, 8]}

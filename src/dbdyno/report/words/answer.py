@@ -23,7 +23,14 @@ from dbdyno.report.words.numbers import (
     ratio_text,
     share_text,
 )
-from dbdyno.report.words.remarks import dropped_text, guard_text, not_exercised, remark, variant_of
+from dbdyno.report.words.remarks import (
+    blocks_text,
+    dropped_text,
+    guard_text,
+    not_exercised,
+    remark,
+    variant_of,
+)
 from dbdyno.report.words.safe import clean
 
 NAMED_MOST = 4
@@ -139,7 +146,7 @@ def notes(analysis: Analysis) -> list[str]:
     What stands in the museum is not said twice.
     """
     exhibited = {exhibit.variant for exhibit in analysis.museum}
-    open_still = [variant for variant in analysis.variants if variant.blocks_more is not None]
+    open_still = [variant for variant in analysis.variants if blocks_text(variant)]
     lines = [] if len(open_still) <= NAMED_MOST else [_blocks_needed(open_still)]
     told = exhibited | ({variant.name for variant in open_still} if lines else set())
     for variant in analysis.variants:
@@ -151,17 +158,31 @@ def notes(analysis: Analysis) -> list[str]:
         ]
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
-    more = max((variant.blocks_more for variant in open_still if variant.blocks_more is not None), default=0)
-    return (
-        [*lines, f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"]
-        if more
-        else lines
-    )
+    return [*lines, *_to_go_on(open_still, analysis)]
+
+
+NOISY = (
+    "Where two numbers of blocks are given, the noise is too large for one: half of such cases need no more"
+    " than the first, four of five no more than the second. To lower the noise, measure longer"
+    " (workload.duration), with more clients, or as `dyno calibrate STUDY` finds best on this host."
+)
+
+
+def _to_go_on(open_still: Sequence[VariantResult], analysis: Analysis) -> list[str]:
+    """The command that adds the blocks which are needed, and what helps where that is not well known."""
+    if not open_still:
+        return []
+    noisy = [variant for variant in open_still if variant.blocks_more_even is not None]
+    more = max(variant.blocks_more_even or variant.blocks_more or 0 for variant in open_still)
+    command = f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"
+    return [NOISY, command] if noisy else [command]
 
 
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:
-    needed = sorted(variant.blocks_more for variant in variants if variant.blocks_more is not None)
+    first, last = (
+        choose(variants, key=lambda variant: variant.blocks_more or math.inf) for choose in (min, max)
+    )
     return (
         f"{len(variants)} variants are inconclusive: "
-        f"about {plural(needed[0], 'more block')} would settle the first of them, {needed[-1]} the last"
+        f"{blocks_text(first)} would settle the first of them, {blocks_text(last)} the last"
     )

@@ -42,7 +42,8 @@ def method_text(analysis: Analysis) -> list[str]:
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
         " count as no effect, when the whole interval lies there.",
         "More blocks: so many settle the variant in"
-        f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread.",
+        f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread."
+        f"{_two_numbers(analysis)}",
         "Noise floor: half the width that the interval of two equal variants has, from as many blocks; a true"
         " difference of that size is told in every second run. Blocks: efficiency relative to trials in any"
         " order (Yates 1935; Cochran and Cox 1957), with its 95 % interval.",
@@ -67,6 +68,12 @@ def _steady_text(analysis: Analysis) -> str:
         " the per-second series, warm-up included, in the manner of Barrett et al., OOPSLA 2017; lone seconds"
         " do not count."
     )
+
+
+def _two_numbers(analysis: Analysis) -> str:
+    """What two numbers of blocks are; empty where every estimate is one."""
+    noisy = any(variant.blocks_more_even is not None for variant in analysis.variants)
+    return " Of two numbers, the first settles it in half of cases." if noisy else ""
 
 
 def _images_text(analysis: Analysis) -> list[str]:

@@ -95,12 +95,12 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
 
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
     if variant.reason is Reason.SPREAD:
-        if variant.blocks_more is None:
-            return "more than 1,000 blocks would be needed"
-        return f"about {plural(variant.blocks_more, 'more block')} would settle it"
+        more = blocks_text(variant)
+        return f"{more} would settle it" if more else "more than 1,000 blocks would be needed"
     if variant.reason is Reason.TOO_FEW_PAIRS:
         few = f"a verdict needs at least {plural(method.blocks_least, 'block')} with it and the baseline"
-        return f"{few}; about {variant.blocks_more} more would settle it" if variant.blocks_more else few
+        more = blocks_text(variant)
+        return f"{few}; {more} would settle it" if more else few
     return {
         Reason.GUARD: "faster by its interval, but a guard is not shown to hold",
         Reason.BASELINE_BROKEN: "the baseline itself did not hold",
@@ -109,6 +109,16 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         Reason.NOT_RUN: "it has not been run yet",
         None: "",
     }[variant.reason]
+
+
+def blocks_text(variant: VariantResult) -> str:
+    """How many more blocks would settle a variant: about a number, or from one to another where the noise is
+    too large for one. Empty where none up to 1,000 would, or where it is not known."""
+    even, likely = variant.blocks_more_even, variant.blocks_more
+    if even is None:
+        return "" if likely is None else f"about {plural(likely, 'more block')}"
+    most = "more than 1,000" if likely is None else f"{likely:,}"
+    return f"{even:,} to {most} more blocks"
 
 
 def guard_text(guard: GuardResult) -> str:
