@@ -53,6 +53,9 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> No
     assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
     assert dyno("gate", "--fail-on", "broken").returncode == 0
     assert "**Slower:" in dyno("gate", "--format", "markdown", "--against", "main").stdout
+    page = main / "gate.html"
+    assert dyno("gate", "--output", str(page)).returncode == 6
+    assert "Slower: the throughput" in page.read_text()
 
 
 def test_a_reference_takes_over_how_the_host_is_arranged(main: Path) -> None:
@@ -88,7 +91,6 @@ def test_what_cannot_be_held_against_each_other_is_refused(main: Path) -> None:
     assert "another load" in complaint("run", str(other), "--against", "main")
     assert "no run 'nothing'" in complaint("run", str(other), "--against", "nothing")
     assert "contradict" in complaint("run", str(other), "--against", "main", "--budget", "1m")
-    assert "a gate has no page" in complaint("run", str(other), "--against", "main", "--format", "html")
     assert "against itself" in complaint("gate", "first", "--against", "main")
     assert "took turns with no other" in complaint("gate")
 

@@ -16,6 +16,7 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import compare as compare_report
+from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts import trend as trend_report
 from tests.analyse.test_compare import a_host, analysed
@@ -23,6 +24,7 @@ from tests.analyse.test_frontier import found
 from tests.analyse.test_trend import STUDY, a_trend_run
 from tests.report.cases import CASES, HOSTILE, fraction_of_seven, masked
 from tests.report.figures.test_flame import FAST, SLOW
+from tests.report.figures.test_gate import GATE
 
 Printed = Callable[[Console], None]
 
@@ -57,6 +59,8 @@ def forms_of(case: str) -> dict[str, str]:
         return _profiles()
     if case == "trend":
         return _trend()
+    if case == "gate":
+        return _gate()
     analysis = ANALYSES[case]()
     return {
         "80.txt": on_terminal(lambda console: terminal.render(analysis, console, details=True), width=80),
@@ -108,7 +112,15 @@ def _trend() -> dict[str, str]:
     }
 
 
-ALL = (*ANALYSES, "comparison", "profiles", "trend")
+def _gate() -> dict[str, str]:
+    return {
+        "txt": on_terminal(lambda console: gate_report.render(GATE, console)),
+        "html": html.gate(GATE),
+        "md": markdown.gate(GATE),
+    }
+
+
+ALL = (*ANALYSES, "comparison", "profiles", "trend", "gate")
 
 
 def write(folder: Path) -> None:

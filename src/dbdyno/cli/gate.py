@@ -22,7 +22,7 @@ from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.report import junit, markdown
+from dbdyno.report import html, junit, markdown
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import safe
@@ -62,7 +62,7 @@ def command(
     `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
     exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
     """
-    form = gate_format_of(form, as_json, output)
+    form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         named = against or found.reference
@@ -71,14 +71,6 @@ def command(
         gate = gate_of(opened, found, named)
     deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))
-
-
-def gate_format_of(form: str | None, as_json: bool, output: Path | None) -> str:
-    """The format of a gate. Raises UserError for a page, which it does not have."""
-    form = format_of(form, as_json, output)
-    if form == "html":
-        raise UserError("a gate has no page", "--format terminal, markdown, junit or json")
-    return form
 
 
 def gate_of(store: Store, run: Run, against: str) -> Gate:
@@ -142,6 +134,7 @@ def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str,
         output,
         partial(gate_part.render, gate),
         {
+            "html": partial(html.gate, gate),
             "markdown": partial(markdown.gate, gate),
             "json": partial(_document, gate),
             "junit": partial(junit.gate, gate, verdicts_of(fail_on or GATE_FAILS_ON)),

@@ -21,13 +21,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dbdyno.analyse.compare import Comparison
+from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
+from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import compare, configuration, frontier, gap, grid, overhead, split, trend
+from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
@@ -105,6 +108,19 @@ def over_time(found: Trend) -> str:
         trend=trend,
         numbers=numbers,
         figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
+    )
+
+
+def gate(found: Gate) -> str:
+    """A run held against another, as a page of its own. Its bars need no library, so it is small."""
+    verdict = found.result.verdict
+    return _page(
+        "gate.html",
+        found=found,
+        gate=gate_part,
+        mark=verdicts.LOOKS[verdict].glyph if verdict else "",
+        figure=gate_figure.figure(found),
+        own_css=Markup(_text("gate.css")),
     )
 
 

@@ -66,6 +66,8 @@ def gate(found: Gate) -> str:
         f"**{_escaped(gate_part.sentence(found))}**",
         _words(gate_part.HEADS, gate_part.rows(found)),
         _bullets(_escaped(note) for note in gate_part.notes(found)),
+        "What to do:",
+        _bullets(_escaped(step) for step in gate_part.next_steps(found)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
-from dbdyno.analyse.model import Ratio, Reason, Verdict
+from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
+from dbdyno.records.record import Run
 from dbdyno.report.words import numbers, remarks, safe, verdicts
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
@@ -37,6 +39,10 @@ def render(found: Gate, console: Console) -> None:
     console.print(table)
     for note in notes(found):
         console.print(Text(note, style="dim"))
+    console.print()
+    console.print(Text("What to do", style="bold"))
+    for step in next_steps(found):
+        console.print(Text(f"  {step}"))
 
 
 def sentence(found: Gate) -> str:
@@ -70,20 +76,84 @@ def rows(found: Gate) -> list[tuple[str, ...]]:
 
 def notes(found: Gate) -> Iterator[str]:
     """How the two were held against each other, this host's noise floor, and its false alarms."""
+    yield way_text(found)
+    yield floor_text(found)
+    yield alarms_text(found)
+
+
+def way_text(found: Gate) -> str:
+    """How the two were held against each other, and what the interval is made of."""
     pairs = found.result.effect.pairs if found.result.effect else 0
     if found.way is Way.SIDE_BY_SIDE:
-        yield (
+        return (
             f"The two runs took turns on this host: their trials stood side by side in"
             f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
         )
+    return (
+        f"{safe.clean(found.against)} was measured on {_day(found.reference.created_unix_s)} and not"
+        " again, so the run is the unit: the interval is of the spread between runs of one setup on"
+        " this host. What changed between the days is in the ratio."
+    )
+
+
+SIDE_HEADS = ("", "reference", "run")
+
+
+def sides(found: Gate) -> list[tuple[str, str, str]]:
+    """What was held against what: a row for each fact of the two runs, those that say nothing left out."""
+    runs = (found.reference, found.run)
+    results = (found.reference_result, found.result)
+    levels = [{name: level_text(level) for name, level in one.levels.items()} for one in results]
+    facts = [
+        ("run", *(run.run for run in runs)),
+        ("began", *(_moment(run.created_unix_s) for run in runs)),
+        ("study", *(run.study_path for run in runs)),
+        ("engine", *(_engine(run) for run in runs)),
+        ("from", *(run.installation.get("origin", "") for run in runs)),
+        ("build", *(run.installation.get("digest", "")[:DIGEST_LETTERS] for run in runs)),
+        ("trials", *(_trials(result) for result in results)),
+        ("Dyno", *(run.dyno_version for run in runs)),
+        ("host", *(str(run.host.get("name") or "") for run in runs)),
+        *(
+            (name, *(one.get(name, numbers.DASH) for one in levels))
+            for name in sorted({name for one in levels for name in one})
+        ),
+    ]
+    return [
+        (safe.clean(name), safe.clean(theirs), safe.clean(ours))
+        for name, theirs, ours in facts
+        if theirs or ours
+    ]
+
+
+DIGEST_LETTERS = 16
+
+
+def next_steps(found: Gate) -> Iterator[str]:
+    """What whoever reads the verdict can do, the most useful first."""
+    run, study = safe.clean(found.run.run), safe.clean(found.run.study_path)
+    named = "NAME" if found.against == found.reference.run else safe.clean(found.against)
+    moved = f"dyno baseline set {named} {run}"
+    verdict = found.result.verdict or Verdict.INCONCLUSIVE
+    if verdict in (Verdict.FASTER, Verdict.NO_EFFECT):
+        yield f"Once the change is merged, later runs are held against it: {moved}"
+    elif verdict is Verdict.SLOWER:
+        yield f"See where the time of an operation goes: dyno report {run} --details"
+        yield f"If the change is worth its price, later runs are held against it: {moved}"
+    elif verdict is not Verdict.INCONCLUSIVE:
+        yield f"See which trials ended so, and why: dyno show {run}"
+    elif found.way is Way.STORED:
+        yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {named}"
+    elif found.result.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS):
+        blocks = max(found.method.blocks_least, 2 * found.run.blocks)
+        yield f"Measure more blocks: dyno run {study} --against {named} --blocks {blocks}"
     else:
+        yield f"See what the trials left: dyno show {run}"
+    if found.alarms.share_low > found.alarms.promised:
         yield (
-            f"{safe.clean(found.against)} was measured on {_day(found.reference.created_unix_s)} and not"
-            " again, so the run is the unit: the interval is of the spread between runs of one setup on"
-            " this host. What changed between the days is in the ratio."
+            "This host calls equal runs different more often than promised: look for what disturbs it (dyno"
+            f" probe), calibrate it (dyno calibrate {study}), or take a wider margin."
         )
-    yield _floor_text(found)
-    yield _alarms_text(found)
 
 
 def _why_open(found: Gate) -> str:
@@ -108,7 +178,8 @@ def _why_open(found: Gate) -> str:
     return f"It is open because {why}." if why else ""
 
 
-def _floor_text(found: Gate) -> str:
+def floor_text(found: Gate) -> str:
+    """How far two runs of one setup lie apart on this host."""
     floor = found.floor
     if floor is None:
         return (
@@ -123,7 +194,8 @@ def _floor_text(found: Gate) -> str:
     )
 
 
-def _alarms_text(found: Gate) -> str:
+def alarms_text(found: Gate) -> str:
+    """How often this host's history called runs of one setup different."""
     alarms = found.alarms
     how = "took turns" if found.way is Way.SIDE_BY_SIDE else "came after others"
     if not alarms.comparisons:
@@ -142,6 +214,18 @@ def _told(ratio: Ratio | None) -> str:
     if ratio.low is None:
         return numbers.ratio_text(ratio.ratio)
     return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})"
+
+
+def _engine(run: Run) -> str:
+    return f"{run.installation.get('engine', '')} {run.installation.get('version', '')}".strip()
+
+
+def _trials(result: VariantResult) -> str:
+    return ", ".join(f"{count} {outcome.value}" for outcome, count in result.outcomes.items())
+
+
+def _moment(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_s))
 
 
 def _day(unix_s: float) -> str:

@@ -19,7 +19,6 @@ from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
-    plural,
     ratio_text,
     share_text,
 )

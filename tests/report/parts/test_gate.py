@@ -1,0 +1,66 @@
+"""What a gate says beside its verdict: what was compared, and what to do next."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.analyse.gate import FalseAlarms, Gate, Way
+from dbdyno.analyse.model import Reason, Verdict
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import gate as words
+from tests.report.cases import HOSTILE
+from tests.report.figures.test_gate import GATE
+from tests.report.forms import on_terminal
+from tests.report.test_html import Outline
+
+
+def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_BY_SIDE) -> Gate:
+    result = GATE.result.model_copy(update={"verdict": verdict, "reason": reason})
+    return GATE.model_copy(update={"result": result, "way": way})
+
+
+@pytest.mark.parametrize(
+    ("gate", "command"),
+    [
+        (judged(Verdict.SLOWER), "dyno report now --details"),
+        (judged(Verdict.NO_EFFECT), "dyno baseline set main now"),
+        (judged(Verdict.BROKEN), "dyno show now"),
+        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD), "--against main --blocks 12"),
+        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED), "--against main"),
+        (judged(Verdict.INCONCLUSIVE, Reason.GUARD), "dyno show now"),
+    ],
+)
+def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: str) -> None:
+    assert command in next(words.next_steps(gate))
+    shown = (
+        on_terminal(lambda console: words.render(gate, console), width=200),
+        Outline(html.gate(gate)).shown,
+        markdown.gate(gate).replace("\\", ""),
+    )
+    assert all(command in text for text in shown)
+
+
+def test_more_false_alarms_than_promised_are_followed_by_advice() -> None:
+    alarms = FalseAlarms(comparisons=20, called=9, promised=0.05, share_low=0.23, share_high=0.68)
+    noisy = GATE.model_copy(update={"alarms": alarms})
+    assert any("dyno calibrate" in step for step in words.next_steps(noisy))
+    assert not any("dyno calibrate" in step for step in words.next_steps(GATE))
+
+
+def test_both_sides_are_named_and_what_differs_is_marked() -> None:
+    run = GATE.run.model_copy(update={"installation": {"engine": "mariadb", "version": "11.8.2"}})
+    gate = GATE.model_copy(update={"run": run})
+    rows = {name: (theirs, ours) for name, theirs, ours in words.sides(gate)}
+    assert rows["run"] == ("main", "now") and rows["engine"][1] == "mariadb 11.8.2"
+    marked = [attributes for tag, attributes in Outline(html.gate(gate)).elements if tag == "tr"]
+    assert sum(attributes.get("class") == "differs" for attributes in marked) == sum(
+        theirs != ours for theirs, ours in rows.values()
+    )
+
+
+def test_hostile_names_make_no_element() -> None:
+    gate = GATE.model_copy(update={"against": HOSTILE})
+    outline = Outline(html.gate(gate))
+    assert outline.count("script") == 1
+    for _, attributes in outline.elements:
+        assert not {"src", "href", "srcset", "action"} & attributes.keys()
