@@ -92,7 +92,7 @@ def test_what_cannot_be_held_against_each_other_is_refused(main: Path) -> None:
     assert "no run 'nothing'" in complaint("run", str(other), "--against", "nothing")
     assert "contradict" in complaint("run", str(other), "--against", "main", "--budget", "1m")
     assert "against itself" in complaint("gate", "first", "--against", "main")
-    assert "took turns with no other" in complaint("gate")
+    assert "was not measured against another" in complaint("gate")
 
 
 def test_a_report_is_written_as_junit_too(main: Path) -> None:

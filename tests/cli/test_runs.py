@@ -95,7 +95,7 @@ def test_a_side_may_have_several_runs(runs: Path) -> None:
     assert "run second beside runs first, third" in said
     with Store(store_url()) as store:
         store.change_run(third.model_copy(update={"host": third.host | {"name": "elsewhere"}}))
-    assert "of different hosts" in complaint("compare", "first,third", "second")
+    assert "on different hosts" in complaint("compare", "first,third", "second")
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_a_named_device_is_refused_with_the_reason(home: Path, state: str) -> No
         if state == "mounted":
             subprocess.run(["mount", device, point], check=True)
         said = {
-            "somebody's data": "it carries ext4 precious",
+            "somebody's data": "it holds ext4 precious",
             "mounted": "in use",
             "too small": "has 8 MiB, the volume needs",
         }[state]
@@ -266,8 +266,8 @@ class loop_device:  # noqa: N801  reads as what it gives
 @pytest.mark.parametrize(
     ("levels", "said"),
     [
-        ({"storage__filesystem": "ext4", "storage__mount": "nonsense"}, "would not be mounted with nonsense"),
-        ({"storage__filesystem": "xfs", "storage__mount": "data=journal"}, "would not be mounted with"),
+        ({"storage__filesystem": "ext4", "storage__mount": "nonsense"}, "could not be mounted with nonsense"),
+        ({"storage__filesystem": "xfs", "storage__mount": "data=journal"}, "could not be mounted with"),
         ({"storage__filesystem": "ext4", "storage__scheduler": "cfq"}, "has no scheduler 'cfq'"),
         ({"storage__filesystem": "tmpfs", "storage__scheduler": "bfq"}, "has no scheduler 'bfq'"),
         ({"storage__filesystem": "ext4", "storage__mkfs": "-b 3"}, "mkfs.ext4 -b 3 failed"),

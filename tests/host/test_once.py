@@ -92,7 +92,7 @@ def test_who_waits_is_told_why() -> None:
 
         with builds().making("one", tell) as making:
             assert list(making.iterdir()) == []
-    assert told == ["another dyno makes it; waiting for its end"]
+    assert told == ["another dyno is making it; waiting until it is done"]
 
 
 def test_who_waits_for_a_making_does_not_wait_for_its_use() -> None:

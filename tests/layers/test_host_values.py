@@ -113,6 +113,6 @@ def test_two_dynos_do_not_set_one_value(journal: Journal, system: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Blocked, match="another dyno has set") as caught:
             kernel_values.set_value(journal, path, "off", "cpu.smt")
-    assert caught.value.hint == "wait for its end"
+    assert caught.value.hint == "wait until it ends"
     assert path.read_text().strip() == "on"
     assert kernel_values.set_value(journal, path, "off", "cpu.smt") == "off"

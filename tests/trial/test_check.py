@@ -38,7 +38,7 @@ def test_a_trial_that_lost_clients_is_broken_and_says_what_is_unknown() -> None:
     [clients] = [check for check in judge(tally, HOLDS, [], CALM, cores=2)[0] if not check.holds]
     assert (clients.name, clients.detail) == (
         "clients",
-        "3 of 8 clients lost their connection and had none to the end; whether 2 transactions took effect is "
+        "3 of 8 clients lost their connection and did not get it back; whether 2 transactions took effect is "
         "unknown; errors: connection lost (3)",
     )
     # What was under way at the end of a load is unknown as well, and says nothing of its speed.
@@ -49,7 +49,7 @@ def test_errors_warn_beyond_one_in_a_thousand() -> None:
     few, many = {"1213 deadlock": 1}, {"1213 deadlock": 2}
     assert Doubt.ERRORS_IN_LOAD not in judge(make_tally(errors=few), HOLDS, [], CALM, 2)[1]
     warnings = judge(make_tally(errors=many), HOLDS, [], CALM, 2)[1]
-    assert warnings[Doubt.ERRORS_IN_LOAD].startswith("2 errors that were not retried beside 1000 operations")
+    assert warnings[Doubt.ERRORS_IN_LOAD].startswith("2 errors that were not retried and 1000 successful")
 
 
 def test_an_error_that_was_retried_does_not_warn() -> None:

@@ -53,7 +53,7 @@ def list_(as_json: bool, store: str | None) -> None:
         click.echo(json.dumps([row.model_dump() for row in named], indent=2))
         return
     if not found:
-        click.echo(f"no baseline yet in {opened.place}", err=True)
+        click.echo(f"there is no baseline yet in {opened.place}", err=True)
     for name, run in found.items():
         began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_unix_s))
         click.echo(f"{name}  {run.run}  {began}  {run.study_path}")

@@ -80,10 +80,10 @@ def free(
         freed_bytes += kept.size_bytes
         click.echo(f"{'would free' if dry_run else 'freed'} {label}, {size(kept.size_bytes)}")
     for label in in_use:
-        click.echo(f"kept {label}: a dyno uses it", err=True)
+        click.echo(f"kept {label}, because a running dyno uses it", err=True)
     click.echo(f"{size(freed_bytes)} {'would be freed' if dry_run else 'freed'}", err=True)
     if names and in_use:
-        raise DynoError(f"{len(in_use)} of {len(found)} could not be freed", "wait for the end of that dyno")
+        raise DynoError(f"{len(in_use)} of {len(found)} could not be freed", "wait until that dyno ends")
 
 
 def _chosen(
@@ -92,7 +92,7 @@ def _chosen(
     ways = [bool(names), kind is not None or age_s is not None, everything]
     if sum(ways) != 1:
         raise UserError(
-            "say what to free in one way" if any(ways) else "nothing was named that is to be freed",
+            "say what to free in one way" if any(ways) else "no name, kind or age says what to free",
             "give names (see: dyno cache list), or --kind and --older-than, or --all",
         )
     found = _all()

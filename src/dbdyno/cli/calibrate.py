@@ -98,7 +98,7 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
     """A study of the baseline alone."""
     if not engine or not workload:
         raise UserError(
-            "nothing to calibrate was named",
+            "no study says what to calibrate",
             "dyno calibrate STUDY, or --engine mariadb@11.8 --workload point_select",
         )
     text = (

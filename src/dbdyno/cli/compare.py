@@ -89,8 +89,8 @@ def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
         hosts = sorted({str(one.run.host.get("name", "")) for one in side})
         if len(hosts) > 1:
             raise UserError(
-                f"the runs of one side are of different hosts: {', '.join(hosts)}",
-                "give the runs of one host to one side",
+                f"the runs of one side were measured on different hosts: {', '.join(hosts)}",
+                "name runs of one host on each side",
             )
 
 
@@ -100,7 +100,7 @@ def require_one_study(left: Run, right: Run) -> None:
         raise UserError(
             f"these are runs of different studies: {left.run} of {left.study_path}, "
             f"{right.run} of {right.study_path}",
-            "only runs of one study can be compared: of files that ask the same, however they are spelled",
+            "compare runs of one study; its file may be spelled otherwise",
         )
 
 

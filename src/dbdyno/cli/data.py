@@ -26,7 +26,11 @@ _distance_option = click.option(
     help="Compute the exact neighbours under this distance.",
 )
 _k_option = click.option(
-    "--k", type=click.IntRange(1), default=10, show_default=True, help="At least so many neighbours."
+    "--k",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Compute at least this many neighbours.",
 )
 _seed_option = click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Where the random numbers begin."
@@ -47,7 +51,7 @@ def command() -> None:
 @click.option("--dimensions", type=click.IntRange(1, DIMENSIONS_MAX), default=768, show_default=True)
 @click.option("--queries", type=click.IntRange(1, VECTORS_MAX), default=1_000, show_default=True)
 @click.option(
-    "--clusters", type=click.IntRange(1), default=1, show_default=True, help="From so many Gaussians."
+    "--clusters", type=click.IntRange(1), default=1, show_default=True, help="Draw from this many Gaussians."
 )
 @click.option(
     "--intrinsic-dimension",
@@ -94,7 +98,7 @@ def make(
     type=click.IntRange(1),
     default=1_000,
     show_default=True,
-    help="Where there are no queries: take out so many vectors to be queries.",
+    help="Take this many vectors out as queries, where the file has none.",
 )
 @_seed_option
 @_distance_option

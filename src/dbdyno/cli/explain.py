@@ -94,7 +94,7 @@ def _require_all_between(study: Study, slow: Variant, fast: Variant) -> None:
     if study.design is Design.FRACTIONAL:
         if slow.levels != study.baseline or len(differing) < len(study.factors):
             raise UserError(
-                "a fraction explains the gap from the baseline to every factor's second level alone",
+                "a fraction explains only the gap from the baseline to every factor's second level",
                 "leave --from and --to out",
             )
         return

@@ -67,7 +67,7 @@ def command(
         found = opened.run(run)
         named = against or found.reference
         if named is None:
-            raise UserError(f"run {found.run} took turns with no other", "add --against NAME")
+            raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
         gate = gate_of(opened, found, named)
     deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))

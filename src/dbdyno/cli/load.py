@@ -106,7 +106,8 @@ def _require_file(url: str) -> None:
     path = Path(unquote(target.path))
     if target.scheme == "sqlite" and not target.netloc and not path.is_file():
         raise UserError(
-            f"there is no database {path}", f"mend the path, or make it: dyno load prepare … --url {url}"
+            f"there is no database {path}",
+            f"correct the path, or make the database: dyno load prepare … --url {url}",
         )
 
 
@@ -158,8 +159,8 @@ def _run(job: Job, given: dict[str, Any]) -> None:
         sys.exit(130)
     if tally.clients_lost == tally.clients:
         raise DriverFailed(
-            "every client has lost its connection: the run ended before its time",
-            "see the server's log; --reconnect goes on when it is back",
+            "every client has lost its connection, so the run ended early",
+            "see the server's log; with --reconnect, clients go on when the server is back",
         )
 
 

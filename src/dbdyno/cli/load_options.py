@@ -141,7 +141,7 @@ RUN_OPTIONS = [
     ),
     click.Option(
         ["--reconnect/--no-reconnect"],
-        help="Open a lost connection again; a client that lost it stops otherwise.",
+        help="Open a lost connection again. Without it, a client that lost its connection stops.",
     ),
     click.Option(
         ["--connect-timeout", "connect_timeout_s"],
@@ -155,7 +155,7 @@ RUN_OPTIONS = [
         type=_SOME_SECONDS,
         default="300",
         show_default=True,
-        help="The longest silence of a server that owes an answer.",
+        help="The longest wait for an answer of the server.",
     ),
     click.Option(
         ["--hdr-log", "hdr_log"],

@@ -66,7 +66,7 @@ def print_tally(tally: Tally) -> None:
 def print_check(checks: Sequence[Invariant]) -> None:
     """One line per invariant."""
     for check in checks:
-        click.echo(f"{'holds' if check.holds else 'HURT '}  {check.name}: {check.detail}")
+        click.echo(f"{'holds   ' if check.holds else 'VIOLATED'}  {check.name}: {check.detail}")
 
 
 def _throughput(tally: Tally) -> str:

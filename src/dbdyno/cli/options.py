@@ -89,7 +89,7 @@ devices_option = click.option(
     "devices",
     multiple=True,
     type=click.Path(path_type=Path, readable=False),
-    help="A block device that levels of storage.device may overwrite. It must carry nothing.",
+    help="A block device that levels of storage.device may overwrite. It must be empty.",
 )
 calibration_option = click.option(
     "--calibration/--no-calibration",

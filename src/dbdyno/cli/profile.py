@@ -101,7 +101,7 @@ def command(
     if not counted and (cache_sim or branch_sim):
         raise UserError("--cache-sim and --branch-sim simulate what is counted", "add --counted")
     if counted and form == "folded":
-        raise UserError("--counted knows no stacks to fold", "leave --format folded out, or --counted")
+        raise UserError("--counted gives no stacks to fold", "leave --format folded out, or --counted")
     as_json = format_of(form, as_json, None) == "json"
     if counted and output:
         raise UserError("--counted draws no flame graph", "leave --output out, or --counted")

@@ -90,7 +90,7 @@ def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | N
         found = list(dict.fromkeys(opened.run(run).run for run in runs))
         if not yes:
             if not sys.stdin.isatty():
-                raise UserError("nobody can be asked here whether to delete runs", "add --yes")
+                raise UserError("there is no terminal to ask on whether to delete these runs", "add --yes")
             click.confirm(f"Delete {', '.join(found)} and all records?", abort=True, err=True)
         for run in found:
             opened.remove_run(run)

@@ -163,8 +163,8 @@ def replan_text(study: Study, replan: Replan) -> str:
 
 def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
     reached = (precision(study, spread, left_out) for spread in (0.02, 0.05, 0.10))
-    told = ", ".join(f"±{each.half_width:.1%} where by {each.spread:.0%}" for each in reached)
-    return f"intervals, where ratios vary from block to block: {told}"
+    told = ", ".join(f"±{each.half_width:.1%} if ratios vary by {each.spread:.0%}" for each in reached)
+    return f"half of an interval's width: {told} from block to block"
 
 
 def study_of(run: Run) -> Study:

@@ -82,7 +82,7 @@ def _wait(lock: IO[str], wait_s: float, tell: Tell) -> None:
             waited = " still" if told else ""
             raise RunLocked(
                 f"another dyno{waited} measures on this machine{_whom()}",
-                "wait for its end: --wait, or --wait 10m for at most so long",
+                "add --wait to wait until it ends, or --wait 10m to wait for ten minutes at most",
             )
         if not told:
             tell(f"waiting for another dyno to end{_whom()}")

@@ -88,7 +88,7 @@ class Callgrind:
             )
         except subprocess.TimeoutExpired:
             raise DynoError(
-                f"process {process_id} did not obey Valgrind's `{' '.join(command)}` in {CONTROL_S:g} s"
+                f"process {process_id} did not answer Valgrind's `{' '.join(command)}` in {CONTROL_S:g} s"
             ) from None
         if done.returncode != 0:
             said = done.stderr.strip().splitlines()

@@ -111,7 +111,7 @@ def change(group: Path, values: Mapping[str, str], factor: str) -> None:
             (group / file).write_text(content)
         except OSError as error:
             reason = f"the kernel refused {content!r} for {group / file}: {error.strerror}"
-            raise Blocked(factor, reason, "a level within what the group above it has") from None
+            raise Blocked(factor, reason, "choose a level within the limits of the group above it") from None
 
 
 def _mounted(controller: str) -> tuple[int, Path] | None:

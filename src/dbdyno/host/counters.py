@@ -137,5 +137,5 @@ def _why(error: OSError) -> str:
     if error.errno in (1, 13):
         return "not permitted: kernel.perf_event_paranoid must be 2 or less, or dyno run as root"
     if error.errno in (2, 19, 22, 95):
-        return "this CPU, or the hypervisor above it, has no such counter"
+        return "this CPU or its hypervisor has no such counter"
     return str(error.strerror)

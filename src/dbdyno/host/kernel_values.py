@@ -53,7 +53,7 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
     except PermissionError:
         raise Blocked(factor, f"{path} may be set by root only", "run dyno as root for this level") from None
     except FileNotFoundError:
-        raise Blocked(factor, f"this kernel has no {path}", "a kernel or device that offers it") from None
+        raise Blocked(factor, f"this kernel has no {path}", "use a kernel or device that offers it") from None
     except OSError as error:
         raise Blocked(factor, f"the kernel refused {value!r} for {path}: {error.strerror}") from None
 
@@ -70,7 +70,7 @@ def _claim(path: Path, factor: str) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         raise Blocked(
-            factor, f"another dyno has set {path} for a trial of its own", "wait for its end"
+            factor, f"another dyno has set {path} for its own trial", "wait until it ends"
         ) from None
     _claimed[path] = descriptor
     return True

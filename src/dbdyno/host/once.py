@@ -253,7 +253,7 @@ def _locked(path: Path, operation: int, tell: Tell) -> IO[str]:
             except BlockingIOError:
                 if operation & fcntl.LOCK_NB:
                     raise
-                tell("another dyno makes it; waiting for its end")
+                tell("another dyno is making it; waiting until it is done")
                 fcntl.flock(file, operation)
             # Whoever held it before may have removed the file: then it is nobody's lock any more.
             with suppress(FileNotFoundError):

@@ -126,7 +126,7 @@ def _cpu(_journal: Journal) -> Iterator[_Line]:
         found = ", ".join(sorted({kernel_values.read(path) for path in governors}))
         yield "governor", found, f"{len(governors)} cpufreq policies", ""
     else:
-        yield _no("governor", "no cpufreq here: a hypervisor or firmware sets the clock", "bare metal")
+        yield _no("governor", "no cpufreq here: a hypervisor or firmware sets the clock", "use bare metal")
     yield _frequency()
     yield _steal()
 
@@ -205,8 +205,8 @@ def _advised_page() -> str:
         rollup = Path("/proc/self/smaps_rollup").read_text()
     huge = re.search(r"AnonHugePages:\s+(\d+)", rollup)
     if not huge or not int(huge[1]):
-        raise Blocked("memory", "8 MiB were advised and written, none came to stand on huge pages")
-    return f"{int(huge[1])} KiB of 8 MiB written stood on huge pages"
+        raise Blocked("memory", "8 MiB were advised and written, and none of it is on huge pages")
+    return f"{int(huge[1])} KiB of 8 MiB written are on huge pages"
 
 
 def _limit(pages: Pages) -> str:
@@ -230,7 +230,8 @@ def _allocators(_journal: Journal) -> Iterator[_Line]:
         if str(library) in loaded.stdout:
             yield _yes(name, f"{library}: preloaded into a program, which ran")
         else:
-            yield _no(name, f"{library} is there and would not be preloaded: {loaded.stderr.strip()[:120]}")
+            said = loaded.stderr.strip()[:120]
+            yield _no(name, f"{library} is installed, but could not be preloaded: {said}")
 
 
 def _storage(journal: Journal) -> Iterator[_Line]:
@@ -279,7 +280,7 @@ def _loop_device(journal: Journal, scratch: Path) -> str:
         device = loop.attach(journal, _image(scratch, "loop"), "storage.device")
         direct = device.direct_io
         device.close()
-    return f"{device.path} carried a file, direct I/O {'on' if direct else 'off'}, and let it go"
+    return f"{device.path} was attached to a file, direct I/O {'on' if direct else 'off'}, and detached"
 
 
 def _file_system(journal: Journal, scratch: Path, kind: str) -> str:
@@ -337,7 +338,7 @@ def _kernel(io_uring_refusal: str, journal: Journal) -> Iterator[_Line]:
     for name in counters.EVENTS:
         refusal = counters.counts(name)
         yield (
-            _no(f"counter {name}", refusal) if refusal else _yes(f"counter {name}", "counted a child at work")
+            _no(f"counter {name}", refusal) if refusal else _yes(f"counter {name}", "counted a busy child")
         )
     used = _yes("io_uring", "a ring was set up and used")
     yield _no("io_uring", io_uring_refusal) if io_uring_refusal else used
@@ -361,9 +362,9 @@ def _quota(journal: Journal) -> str:
         os.waitpid(child, 0)
         throttled = re.search(r"nr_throttled (\d+)", (group / "cpu.stat").read_text())
     if not throttled or not int(throttled[1]):
-        raise Blocked("cpu.quota", "the quota was accepted and held nothing back")
+        raise Blocked("cpu.quota", "the quota was accepted and had no effect")
     assert found is not None
-    return f"version {found.version}: a child at work was held back {throttled[1]} times"
+    return f"version {found.version}: a busy child was held back {throttled[1]} times"
 
 
 def _compilers(journal: Journal) -> Iterator[_Line]:
@@ -391,7 +392,7 @@ def _build_and_run(scratch: Path, compiler: str) -> str:
         [compiler, "-O2", "-o", program, scratch / "main.c"], capture_output=True, text=True, check=False
     )
     if built.returncode != 0:
-        said = built.stderr.strip().splitlines() or ["no word"]
+        said = built.stderr.strip().splitlines() or ["it said nothing"]
         raise Blocked(
             "build", f"it does not link a program: {said[-1][:160]}", "install its C library's headers"
         )

@@ -85,7 +85,7 @@ class Quota(Request):
 
 @dataclass(frozen=True)
 class Weight(Request):
-    """The server's share of the CPUs where others want them too; 100 is everybody's."""
+    """The server's share of the CPUs where others want them too; 100 is the default."""
 
     weight: int
 
@@ -230,7 +230,7 @@ def _boost_control() -> tuple[Path, dict[str, str]]:
     if intel.exists():
         return intel, {"on": "0", "off": "1"}
     raise Blocked(
-        "cpu.boost", "this host offers no switch for boost: a hypervisor or firmware has it", "bare metal"
+        "cpu.boost", "this host offers no switch for boost: a hypervisor or firmware has it", "use bare metal"
     )
 
 
@@ -398,7 +398,7 @@ CPU = LayerOfKnobs(
     ),
     Knob(
         name="cpu.weight",
-        levels="a whole number from 1 to 10000; 100 is everybody's",
+        levels="a whole number from 1 to 10000; 100 is the default",
         pattern=r"[1-9]\d{0,3}|10000",
         effect="the control group of cpu.quota",
         proof="the group's files, and membership",

@@ -67,7 +67,7 @@ class TransparentHugePages(Request):
             raise Blocked(
                 "memory.thp",
                 "this kernel has no transparent huge pages",
-                "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
+                "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
             )
         host = kernel_values.read(memory.THP_MODE)
         if host == self.mode:
@@ -175,7 +175,9 @@ def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
     folder = _pages_folder(level)
     if not folder.is_dir():
         raise Blocked(
-            "memory.huge_pages", f"this kernel has no pages of {level}", "a CPU and a kernel that offer them"
+            "memory.huge_pages",
+            f"this kernel has no pages of {level}",
+            "use a CPU and a kernel that offer them",
         )
     pages = -(-size_bytes // page_bytes)
     free = int((folder / "free_hugepages").read_text())

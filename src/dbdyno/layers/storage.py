@@ -160,7 +160,7 @@ def _options(level: str) -> list[str]:
 
 
 def _unbalanced(factor: Factor, level: str) -> Mistake:
-    return Mistake(0, f"{factor.name}: a quote is left open in {level!r}", "close it")
+    return Mistake(0, f"{factor.name}: a quote is not closed in {level!r}", "close it")
 
 
 def _require_volume(asked: Mapping[str, str]) -> None:
@@ -178,7 +178,7 @@ def _require_volume(asked: Mapping[str, str]) -> None:
 def _require_meaning(wish: Wish) -> None:
     """Raises Blocked for options that would have nothing to act on, before anything is made for them."""
     if wish.filesystem == "raw" and wish.mount:
-        reason = f"a raw device is not mounted, so that {','.join(wish.mount)} has nothing to act on"
+        reason = f"a raw device is not mounted, so {','.join(wish.mount)} has no effect on it"
         raise Blocked("storage.mount", reason, "compare it at storage.mount = defaults")
     if wish.filesystem in ("raw", "tmpfs") and wish.mkfs:
         reason = f"nothing is made with mkfs for {wish.filesystem}"
@@ -271,7 +271,7 @@ def _prove_mount(level: str, running: Running) -> Evidence:
     shown = ",".join(mounted_at(setup.data).options)
     evidence = _evidence("mount", level, shown, source, not missing, "leave the option out")
     if missing:
-        reason = f"the file system took {','.join(missing)} and does not show it in force; it shows {shown}"
+        reason = f"the file system took {','.join(missing)} and does not show it as active; it shows {shown}"
         return evidence.model_copy(update={"reason": reason})
     return evidence
 
@@ -395,7 +395,7 @@ STORAGE = StorageLayer(
         name="storage.scheduler",
         levels="the name of an I/O scheduler: none, mq-deadline, kyber, bfq",
         pattern="[a-z-]+",
-        effect="the queue of the device that carries the data",
+        effect="the queue of the device that holds the data",
         proof="read back",
         ask=lambda level, _: (Scheduler(level),),
         prove=partial(_prove_queue, "scheduler", "scheduler"),
@@ -405,7 +405,7 @@ STORAGE = StorageLayer(
         name="storage.read_ahead",
         levels="a whole number of KiB",
         pattern=r"\d{1,7}",
-        effect="the queue of the device that carries the data",
+        effect="the queue of the device that holds the data",
         proof="read back",
         ask=lambda level, _: (ReadAhead(int(level)),),
         prove=partial(_prove_queue, "read_ahead", "read_ahead_kb"),

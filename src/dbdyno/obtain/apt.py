@@ -43,7 +43,7 @@ HINTS = (
     ),
     (
         r"Hash Sum mismatch|unexpected size|File has unexpected",
-        "the mirror served something else than its index promises; try again, or another --mirror",
+        "the mirror served something else than its index says; try again, or name another with --mirror",
     ),
     (r"is not valid (yet|anymore)|expired", "the index is out of date, or this machine's clock is wrong"),
     (
@@ -53,7 +53,7 @@ HINTS = (
     (r"No space left", "make room below the cache folder, or point XDG_CACHE_HOME elsewhere"),
     (
         r"404|does not have a Release file|no longer has a Release file|File not found",
-        "this mirror does not carry that suite; name another with --mirror",
+        "this mirror does not have that suite; name another with --mirror",
     ),
 )
 
@@ -98,7 +98,7 @@ def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[S
     if not main:
         raise UserError(
             "this machine's apt names no Debian mirror",
-            "name one with --mirror, or use a server that is installed here by its path",
+            "name one with --mirror, or give the path of a server that is installed here",
         )
     found = [Source(main[0], suite, keys)]
     for suffix in ("-updates", "-security"):
@@ -162,7 +162,7 @@ class Session:
         if not archives:
             raise DynoError(
                 f"{self.suite} offers no installable {', '.join(packages)}",
-                "this suite packages the engine in another way; use an installed server by its path",
+                "this suite packages the engine in another way; give the path of an installed server",
             )
         return archives
 
@@ -173,7 +173,7 @@ class Session:
         if not found:
             raise DynoError(
                 f"{self.suite} has no package {package}",
-                "this suite packages the engine in another way; use an installed server by its path",
+                "this suite packages the engine in another way; give the path of an installed server",
             )
         return found[1]
 
@@ -187,7 +187,7 @@ class Session:
                 path.unlink(missing_ok=True)
                 raise DynoError(
                     f"{archive.name} has SHA-256 {digest}, but the signed index says {archive.sha256}",
-                    "fetch again; if it stays so, name another mirror with --mirror",
+                    "fetch again; if that does not help, name another mirror with --mirror",
                 )
 
     def _apt(self, *command: str) -> str:

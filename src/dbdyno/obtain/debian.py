@@ -128,7 +128,7 @@ def fetch(
         if not covers(version, found):
             raise UserError(
                 f"Debian {suite} holds {recipe.engine} {found}, not {version}",
-                f"write {recipe.engine}@{found}, or use an installed server by its path",
+                f"write {recipe.engine}@{found}, or give the path of an installed server",
             )
         digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()[:12]
         name = f"{recipe.engine}-{found}-{digest}"
@@ -214,7 +214,7 @@ def _write_manifest(
     if not (folder / recipe.binary).is_file():
         raise DynoError(
             f"{recipe.server} {version} of {session.suite} does not hold {recipe.binary}",
-            "this suite packages the engine in another way; use a path to an installed server instead",
+            "this suite packages the engine in another way; give the path of an installed server",
         )
 
 

@@ -65,7 +65,7 @@ def _at_most(mistakes: list[Mistake]) -> list[Mistake]:
     rest = mistakes[MISTAKES_MAX:]
     if not rest:
         return mistakes
-    more = Mistake(rest[0].line, f"from here on {len(rest):,} more mistakes", "mend those above first")
+    more = Mistake(rest[0].line, f"from here on {len(rest):,} more mistakes", "correct those above first")
     return [*mistakes[:MISTAKES_MAX], more]
 
 

@@ -53,7 +53,7 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 1,
                 BASELINES_MAX,
                 1,
-                "How often each block measures the baseline; the mean is compared with.",
+                "How often each block measures the baseline; variants are compared with the mean.",
             ),
             **_ARRANGEMENT,
             "images": {

@@ -74,7 +74,7 @@ def _operations(tally: Tally) -> str:
 def _clients(tally: Tally) -> str:
     if not tally.clients_lost:
         return ""
-    text = f"{tally.clients_lost} of {tally.clients} clients lost their connection and had none to the end"
+    text = f"{tally.clients_lost} of {tally.clients} clients lost their connection and did not get it back"
     if tally.unknown:
         text += f"; whether {tally.unknown} transactions took effect is unknown"
     return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
@@ -86,7 +86,7 @@ def _errors(tally: Tally) -> str:
     if count <= ERRORS_SHARE_MAX * max(1, tally.operations):
         return ""
     return (
-        f"{count} errors that were not retried beside {tally.operations} operations; "
+        f"{count} errors that were not retried and {tally.operations} successful operations; "
         f"all errors: {_by_kind(tally.errors)}"
     )
 

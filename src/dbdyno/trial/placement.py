@@ -61,8 +61,8 @@ def _verify_folder(setup: Setup, pristine: Pristine, bench: Bench) -> bool:
     differing = differing_file(pristine.data, setup.data)
     if differing:
         raise DynoError(
-            f"the clone of the pristine data differs from them in {differing}",
-            f"a fault of the disk, or touched data; remove {pristine.folder} to have them made again",
+            f"the clone of the pristine data differs from the original in {differing}",
+            f"the disk is faulty, or the data were changed; remove {pristine.folder}: they are made again",
         )
     bench.verified.add(source)
     return True

@@ -73,7 +73,7 @@ def _start(setup: Setup, runtime: Path) -> Server:
             raise Blocked(
                 VALGRIND,
                 f"{failure.message}: Valgrind does not know an instruction of this build",
-                "count a build without AVX-512: -mno-avx512f, or a smaller -march",
+                "count a build without AVX-512: compile it with -mno-avx512f, or with an older -march",
             ) from None
         raise
 

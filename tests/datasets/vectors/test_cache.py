@@ -88,7 +88,7 @@ def test_held_out_queries_are_no_longer_in_the_set(tmp_path: Path) -> None:
     assert (made.vectors, made.queries) == (100, 20)
     both = np.concatenate([made.train, made.test])
     assert np.array_equal(np.unique(both, axis=0), np.unique(TRAIN, axis=0))
-    with pytest.raises(UserError, match="120 cannot be taken out"):
+    with pytest.raises(UserError, match="120 cannot become queries"):
         ready(dataset=str(path), queries=120)
 
 
@@ -214,8 +214,8 @@ def test_a_refused_row_is_named_as_its_file_counts_it(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"dataset": "missing.hdf5"}, "cannot read"),
-        ({"dataset": "odd.npy"}, "no .npy file"),
-        ({"dataset": "fine.npy", "queries": 120}, "120 cannot be taken out"),
+        ({"dataset": "odd.npy"}, "not a .npy file"),
+        ({"dataset": "fine.npy", "queries": 120}, "120 cannot become queries"),
         ({"dataset": "fine.npy", "queries": 20, "k": 101}, "k is 101, but the set has only 100 vectors"),
         ({"k": 201}, "k is 201, but the set has only 200 vectors"),
         ({"dataset": "ffff"}, "no vector set in the cache"),

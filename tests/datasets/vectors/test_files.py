@@ -114,8 +114,8 @@ def test_rows_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     assert "row 4 has 9 dimensions, those before it 3" in refused(path).message
     (tmp_path / "b.fvecs").write_bytes(np.array([0, 1], "<i4").tobytes())
     assert "claims 0 dimensions" in refused(tmp_path / "b.fvecs").message
-    assert "no table" in refused(npy(tmp_path / "flat.npy", np.zeros(5))).message
+    assert "not a table" in refused(npy(tmp_path / "flat.npy", np.zeros(5))).message
     assert "holds no vectors" in refused(npy(tmp_path / "none.npy", np.zeros((0, 3)))).message
-    assert "no plain numbers" in refused(npy(tmp_path / "text.npy", np.array([["a"]]))).message
+    assert "not plain numbers" in refused(npy(tmp_path / "text.npy", np.array([["a"]]))).message
     objects = npy(tmp_path / "objects.npy", np.array([[{}]], object))
-    assert refused(objects).message == f"{objects} is no .npy file of plain numbers, or is cut short"
+    assert refused(objects).message == f"{objects} is not a .npy file of plain numbers, or it is cut short"

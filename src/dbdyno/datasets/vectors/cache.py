@@ -154,8 +154,8 @@ def require_held_out(source: VectorFile, held_out: int) -> None:
     """Raises UserError where a file has no vector left once so many are taken out as queries."""
     if held_out >= source.vectors:
         raise UserError(
-            f"{source.path} has {source.vectors} vectors and no queries: {held_out} cannot be taken out",
-            f"take out 1 to {source.vectors - 1} queries, or name a file that brings its own",
+            f"{source.path} has {source.vectors} vectors and no queries: {held_out} cannot become queries",
+            f"take 1 to {source.vectors - 1} of them as queries, or name a file that has its own",
         )
 
 
@@ -189,7 +189,7 @@ def _compare_claimed(made: VectorSet, source: VectorFile, tell: Tell) -> None:
     exact = with_neighbors(made, distance, truth.count, tell).neighbors(distance)
     assert exact is not None, "they were computed just now"
     if not _claim_holds(made, distance, truth, exact):
-        tell(f"the neighbours that {source.path} brings are not those of its vectors: Dyno uses its own")
+        tell(f"the neighbours in {source.path} are not those of its vectors, so Dyno computes them")
 
 
 def _claim_holds(made: VectorSet, distance: str, truth: Neighbors, exact: Neighbors) -> bool:

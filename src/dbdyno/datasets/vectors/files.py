@@ -66,7 +66,8 @@ def open_vectors(path: Path) -> VectorFile:
         raise UserError(f"cannot read {path}: {error.strerror}", "name a file of vectors") from None
     reader = _READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
-        raise UserError(f"{path} is no file of vectors by its name", f"known endings: {', '.join(_READERS)}")
+        known = f"known endings: {', '.join(_READERS)}"
+        raise UserError(f"{path} does not have the ending of a file of vectors", known)
     if size_bytes == 0:
         raise UserError(f"{path} is empty", "fetch or make it again")
     try:
@@ -78,7 +79,7 @@ def open_vectors(path: Path) -> VectorFile:
     if found.test is not None and found.test.shape[1] != found.dimensions:
         raise UserError(
             f"{path}: vectors have {found.dimensions} dimensions, queries {found.test.shape[1]}",
-            "they must be of one dimension",
+            "both need the same number of dimensions",
         )
     return found
 
@@ -100,7 +101,7 @@ def _require_shape(path: Path, what: str, table: Table | None) -> None:
     if table is None:
         return
     if len(table.shape) != 2:
-        raise UserError(f"{path}: its {what} are no table of rows", "one vector per row is expected")
+        raise UserError(f"{path}: its {what} are not a table of rows", "write one vector a row")
     rows, dimensions = table.shape
     if rows == 0 or dimensions == 0:
         raise UserError(f"{path} holds no {what}", f"its table has the shape {rows} x {dimensions}")
@@ -111,7 +112,7 @@ def _require_shape(path: Path, what: str, table: Table | None) -> None:
         )
     kind = np.dtype(getattr(table, "dtype", np.float32)).kind
     if kind not in "fiu":
-        raise UserError(f"{path}: its {what} are no plain numbers", "floats or whole numbers are expected")
+        raise UserError(f"{path}: its {what} are not plain numbers", "write floats or whole numbers")
 
 
 def _hdf5(path: Path) -> VectorFile:
@@ -120,7 +121,7 @@ def _hdf5(path: Path) -> VectorFile:
 
     if not h5py.is_hdf5(path):
         raise UserError(
-            f"{path} is not an HDF5 file, whatever its name says", "see what it is with: file PATH"
+            f"{path} is not an HDF5 file, although its name says so", "see what it is with: file PATH"
         )
     try:
         file = h5py.File(path, "r")
@@ -130,7 +131,7 @@ def _hdf5(path: Path) -> VectorFile:
     if "train" not in tables:
         there = ", ".join(tables) or "none"
         raise UserError(
-            f"{path} holds no data set `train` (it has: {there})", "ann-benchmarks' layout is expected"
+            f"{path} holds no data set `train` (it has: {there})", "write it in ann-benchmarks' layout"
         )
     return VectorFile(
         path,
@@ -153,7 +154,7 @@ def _npy(path: Path) -> VectorFile:
     except (ValueError, EOFError, OSError):
         # What numpy says of it is advice for programmers.
         raise UserError(
-            f"{path} is no .npy file of plain numbers, or is cut short",
+            f"{path} is not a .npy file of plain numbers, or it is cut short",
             "write it with numpy.save from an array of float32, one row a vector",
         ) from None
 
@@ -163,7 +164,7 @@ def _fvecs(path: Path) -> VectorFile:
     words = path.stat().st_size // 4
     dimensions = int(np.fromfile(path, "<i4", 1)[0]) if words else 0
     if not 0 < dimensions <= DIMENSIONS_MAX:
-        raise UserError(f"{path} is no .fvecs file: its first row claims {dimensions} dimensions")
+        raise UserError(f"{path} is not an .fvecs file: its first row claims {dimensions} dimensions")
     rows, rest = divmod(path.stat().st_size, 4 * (dimensions + 1))
     if rest:
         raise UserError(f"{path} is cut short: {rest} bytes are left after row {rows - 1}", "fetch it again")
@@ -172,7 +173,7 @@ def _fvecs(path: Path) -> VectorFile:
     if len(wrong):
         raise UserError(
             f"{path}: row {wrong[0]} has {table[wrong[0], 0]} dimensions, those before it {dimensions}",
-            "all rows must be of one dimension",
+            "all rows need the same number of dimensions",
         )
     return VectorFile(path, table[:, 1:].view("<f4"))
 
@@ -187,7 +188,7 @@ def _fbin(path: Path) -> VectorFile:
     if size_bytes != needed_bytes:
         raise UserError(
             f"{path} has {size_bytes} bytes; {rows} x {dimensions}, as its header says, take {needed_bytes}",
-            "it is cut short or no .fbin file",
+            "it is cut short, or it is not an .fbin file: fetch it again",
         )
     return VectorFile(path, np.memmap(path, "<f4", "r", offset=8, shape=(rows, dimensions)))
 

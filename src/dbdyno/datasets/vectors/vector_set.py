@@ -108,8 +108,8 @@ class VectorSet:
         """Raises UserError where a vector has no direction, so that the cosine distance is not defined."""
         if (zero := self.without_direction()) is not None:
             raise UserError(
-                f"{zero} is all zeros: it has no cosine distance",
-                "take the row out, or take the euclidean distance",
+                f"{zero} is all zeros, so it has no cosine distance",
+                "remove the row, or use the euclidean distance",
             )
 
     def without_direction(self) -> str | None:
@@ -220,7 +220,7 @@ class _Part:
         if block.shape[1] != self.dimensions:
             raise UserError(
                 f"{self.origin}: a {self.what} has {block.shape[1]} dimensions, not {self.dimensions}",
-                "vectors and queries must be of one dimension",
+                "vectors and queries need the same number of dimensions",
             )
         finite = np.isfinite(block)
         if not finite.all():
@@ -228,7 +228,7 @@ class _Part:
             value = block[row, column]
             raise UserError(
                 f"{self.origin}: {self.what} {self._source(row)} holds {value} in dimension {column}",
-                "no distance is defined for it: take the row out"
+                "no distance is defined for it: remove the row"
                 if np.isnan(value)
                 else "the values must fit 32-bit floats: scale them",
             )

@@ -107,7 +107,7 @@ def _system_tables(installation: Installation) -> bytes:
         found = next((share / name for name in names if share and (share / name).is_file()), None)
         if found is None:
             raise UserError(
-                f"{installation.command[-1]} comes without {names[0]}, which makes the system tables",
+                f"{installation.command[-1]} has no {names[0]} beside it, which makes the system tables",
                 "install the server's whole package, or `dyno engines fetch mariadb@11.8`",
             )
         parts.append(found.read_bytes())

@@ -58,7 +58,7 @@ def _complaint(command: tuple[str, ...], options: tuple[str, ...]) -> str:
     if done.returncode == 0:
         return ""
     told = re.findall(r"(?:FATAL|ERROR|HINT):\s+(.*)", done.stderr)
-    return "; ".join(told) or done.stderr.strip() or "it ended without a word"
+    return "; ".join(told) or done.stderr.strip() or "it said nothing"
 
 
 def _refused(installation: Installation, name: str, written: str, complaint: str) -> Refused:

@@ -22,18 +22,18 @@ def _refusal(device: Path, allowed: Collection[Path]) -> tuple[str, str]:
     if device not in allowed:
         return "not allowed to be overwritten", f"if nothing on it is needed: --allow-device {device}"
     if not device.is_block_device():
-        return "not a block device that is there", "lsblk lists them"
+        return "not a block device of this machine", "lsblk lists them"
     name = device.resolve().name
     if any((Path("/sys/class/block") / name).glob(f"{name}*")):
         return "it is divided into partitions", "name one of them, or another device"
     holders = Path("/sys/class/block") / name / "holders"
     if holders.is_dir() and any(holders.iterdir()):
-        return "another device stands on it (LVM, RAID, encryption)", "name another device"
+        return "another device uses it (LVM, RAID, encryption)", "name another device"
     if not _is_free(device):
         return "in use: mounted, or held by another program", "unmount it, or name another device"
     signature = _signature(device)
     if signature:
-        return f"it carries {signature}", f"if nothing on it is needed: wipefs --all {device}"
+        return f"it holds {signature}", f"if nothing on it is needed: wipefs --all {device}"
     return "", ""
 
 
@@ -53,10 +53,10 @@ def _signature(device: Path) -> str:
     try:
         probed = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     except FileNotFoundError:
-        return "nobody knows what, as blkid is not installed"
+        return "data of an unknown kind, because blkid is not installed"
     found = dict(line.split("=", 1) for line in probed.stdout.splitlines() if "=" in line)
     if probed.returncode == 2 or found.get("LABEL") == LABEL:
         return ""
     if probed.returncode != 0:
-        return "something that blkid cannot make out"
+        return "data that blkid does not recognise"
     return f"{found.get('TYPE') or found.get('PTTYPE', 'data')} {found.get('LABEL', '')}".strip()

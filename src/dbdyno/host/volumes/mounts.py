@@ -60,7 +60,7 @@ def _why_shared(refused: int) -> tuple[str, str]:
     """Why mounts cannot be made private, and what would allow it."""
     if refused == errno.EINVAL:
         return (
-            "the kernel keeps mounts shared, because / is no mount point here, as in a chroot",
+            "the kernel keeps mounts shared, because / is not a mount point here, as in a chroot",
             "run Dyno in a container or after pivot_root instead of in a chroot",
         )
     reason = f"the kernel keeps mounts shared: {os.strerror(refused)}"
@@ -84,10 +84,10 @@ def mount(
         said = (
             " ".join(finished.stderr.split()).partition(f"{point}: ")[2].partition(" dmesg(1)")[0].rstrip(".")
         )
-        reason = f"{kind} would not be mounted with {','.join(options) or 'defaults'}: {said}"
+        reason = f"{kind} could not be mounted with {','.join(options) or 'defaults'}: {said}"
         hint = f"`man 5 {kind}` lists the options that it takes"
         if "unknown filesystem type" in said:
-            reason, hint = f"this kernel has no {kind}", f"modprobe {kind}, or a kernel that holds it"
+            reason, hint = f"this kernel has no {kind}", f"modprobe {kind}, or use a kernel that has it"
         raise Blocked(factor, reason, hint)
 
 
