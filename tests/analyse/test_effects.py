@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from dbdyno.analyse import analyse, effects
+from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.model import Kept, Reason, VariantResult, Verdict
 from dbdyno.plan.sequential import decided
 from dbdyno.records.record import Doubt, Outcome, Record
@@ -129,7 +130,7 @@ RUNS = 200
 @pytest.fixture
 def without_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many more blocks are needed takes most of the time, and decides nothing."""
-    monkeypatch.setattr(effects, "outlook", lambda *_: effects.Outlook())
+    monkeypatch.setattr(effects, "outlook", lambda *_: Outlook())
 
 
 def few_enough(alarms: int, runs: int) -> bool:

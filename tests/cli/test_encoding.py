@@ -31,6 +31,16 @@ def test_a_report_goes_through_ascii(run: Run, form: str) -> None:
     assert len(said.stdout) > 100
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [["runs"], ["show"], ["show", "last", "0"], ["engines"], ["report", "--details"], ["run", "--help"]],
+)
+def test_other_verbs_speak_ascii(run: Run, verb: list[str]) -> None:
+    said = subprocess.run([*DYNO, *verb], env={**os.environ, **ASCII}, capture_output=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.isascii() and len(said.stdout) > 50
+
+
 def test_what_cannot_be_shown_is_still_told_apart() -> None:
     code = (
         "import sys; from dbdyno.cli.encoding import speak_any_encoding; speak_any_encoding();"

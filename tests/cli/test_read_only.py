@@ -46,6 +46,14 @@ def test_a_verb_that_writes_names_the_variable() -> None:
     assert "XDG_CACHE_HOME" in complaint("data", "make", "--vectors", "10")
 
 
+@pytest.mark.usefixtures("no_home")
+def test_a_first_study_is_written_and_planned_without_a_home(tmp_path: Path) -> None:
+    path = str(tmp_path / "first.toml")
+    for verb in (["init", "sqlite", "--output", path], ["plan", path], ["plan", path, "--json"]):
+        said = dyno(*verb)
+        assert said.returncode == 0, said.stderr
+
+
 def test_reading_makes_no_folder(homes: Path) -> None:
     dyno("cache", "list")
     dyno("engines")

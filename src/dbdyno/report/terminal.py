@@ -190,7 +190,7 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
 def _footnote(analysis: Analysis, width: int) -> Text:
     lines = ["Ratio: variant / baseline, geometric mean over blocks. " + method.intervals_text(analysis)]
     if width >= STACKED_BELOW and _fitting(analysis, width)[0].costs:
-        lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: not told from 1."
+        lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: it may be 1."
     if analysis.aa is not None:
         lines.append(method.aa_text(analysis))
     lines += filter(None, [method.floor_text(analysis), method.calibration_text(analysis)])

@@ -16,7 +16,7 @@ RATIOS = st.floats(1e-4, 1e4)
 
 
 def a_gate(speed: float = 0.8) -> Gate:
-    gate = side_by_side("main", an_analysis(speed=speed), an_analysis("main"))
+    gate = side_by_side("main", an_analysis(speed=speed), an_analysis("first"))
     return with_floor(gate, past_of(0.0, 0.02, -0.03))
 
 

@@ -65,9 +65,9 @@ def test_json_names_the_interactions_of_three_that_a_share_holds() -> None:
 @pytest.mark.parametrize(
     ("gains", "said", "unsaid"),
     [
-        ((1.0, 1.0), "There may be no gap", "largest part"),
-        ((1.5, 1.5), "is not told from the next part", "largest part"),
-        ((3.0, 1.1), "the largest part of it is config.a", "not told"),
+        ((1.0, 1.0), "The data cannot say whether there is a gap", "largest part"),
+        ((1.5, 1.5), "cannot say which part is the largest", "Its largest part"),
+        ((3.0, 1.1), "Its largest part is config.a", "cannot say"),
     ],
 )
 def test_a_largest_part_is_named_only_where_it_is_told(

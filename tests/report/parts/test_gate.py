@@ -51,7 +51,7 @@ def test_both_sides_are_named_and_what_differs_is_marked() -> None:
     run = GATE.run.model_copy(update={"installation": {"engine": "mariadb", "version": "11.8.2"}})
     gate = GATE.model_copy(update={"run": run})
     rows = {name: (theirs, ours) for name, theirs, ours in words.sides(gate)}
-    assert rows["run"] == ("main", "now") and rows["engine"][1] == "mariadb 11.8.2"
+    assert rows["run"] == ("first", "now") and rows["engine"][1] == "mariadb 11.8.2"
     marked = [attributes for tag, attributes in Outline(html.gate(gate)).elements if tag == "tr"]
     assert sum(attributes.get("class") == "differs" for attributes in marked) == sum(
         theirs != ours for theirs, ours in rows.values()

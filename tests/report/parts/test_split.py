@@ -17,12 +17,12 @@ def estimate(name: str, mean: float, half: float | None) -> Estimate:
 @pytest.mark.parametrize(
     ("half", "said"),
     [
-        (5.0, "the largest part is server, user: 60 %."),
-        (15.0, "server, user (60 %) is not told from the rest (40 %)."),
-        (None, "server, user (60 %) is not told from the rest (40 %)."),
+        (5.0, "The largest part is server, user: 60 %."),
+        (15.0, "The data cannot say which part is larger: server, user (60 %) or the rest (40 %)."),
+        (None, "The data cannot say which part is larger: server, user (60 %) or the rest (40 %)."),
     ],
 )
 def test_the_largest_part_is_named_where_it_is_told_from_the_next(half: float | None, said: str) -> None:
     parts = (estimate("remainder", 40.0, half), estimate("server_user", 60.0, half))
     one = TimeSplit(variant="baseline", trials=6, whole=estimate("whole", 100.0, half), parts=parts)
-    assert split.title([one]) == f"baseline takes 100.0 us per operation; {said}"
+    assert split.title([one]) == f"baseline takes 100.0 us per operation. {said}"

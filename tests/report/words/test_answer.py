@@ -40,11 +40,20 @@ def test_a_noise_too_large_for_one_number_is_told_with_what_lowers_it() -> None:
     wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 60})
     beyond = noisy.model_copy(update={"blocks_more": None, "blocks_more_even": 60})
     assert remarks.blocks_text(wide) == "60 to 981 more blocks"
-    assert remarks.blocks_text(beyond) == "60 to more than 1,000 more blocks"
+    assert remarks.blocks_text(beyond) == "60 to more than 120 blocks"
     variants = tuple(wide if one is noisy else one for one in analysis.variants)
     told = answer.notes(analysis.model_copy(update={"variants": variants}))
-    assert answer.NOISY in told and "dyno calibrate" in answer.NOISY
-    assert answer.NOISY not in answer.notes(analysis)
+    assert answer.TWO_NUMBERS in told and answer.LESS_NOISE in told
+    assert f"To go on: dyno run --resume {analysis.run.run} --add-blocks 60" in told
+    assert answer.TWO_NUMBERS not in answer.notes(analysis)
+
+
+def test_a_noise_that_no_blocks_would_overcome_is_told_with_what_lowers_it() -> None:
+    study = a_study(blocks=8)
+    analysis = analysed(study, records_of(study, trial_sd=0.8))
+    told = answer.notes(analysis)
+    assert any("the noise is too large: more than 160 blocks would be needed" in line for line in told)
+    assert answer.LESS_NOISE in told and not any("--add-blocks" in line for line in told)
 
 
 def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> None:
@@ -95,4 +104,4 @@ def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -
     records = idle(records_of(study, trial_sd=0.2))
     (variant,) = [one for one in analysed(study, records).variants if one.changed]
     told = remarks.remark(variant, analysed(study, records))
-    assert told == "not exercised (no log), so more blocks would tell nothing of it"
+    assert told == "not exercised (no log), so more blocks would say nothing about it"

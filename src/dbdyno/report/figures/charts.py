@@ -427,7 +427,7 @@ def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
             if evidence.effective
         ),
         "checks": "; ".join(
-            f"{check.name} {'holds' if check.holds else 'broken'}" for check in record.checks
+            f"{check.name} {'holds' if check.holds else 'violated'}" for check in record.checks
         ),
         "warnings": "; ".join(f"{warning.value}: {text}" for warning, text in trial.warnings.items()),
         "doubtful": bool(trial.warnings),

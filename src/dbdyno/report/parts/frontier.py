@@ -58,8 +58,8 @@ def note(frontier: Frontier) -> str:
         f"Interpolated between the measured levels of {naming.factor_text(frontier.factor)} (log queries per"
         " second over recall,"
         f" made monotone), in each of {numbers.plural(frontier.blocks, 'block')}; geometric mean,"
-        f" {numbers.share_text(frontier.confidence)} interval. Never extrapolated: not reached means in at"
-        " least one block."
+        f" {numbers.share_text(frontier.confidence)} interval. Nothing is extrapolated: a recall that one"
+        " block does not reach is not reached."
     )
     if len(frontier.curves) > 1:
         text += f" ×: this curve / {name(frontier.curves[0])}, intervals of all curves together."

@@ -22,15 +22,15 @@ RESIDUAL = "residual"
 def title(gap: Gap) -> str:
     """The whole in a sentence: how far apart, and which factor has the largest part."""
     if gap.total is None:
-        return "The gap cannot be shared out, because variants between the two were not measured together."
+        return "The gap cannot be split into parts, because some variants between the two were not measured."
     whole = f"{_with_interval(gap.total)} (fast / slow, {gap.metric})"
     if not numbers.differs(gap.total):
-        return f"There may be no gap: {whole} is not told from 1."
+        return f"The data cannot say whether there is a gap: {whole} may be 1."
     shares = sorted(gap.shares, key=lambda share: abs(_log(share.share)), reverse=True)
     largest = f"{naming.factor_text(shares[0].factor)}, ×{_ratio(shares[0].share)}"
     if len(shares) > 1 and not _told_apart(shares[0], shares[1]):
-        return f"The gap is {whole}; {largest}, is not told from the next part."
-    return f"The gap is {whole}; the largest part of it is {largest}."
+        return f"The gap is {whole}. The data cannot say which part is the largest; it may be {largest}."
+    return f"The gap is {whole}. Its largest part is {largest}."
 
 
 def _told_apart(one: Share, other: Share) -> bool:
@@ -62,7 +62,7 @@ def left_out(gap: Gap) -> list[str]:
     """A sentence per factor that is not in the product."""
     return [
         safe.clean(
-            f"Not in it: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never "
+            f"Left out: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never "
             f"measured: {one.cause}."
         )
         for one in gap.left_out
@@ -116,8 +116,8 @@ def _note_of_fraction(gap: Gap) -> str:
         f"{numbers.share_text(gap.confidence)} within each table; residual and total by themselves. "
         "Residual: the total, measured, over the product of the "
         "shares: interactions of three or more factors, and noise. "
-        f"{hidden if besides else ''}Interactions of two do not change the total: what one factor gains "
-        "before the other it lacks after. Those in one line cannot be told apart."
+        f"{hidden if besides else ''}Interactions of two factors do not change the total: what one "
+        "gains before the other, it loses after it. Those in one line cannot be told apart."
     )
 
 

@@ -86,13 +86,13 @@ def way_text(found: Gate) -> str:
     pairs = found.result.effect.pairs if found.result.effect else 0
     if found.way is Way.SIDE_BY_SIDE:
         return (
-            f"The two runs took turns on this host: their trials stood side by side in"
+            f"The two runs took turns on this host: their trials ran next to each other in"
             f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
         )
     return (
         f"{safe.clean(found.against)} was measured on {_day(found.reference.created_unix_s)} and not"
         " again, so the run is the unit: the interval is of the spread between runs of one setup on"
-        " this host. What changed between the days is in the ratio."
+        " this host. The ratio includes what changed between the days."
     )
 
 
@@ -132,8 +132,8 @@ DIGEST_LETTERS = 16
 def next_steps(found: Gate) -> Iterator[str]:
     """What whoever reads the verdict can do, the most useful first."""
     run, study = safe.clean(found.run.run), safe.clean(found.run.study_path)
-    named = "NAME" if found.against == found.reference.run else safe.clean(found.against)
-    moved = f"dyno baseline set {named} {run}"
+    against = safe.clean(found.against)
+    moved = f"dyno baseline set {'NAME' if found.against == found.reference.run else against} {run}"
     verdict = found.result.verdict or Verdict.INCONCLUSIVE
     if verdict in (Verdict.FASTER, Verdict.NO_EFFECT):
         yield f"Once the change is merged, later runs are held against it: {moved}"
@@ -143,10 +143,10 @@ def next_steps(found: Gate) -> Iterator[str]:
     elif verdict is not Verdict.INCONCLUSIVE:
         yield f"See which trials ended so, and why: dyno show {run}"
     elif found.way is Way.STORED:
-        yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {named}"
+        yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
     elif found.result.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS):
         blocks = max(found.method.blocks_least, 2 * found.run.blocks)
-        yield f"Measure more blocks: dyno run {study} --against {named} --blocks {blocks}"
+        yield f"Measure more blocks: dyno run {study} --against {against} --blocks {blocks}"
     else:
         yield f"See what the trials left: dyno show {run}"
     if found.alarms.share_low > found.alarms.promised:

@@ -35,8 +35,8 @@ def title(found: Overhead) -> str:
     """The whole in a sentence."""
     return (
         f"A trial takes {stage_seconds_text(found.trial_s)} s (median of {plural(found.trials, 'trial')}), "
-        f"{stage_seconds_text(found.overhead_s)} s of it beside the load; in all, "
-        f"{tenth_text(found.overhead_share)} of the wall time is no load."
+        f"{stage_seconds_text(found.overhead_s)} s of it without load. Over all "
+        f"trials, {tenth_text(found.overhead_share)} of the wall time is without load."
     )
 
 

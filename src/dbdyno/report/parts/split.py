@@ -52,11 +52,11 @@ def title(splits: Sequence[TimeSplit]) -> str:
     whole = f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation"
     if not others or _told_apart(largest, others[0]):
         share = numbers.coarse_text(slow.share(largest))
-        return f"{whole}; the largest part is {PARTS[largest.name]}: {share}."
+        return f"{whole}. The largest part is {PARTS[largest.name]}: {share}."
     one, other = (
         f"{PARTS[part.name]} ({numbers.coarse_text(slow.share(part))})" for part in (largest, others[0])
     )
-    return f"{whole}; {one} is not told from {other}."
+    return f"{whole}. The data cannot say which part is larger: {one} or {other}."
 
 
 def _told_apart(larger: Estimate, smaller: Estimate) -> bool:
@@ -70,7 +70,7 @@ def note(splits: Sequence[TimeSplit]) -> str:
     lines = [
         "Means over trials; ±: half the interval, each by itself. The whole is clients x duration / "
         "operations (open loop: the mean latency).",
-        "An operation is taken to be served by one thread at a time; the CPU time of background threads "
+        "An operation is assumed to be served by one thread at a time. The CPU time of background threads "
         "counts as well.",
         "The rest is what no clock saw: disk, locks, network, or the driver's thread being at other clients.",
     ]

@@ -39,7 +39,7 @@ def headline(analysis: Analysis) -> str:
     """The answer in one sentence: what won and by how much, or that nothing did."""
     answer = analysis.answer
     if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
-        return "Nothing was measured, so nothing can be said of speed."
+        return "Nothing was measured, so nothing can be said about speed."
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
     if answer.baseline_broken:
@@ -94,7 +94,7 @@ def _frontier_differs(analysis: Analysis) -> bool:
 
 def _level(analysis: Analysis) -> str:
     """Several helped, and the blocks do not tell the strongest from the next."""
-    return f"{_enumerated(analysis, analysis.answer.level)} helped; the blocks do not tell them apart."
+    return f"{_enumerated(analysis, analysis.answer.level)} helped; the blocks cannot tell them apart."
 
 
 def _best(analysis: Analysis, name: str) -> str:
@@ -157,24 +157,29 @@ def notes(analysis: Analysis) -> list[str]:
         ]
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
-    return [*lines, *_to_go_on(open_still, analysis)]
+    return [*lines, *_to_go_on(analysis)]
 
 
-NOISY = (
+TWO_NUMBERS = (
     "Where two numbers of blocks are given, the noise is too large for one: half of such cases need no more"
-    " than the first, four of five no more than the second. To lower the noise, measure longer"
-    " (workload.duration), with more clients, or as `dyno calibrate STUDY` finds best on this host."
+    " than the first, four of five no more than the second."
+)
+LESS_NOISE = (
+    "To lower the noise, measure longer (workload.duration), with more clients, or as `dyno calibrate STUDY`"
+    " finds best on this host."
 )
 
 
-def _to_go_on(open_still: Sequence[VariantResult], analysis: Analysis) -> list[str]:
-    """The command that adds the blocks which are needed, and what helps where that is not well known."""
-    if not open_still:
-        return []
-    noisy = [variant for variant in open_still if variant.blocks_more_even is not None]
-    more = max(variant.blocks_more_even or variant.blocks_more or 0 for variant in open_still)
+def _to_go_on(analysis: Analysis) -> list[str]:
+    """The command that adds the blocks which are needed, and what helps where they are many or not known."""
+    wide = [variant for variant in analysis.variants if variant.reason is Reason.SPREAD]
+    beyond = [variant for variant in wide if not blocks_text(variant) and not variant.idle]
+    ranges = [variant for variant in analysis.variants if variant.blocks_more_even is not None]
+    more = max((one.blocks_more_even or one.blocks_more or 0 for one in analysis.variants), default=0)
+    lines = [TWO_NUMBERS] if ranges else []
+    lines += [LESS_NOISE] if ranges or beyond else []
     command = f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"
-    return [NOISY, command] if noisy else [command]
+    return [*lines, command] if more else lines
 
 
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:

@@ -32,7 +32,7 @@ WARNINGS: dict[Doubt, Advice] = {
         "give server and driver CPUs of their own (cpu.server, cpu.driver), or lower workload.clients",
     ),
     Doubt.RATE_NOT_KEPT: Advice(
-        "the offered rate was not kept, so latencies hold the growing queue",
+        "the offered rate was not kept, so latencies include the wait in a growing queue",
         "lower workload.rate_per_s below what the slowest variant can serve",
     ),
     Doubt.STEAL: Advice(
@@ -48,15 +48,15 @@ WARNINGS: dict[Doubt, Advice] = {
         "look at the kinds of errors in the trial's tally; deadlocks are retried, refusals are not",
     ),
     Doubt.SERVER_LOG: Advice(
-        "the server's log holds complaints from during the trial",
-        "read the lines in the trial's record; a refused setting is a finding of its own",
+        "the server complained in its log during the trial",
+        "read the lines (dyno show RUN TRIAL); a refused setting is a finding of its own",
     ),
     Doubt.THROTTLED: Advice(
         "a CPU quota that the study did not ask for held server or driver back",
         "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
     ),
     Doubt.MIXED_RESETS: Advice(
-        "the pristine data came back in different ways in trials that are compared",
+        "the pristine data were restored in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",
     ),
 }

@@ -31,21 +31,21 @@ def method_text(analysis: Analysis) -> list[str]:
     return [
         f"Response: {metric.title}{unit}. {metric.definition}",
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
-        " variant once, in random order, so what disturbs a whole block cancels.",
+        " variant once, in random order, so a disturbance of a whole block cancels out.",
         *filter(None, [_baselines_text(analysis)]),
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
         *filter(None, [calibration_text(analysis)]),
-        f"A verdict needs at least {plural(method.blocks_least, 'block')}; faster needs every guard as well,"
-        " shown to hold by its whole interval.",
-        "Costs (p99, CPU per operation): each interval alone with"
+        f"A verdict needs at least {plural(method.blocks_least, 'block')}. Faster also needs every guard to"
+        " hold over its whole interval.",
+        "Costs (p99, CPU per operation): each interval holds alone with"
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
         " count as no effect, when the whole interval lies there.",
-        "More blocks: so many settle the variant in"
-        f" {share_text(method.assurance)} of cases, by what the blocks tell of its ratio and spread."
+        "More blocks: this many settle the variant in"
+        f" {share_text(method.assurance)} of cases, as far as the blocks show its ratio and spread."
         f"{_two_numbers(analysis)}",
-        "Noise floor: half the width that the interval of two equal variants has, from as many blocks; a true"
-        " difference of that size is told in every second run. Blocks: efficiency relative to trials in any"
+        "Noise floor: half the width that the interval of two equal variants has after as many blocks. A true"
+        " difference of that size is found in every second run. Blocks: efficiency relative to trials in any"
         " order (Yates 1935; Cochran and Cox 1957), with its 95 % interval.",
         _steady_text(analysis),
         *_images_text(analysis),
@@ -83,8 +83,8 @@ def _images_text(analysis: Analysis) -> list[str]:
     if not images:
         return []
     if len(images) > 1:
-        return [f"Data: blocks took {len(images)} images of the pristine data in turn; verdicts rest on all."]
-    return ["Data: made once; whether their layout favours one variant is not in the intervals."]
+        return [f"Data: blocks took {len(images)} images of the pristine data in turn. Verdicts rest on all."]
+    return ["Data: made once, so the intervals do not cover whether their layout favours one variant."]
 
 
 def _correction(method: Method) -> str:
@@ -125,7 +125,7 @@ def floor_text(analysis: Analysis) -> str:
         return ""
     source = "the baseline against its twin" if floor.twin else "what variants and blocks leave unexplained"
     return (
-        f"Noise floor: differences below {rough_share_text(floor.difference)} cannot be told in this run"
+        f"Noise floor: differences below {rough_share_text(floor.difference)} cannot be found by this run"
         f" (from {source}, {plural(floor.blocks, 'block')}). {_blocking_text(floor.blocking)}"
     )
 
@@ -135,7 +135,7 @@ def _blocking_text(blocking: Blocking) -> str:
     seen = f"{times_text(blocking.efficiency)} times as many trials ({spread})"
     if blocking.low > 1.0:
         return f"Blocks helped: without them the same precision takes {seen}."
-    return f"It cannot be told whether blocks helped: without them the same precision takes {seen}."
+    return f"The data cannot say whether blocks helped: without them the same precision takes {seen}."
 
 
 def _baselines_text(analysis: Analysis) -> str:

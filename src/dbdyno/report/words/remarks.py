@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbdyno.analyse.assurance import most_more
 from dbdyno.analyse.model import (
     Analysis,
     Exhibit,
@@ -53,7 +54,7 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
     empty.
     """
     if variant.verdict is Verdict.INCONCLUSIVE and variant.idle:
-        return f"not exercised ({clean(variant.idle)}), so more blocks would tell nothing of it"
+        return f"not exercised ({clean(variant.idle)}), so more blocks would say nothing about it"
     if variant.verdict is Verdict.INCONCLUSIVE:
         return _why_inconclusive(variant, analysis.method)
     if variant.verdict in (Verdict.FASTER, Verdict.SLOWER):
@@ -64,7 +65,7 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
     if not_exercised(variant):
         return f"not exercised: {clean(variant.idle)}"
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
-        return "a real difference, and smaller than the margin"
+        return "a real difference, but smaller than the margin"
     return cause(variant)
 
 
@@ -96,13 +97,17 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
     if variant.reason is Reason.SPREAD:
         more = blocks_text(variant)
-        return f"{more} would settle it" if more else "more than 1,000 blocks would be needed"
+        return (
+            f"{more} would settle it"
+            if more
+            else f"the noise is too large: {_beyond(variant)} would be needed"
+        )
     if variant.reason is Reason.TOO_FEW_PAIRS:
         few = f"a verdict needs at least {plural(method.blocks_least, 'block')} with it and the baseline"
         more = blocks_text(variant)
         return f"{few}; {more} would settle it" if more else few
     return {
-        Reason.GUARD: "faster by its interval, but a guard is not shown to hold",
+        Reason.GUARD: "its interval says faster, but a guard is not shown to hold",
         Reason.BASELINE_BROKEN: "the baseline itself did not hold",
         Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",
@@ -113,12 +118,15 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
 
 def blocks_text(variant: VariantResult) -> str:
     """How many more blocks would settle a variant: about a number, or from one to another where the noise is
-    too large for one. Empty where none up to 1,000 would, or where it is not known."""
+    too large for one. Empty where that is beyond reach, or not known."""
     even, likely = variant.blocks_more_even, variant.blocks_more
     if even is None:
         return "" if likely is None else f"about {plural(likely, 'more block')}"
-    most = "more than 1,000" if likely is None else f"{likely:,}"
-    return f"{even:,} to {most} more blocks"
+    return f"{even:,} to {_beyond(variant) if likely is None else plural(likely, 'more block')}"
+
+
+def _beyond(variant: VariantResult) -> str:
+    return f"more than {plural(most_more(variant.effect.pairs if variant.effect else 0), 'block')}"
 
 
 def guard_text(guard: GuardResult) -> str:

@@ -26,7 +26,7 @@ LOOKS: dict[Verdict, Look] = {
     Verdict.NO_EFFECT: Look("=", "default", "square", "the whole interval lies within the margin around 1"),
     Verdict.INCONCLUSIVE: Look("?", "yellow", "circle", "the interval is too wide to tell"),
     Verdict.BROKEN: Look(
-        "✗", "bold red", "cross", "it broke an invariant or a guard: its speed does not count"
+        "✗", "bold red", "cross", "it violated an invariant or a guard, so its speed does not count"
     ),
     Verdict.BLOCKED: Look("⊘", "magenta", "cross", "it could not be put into effect here"),
     Verdict.FAILED: Look(
