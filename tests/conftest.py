@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dbdyno.cli.preference_keys import KEYS
 from dbdyno.host import once, paths
 
 # How fast an example runs says something of the machine, and nothing of the code.
@@ -28,10 +29,11 @@ DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 @pytest.fixture
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
-    for variable in ("DATA", "CACHE", "STATE"):
+    for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
         monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / variable.lower()))
     monkeypatch.setenv(paths.HOST_VARIABLE, str(tmp_path / "host"))
-    monkeypatch.delenv("DYNO_STORE", raising=False)
+    for key in KEYS.values():
+        monkeypatch.delenv(key.variable, raising=False)
     # A socket's path has little room, and pytest's own folders are deep.
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)

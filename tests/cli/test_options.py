@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from dbdyno.cli.options import WaitingCommand, wait_option
 
+pytestmark = pytest.mark.usefixtures("homes")
+
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False)

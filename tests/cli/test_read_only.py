@@ -29,7 +29,9 @@ def no_home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_home")
 @pytest.mark.parametrize(
-    "verb", [["runs"], ["cache", "list"], ["data", "list"], ["engines"], ["cleanup"], ["schema"]], ids=str
+    "verb",
+    [["runs"], ["cache", "list"], ["data", "list"], ["engines"], ["cleanup"], ["schema"], ["config"]],
+    ids=str,
 )
 def test_a_verb_that_reads_works_without_a_home(verb: list[str]) -> None:
     said = dyno(*verb)

@@ -26,6 +26,7 @@ BY_VERBS = ("pydantic", "sqlalchemy", "rich", "tree_sitter", "dbdyno.study")
         (["--help"], (*HEAVY, *BY_STUDIES, *BY_VERBS)),
         (["runs"], (*HEAVY, *BY_STUDIES)),
         (["plan", "study.toml"], (*HEAVY, "sqlalchemy")),
+        (["config"], (*HEAVY, *BY_STUDIES, "sqlalchemy")),
     ],
     ids=str,
 )

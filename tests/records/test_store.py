@@ -246,10 +246,6 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in caught.value.message
 
 
-def test_the_store_is_the_chosen_the_variables_or_the_default(
-    homes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_store_is_the_chosen_or_the_default(homes: Path) -> None:
     assert store_url() == f"sqlite:///{homes / 'data' / 'dyno' / 'dyno.sqlite'}"
-    monkeypatch.setenv("DYNO_STORE", "sqlite:///x")
-    assert store_url() == "sqlite:///x"
     assert store_url("sqlite:///y") == "sqlite:///y"

@@ -41,12 +41,13 @@ VERBS = {
     "cache": "List what is kept (engines, data, images, vectors), and free it.",
     "load": "Drive a load against a server that runs already.",
     "probe": "Find out what this host offers, by trying it.",
+    "config": "Show what is set once in the configuration file, and where each value comes from.",
     "schema": "Print the JSON Schema of a study, or of an output.",
     "completion": "Print the completion script of a shell: bash, zsh or fish.",
     "man": "Write the manual pages into a folder.",
     "cleanup": "Restore what a Dyno that died left behind.",
 }
-_TOUCH_NOTHING = ("init", "plan", "schema", "completion", "man", "cleanup")
+_TOUCH_NOTHING = ("init", "plan", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not clear up after a dead Dyno first: all but the clearing itself promise no side effect."""
 
 

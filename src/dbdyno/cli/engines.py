@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import json_option
+from dbdyno.cli.preferences import PreferredOption
 from dbdyno.engines import registry
 
 
@@ -37,7 +38,12 @@ def command(context: click.Context, as_json: bool) -> None:
 @command.command()
 @click.argument("reference", metavar="ENGINE[@VERSION]")
 @click.option(
-    "--mirror", default="", metavar="URL", help="Take packages from here instead of the machine's mirror."
+    "--mirror",
+    cls=PreferredOption,
+    key="mirror",
+    default="",
+    metavar="URL",
+    help="Take packages from here instead of the machine's mirror.",
 )
 def fetch(reference: str, mirror: str) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""

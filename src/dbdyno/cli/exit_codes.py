@@ -9,6 +9,7 @@ import click
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
+from dbdyno.cli.preferences import PreferredOption
 
 NO_BASELINE = 3
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
@@ -20,6 +21,9 @@ FAIL_ON = {
     "inconclusive": (7, (Verdict.INCONCLUSIVE,)),
 }
 """Exit codes and verdicts by what `--fail-on` names, the worst first."""
+
+NONE = "none"
+"""What `--fail-on` takes in the place of verdicts, where a preference is not wanted."""
 
 GATE_FAILS_ON = ("broken", "failed", "slower")
 """A gate that lets a slower run through unless it is told otherwise would be none."""
@@ -40,6 +44,8 @@ class FailOn(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         if isinstance(value, tuple):
             return value
+        if value == NONE:
+            return ()
         names = tuple(name.strip() for name in str(value).split(","))
         for name in names:
             if name not in FAIL_ON:
@@ -49,11 +55,12 @@ class FailOn(click.ParamType[tuple[str, ...]]):
 
 fail_on_option = click.option(
     "--fail-on",
+    cls=PreferredOption,
+    key="fail-on",
     type=FailOn(),
-    default=(),
     metavar="VERDICTS",
     help=f"Exit with a code other than 0 where a variant has one of these verdicts, with commas between: "
-    f"{', '.join(f'{name} ({code})' for name, (code, _) in FAIL_ON.items())}.",
+    f"{', '.join(f'{name} ({code})' for name, (code, _) in FAIL_ON.items())}. {NONE}: as without the option.",
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from dbdyno.cli.preferences import preferred
 from dbdyno.errors import UserError
 
 FORMATS = ("terminal", "html", "markdown", "json")
@@ -48,7 +49,7 @@ def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) ->
             "--format",
             "form",
             type=click.Choice(formats),
-            help="Default: by the ending of --output, else terminal.",
+            help="Default: by the ending of --output, else that of `dyno config`, else terminal.",
         ),
     ):
         command = option(command)
@@ -63,7 +64,7 @@ def format_of(form: str | None, as_json: bool, output: Path | None) -> str:
     if as_json or form is not None:
         return form or "json"
     if output is None:
-        return "terminal"
+        return str(preferred("format"))
     if output.suffix.lower() not in BY_ENDING:
         raise UserError(
             f"the ending of {output} names no format",

@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-FOREVER = "forever"
+from dbdyno.cli.preference_keys import FOREVER
+from dbdyno.cli.preferences import PreferredOption
+
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
 
@@ -18,6 +20,7 @@ class Duration(click.ParamType[float]):
     """Seconds of a duration with its unit, as a study writes it: `90s`, `10m`, `1.5h`."""
 
     name = "TIME"
+    least_s = 1.0
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
@@ -26,7 +29,7 @@ class Duration(click.ParamType[float]):
         from dbdyno.study.values import Fault, duration_s
 
         try:
-            return duration_s(value, 1.0)
+            return duration_s(value, self.least_s)
         except Fault as fault:
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
@@ -47,6 +50,8 @@ class Age(click.ParamType[float]):
 class Wait(Duration):
     """A duration, or infinity for `--wait` without one."""
 
+    least_s = 0.0
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         return math.inf if value == FOREVER else super().convert(value, param, ctx)
 
@@ -64,12 +69,14 @@ class WaitingCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-store_option = click.option(
-    "--store",
-    metavar="URL",
-    help="Where runs are kept: sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE. "
-    "Default: DYNO_STORE, else a SQLite file under the XDG data folder.",
-)
+_STORE_TEXTS: Any = {
+    "metavar": "URL",
+    "help": "Where runs are kept: sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE. "
+    "Default: DYNO_STORE, else that of `dyno config`, else a SQLite file under the XDG data folder.",
+}
+store_option = click.option("--store", cls=PreferredOption, key="store", **_STORE_TEXTS)
+own_store_option = click.option("--store", **_STORE_TEXTS)
+"""Of a command whose group has the option as well."""
 budget_option = click.option(
     "--budget",
     "budget_s",
@@ -79,10 +86,14 @@ budget_option = click.option(
 wait_option = click.option(
     "--wait",
     "wait_s",
+    cls=PreferredOption,
+    key="wait",
     type=Wait(),
-    default=0.0,
     metavar="[TIME]",
     help="Where another dyno measures on this machine, wait for its end, or at most TIME (10m, 1.5h).",
+)
+quiet_option = click.option(
+    "--quiet/--no-quiet", cls=PreferredOption, key="quiet", help="No progress; the answer alone."
 )
 devices_option = click.option(
     "--allow-device",

@@ -25,6 +25,7 @@ from dbdyno.cli.options import (
     budget_option,
     calibration_option,
     devices_option,
+    quiet_option,
     store_option,
     wait_option,
 )
@@ -111,7 +112,7 @@ SEQUENTIAL_BLOCKS = 50
 @calibration_option
 @devices_option
 @wait_option
-@click.option("--quiet", is_flag=True, help="No progress; the answer alone.")
+@quiet_option
 @store_option
 @verdict_format_options
 @fail_on_option

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import Age, json_option, store_option
+from dbdyno.cli.options import Age, json_option, own_store_option, store_option
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.records.store import RunSummary, Store, store_url, writable_store
@@ -60,7 +60,7 @@ def command(
 @command.command()
 @click.argument("run")
 @click.argument("name")
-@store_option
+@own_store_option
 @click.pass_obj
 def name(group_store: str | None, run: str, name: str, store: str | None) -> None:
     """Give RUN a NAME, which then stands for it wherever a run is named."""
@@ -71,7 +71,7 @@ def name(group_store: str | None, run: str, name: str, store: str | None) -> Non
 @command.command()
 @click.argument("run")
 @click.argument("text")
-@store_option
+@own_store_option
 @click.pass_obj
 def note(group_store: str | None, run: str, text: str, store: str | None) -> None:
     """Keep a note, TEXT, beside RUN. An empty one takes it away."""
@@ -82,7 +82,7 @@ def note(group_store: str | None, run: str, text: str, store: str | None) -> Non
 @command.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@store_option
+@own_store_option
 @click.pass_obj
 def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | None) -> None:
     """Delete runs with all their records. Asks first, on a terminal."""

@@ -42,6 +42,11 @@ def cache_place() -> Path:
     return _place("XDG_CACHE_HOME", ".cache")
 
 
+def config_place() -> Path:
+    """What a user sets once. Dyno reads it and never writes it."""
+    return _place("XDG_CONFIG_HOME", ".config")
+
+
 def state() -> Path:
     """What Dyno kept of a fault of its own."""
     return _made(_place("XDG_STATE_HOME", ".local/state"), "XDG_STATE_HOME")

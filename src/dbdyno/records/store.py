@@ -83,8 +83,8 @@ class RunSummary:
 
 
 def store_url(chosen: str | None = None) -> str:
-    """The store to use: the one chosen, else DYNO_STORE, else the SQLite file under the XDG data folder."""
-    return chosen or os.environ.get("DYNO_STORE") or f"sqlite:///{paths.data_place() / 'dyno.sqlite'}"
+    """The store to use: the one chosen, else the SQLite file under the XDG data folder."""
+    return chosen or f"sqlite:///{paths.data_place() / 'dyno.sqlite'}"
 
 
 class Store:

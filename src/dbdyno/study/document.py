@@ -1,4 +1,4 @@
-"""The text of a study: bytes to values, and the line on which each value stands.
+"""The text of a study, or of preferences: bytes to values, and the line on which each value stands.
 
 tomllib gives the values and judges the syntax; tree-sitter's grammar gives the lines, and finds keys given
 twice, all of them at once.
@@ -55,7 +55,7 @@ class Document:
 
 
 def parse_document(content: bytes) -> Document:
-    """Parses a study's bytes. Keys given twice are mistakes of the document; the first one counts."""
+    """Parses the bytes of a file. Keys given twice are mistakes of the document; the first one counts."""
     text = _decode(content)
     document = Document(text=text, digest=hashlib.sha256(content).hexdigest())
     # Newlines inside the grammar's tree and tomllib's must be the same ones, and a BOM is in neither.
@@ -70,25 +70,27 @@ def parse_document(content: bytes) -> Document:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a study. Raises Unreadable when there are none to be had, or too many."""
+    """The bytes of a file. Raises Unreadable when there are none to be had, or too many."""
     try:
         with path.open("rb") as file:
             content = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
         raise Unreadable("there is no such file", "give the path of a study, a TOML file") from None
     except IsADirectoryError:
-        raise Unreadable("this is a directory", "give the path of one study, a TOML file in it") from None
+        raise Unreadable("this is a directory", "give the path of a TOML file in it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Unreadable(f"cannot be read: {reason}", "check the path and its permissions") from None
     if len(content) > BYTES_MAX:
-        raise Unreadable("the file is larger than 1 MiB", "a study is a short text: is this the right file?")
+        raise Unreadable(
+            "the file is larger than 1 MiB", "it should be a short text: is this the right file?"
+        )
     return content
 
 
 def _decode(content: bytes) -> str:
     if b"\0" in content:
-        raise Unreadable("this is not a text file: it holds zero bytes", "a study is TOML in UTF-8")
+        raise Unreadable("this is not a text file: it holds zero bytes", "write TOML in UTF-8")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,7 +108,7 @@ def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise Unreadable("values are nested too deeply", "a study has lists of plain values") from None
+        raise Unreadable("values are nested too deeply", "write lists of plain values") from None
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
     except ValueError:
