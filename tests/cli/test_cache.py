@@ -13,6 +13,7 @@ import pytest
 
 from dbdyno.host import once, paths
 from dbdyno.host.once import ACCOUNT
+from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 
 
@@ -47,7 +48,9 @@ def test_everything_that_is_kept_is_listed_with_its_size(kept: dict[str, Path]) 
     listed = dyno("cache", "list").stdout
     for words in ("toy-1.2-aaaa", "abc123", "ext4-1-abc", "ffff0000", "1.0 MiB", "in all: 4."):
         assert words in listed
-    document = json.loads(dyno("cache", "list", "--json").stdout)
+    told = dyno("cache", "list", "--json").stdout
+    require_valid("cache-list", told)
+    document = json.loads(told)
     assert {thing["name"]: thing["kind"] for thing in document["things"]} == {
         "toy-1.2-aaaa": "engines",
         "abc123": "pristine",

@@ -11,6 +11,7 @@ import pytest
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.records.store import Store, store_url
+from tests.cli.schemas import require_valid
 from tests.cli.test_cli import dyno
 
 STUDY = """
@@ -37,6 +38,7 @@ def study(homes: Path) -> Path:
 def calibrated(study: Path) -> Calibration:
     said = dyno("calibrate", str(study), *SHORT, "--json")
     assert said.returncode == 0, said.stderr
+    require_valid("calibrate", said.stdout)
     return Calibration.model_validate_json(said.stdout)
 
 

@@ -12,29 +12,18 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from dbdyno.analyse import analyse
 from dbdyno.cli.outputs import OUTPUTS, schema_of
 from dbdyno.report import as_json
+from dbdyno.report.parts import profile as profile_part
 from tests.analyse.factory import a_run, every_verdict
+from tests.cli.schemas import require_valid
 from tests.cli.test_cli import dyno
 from tests.cli.test_explain import stored
+from tests.cli.test_run import STUDY
 from tests.cli.test_runs import runs
+from tests.cli.test_trend import keep
+from tests.report.figures.test_flame import FAST, SLOW
 from tests.report.forms import ANALYSES
 
 __all__ = ["runs", "stored"]
-
-
-def require_valid(output: str, text: str) -> None:
-    """That the output keeps its schema, and that the schema names each of its fields."""
-    schema, document = schema_of(output), json.loads(text)
-    Draft202012Validator(schema).validate(document)
-    unnamed = [fields for part in (document if isinstance(document, list) else [document])
-               for fields in [part.keys() - _fields(schema)] if fields]  # fmt: skip
-    assert unnamed == []
-
-
-def _fields(schema: dict[str, Any]) -> set[str]:
-    named = schema if "properties" in schema else schema["items"]
-    if "$ref" in named:
-        named = schema["$defs"][named["$ref"].rpartition("/")[2]]
-    return set(named["properties"])
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -72,6 +61,29 @@ def test_a_report_that_lacks_a_field_is_not() -> None:
 def test_a_verb_prints_what_its_schema_says(runs: Path, output: str, verb: list[str]) -> None:
     assert dyno("baseline", "set", "main", "second").returncode == 0
     require_valid(output, dyno(*verb, "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    ("output", "verb"),
+    [("plan", ["plan", "study.toml"]), ("trend", ["trend", "study.toml"]), ("config", ["config"])],
+    ids=str,
+)
+def test_what_needs_no_run_of_its_own_is_as_its_schema_says(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, output: str, verb: list[str]
+) -> None:
+    (homes / "study.toml").write_text(STUDY)
+    monkeypatch.chdir(homes)
+    keep("one")
+    require_valid(output, dyno(*verb, "--json").stdout)
+
+
+def test_a_probe_is_as_its_schema_says(homes: Path) -> None:
+    require_valid("probe", dyno("probe", "--json").stdout)
+
+
+def test_a_profile_is_as_its_schema_says() -> None:
+    for profiles in ([SLOW], [SLOW, FAST]):
+        require_valid("profile", profile_part.document(profiles).model_dump_json())
 
 
 def test_a_gap_is_as_its_schema_says(stored: Any) -> None:

@@ -14,6 +14,7 @@ from dbdyno.cli.study_file import study_at
 from dbdyno.host import perf
 from dbdyno.records.store import Store, store_url
 from tests.analyse.factory import a_run, records_of
+from tests.cli.schemas import require_valid
 from tests.cli.test_cli import STUDY, complaint, dyno
 from tests.needs import skipping_blocked
 
@@ -136,6 +137,7 @@ def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> N
     page = tmp_path / "flame.html"
     said = dyno("profile", "last", "--json", "--output", str(page))
     assert said.returncode == 0, said.stderr
+    require_valid("profile", said.stdout)
     (profile,) = json.loads(said.stdout)["profiles"]
     assert profile["samples"] > 0 and profile["cpu_us_per_op"] > 0
     own = sum(time["own_us"] for time in profile["functions"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 
 import click
 from rich.console import Console
@@ -14,7 +13,28 @@ from rich.text import Text
 from dbdyno.cli.options import Age, json_option
 from dbdyno.cli.wording import size
 from dbdyno.errors import DynoError, UserError
+from dbdyno.frozen import Frozen
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
+
+
+class KeptRow(Frozen):
+    """One thing that is kept, as `--json` lists it."""
+
+    kind: str
+    folder: str
+    what: str
+    origin: str
+    size_bytes: int
+    made_unix_s: float
+    used_unix_s: float
+    name: str
+
+
+class CacheDocument(Frozen):
+    """All that is kept, as `--json` prints it."""
+
+    things: tuple[KeptRow, ...]
+    total_bytes: int
 
 
 @click.group()
@@ -32,8 +52,8 @@ def list_(as_json: bool) -> None:
     found = [kept for _, kept in _all()]
     total_bytes = sum(kept.size_bytes for kept in found)
     if as_json:
-        things = [_document(kept) for kept in found]
-        click.echo(json.dumps({"things": things, "total_bytes": total_bytes}, indent=2))
+        document = CacheDocument(things=tuple(map(_row, found)), total_bytes=total_bytes)
+        click.echo(json.dumps(document.model_dump(), indent=2))
         return
     if not found:
         click.echo("nothing is kept", err=True)
@@ -137,5 +157,14 @@ def _day(unix_s: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
 
 
-def _document(kept: Kept) -> dict[str, object]:
-    return {**asdict(kept), "name": kept.name, "folder": str(kept.folder)}
+def _row(kept: Kept) -> KeptRow:
+    return KeptRow(
+        kind=kept.kind,
+        folder=str(kept.folder),
+        what=kept.what,
+        origin=kept.origin,
+        size_bytes=kept.size_bytes,
+        made_unix_s=kept.made_unix_s,
+        used_unix_s=kept.used_unix_s,
+        name=kept.name,
+    )

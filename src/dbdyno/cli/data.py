@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -16,6 +15,7 @@ from dbdyno.datasets import vectors
 from dbdyno.datasets.vectors import Generator, VectorSet
 from dbdyno.datasets.vectors.portrait import lengths, nearness
 from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, DISTANCES, VECTORS_MAX
+from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
 
 _distance_option = click.option(
@@ -35,6 +35,20 @@ _k_option = click.option(
 _seed_option = click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Where the random numbers begin."
 )
+
+
+class VectorSetRow(Frozen):
+    """A set of vectors as `--json` prints it; `neighbors` are how many exact ones each query has, by
+    distance."""
+
+    folder: str
+    digest: str
+    origin: str
+    vectors: int
+    dimensions: int
+    queries: int
+    size_bytes: int
+    neighbors: dict[str, int]
 
 
 @click.group()
@@ -136,7 +150,7 @@ def list_(as_json: bool) -> None:
     """List the sets in the cache."""
     found = vectors.cached()
     if as_json:
-        click.echo(json.dumps([_facts(each) for each in found], indent=2))
+        click.echo(json.dumps([_row(each).model_dump() for each in found], indent=2))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("set", "vectors", "dimensions", "queries", "MiB", "from"):
@@ -151,26 +165,26 @@ def _tell(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _facts(found: VectorSet) -> dict[str, Any]:
-    return {
-        "folder": str(found.folder),
-        "digest": found.digest,
-        "origin": found.origin,
-        "vectors": found.vectors,
-        "dimensions": found.dimensions,
-        "queries": found.queries,
-        "size_bytes": found.size_bytes,
-        "neighbors": {
+def _row(found: VectorSet) -> VectorSetRow:
+    return VectorSetRow(
+        folder=str(found.folder),
+        digest=found.digest,
+        origin=found.origin,
+        vectors=found.vectors,
+        dimensions=found.dimensions,
+        queries=found.queries,
+        size_bytes=found.size_bytes,
+        neighbors={
             distance: known.count
             for distance in DISTANCES
             if (known := found.neighbors(distance)) is not None
         },
-    }
+    )
 
 
 def _show(found: VectorSet, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(_facts(found), indent=2))
+        click.echo(json.dumps(_row(found).model_dump(), indent=2))
         return
     sizes, length = found.size_bytes / 2**20, lengths(found)
     span = f"{number_text(length.least)} to {number_text(length.most)}"

@@ -13,13 +13,22 @@ from pydantic import TypeAdapter
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
+from dbdyno.analyse.trend import Trend
+from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
+from dbdyno.cli.cache import CacheDocument
+from dbdyno.cli.config import ConfigRow
+from dbdyno.cli.data import VectorSetRow
+from dbdyno.cli.plan import PlanDocument
+from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.runs import RunRow
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.obtain.installation import Offer
 from dbdyno.records.record import Record, Run
 from dbdyno.report import as_json
+from dbdyno.report.parts.counted import CountedDocument
+from dbdyno.report.parts.profile import ProfileDocument
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,6 +46,10 @@ def _of(kind: Any) -> Callable[[], Schema]:
 def _without_text(kind: Any) -> Callable[[], Schema]:
     """Of what holds runs, whose studies' text is left out."""
     return lambda: as_json.without(_of(kind)(), as_json.FILES_BY_TYPE)
+
+
+def _plan() -> Schema:
+    return as_json.without(_of(PlanDocument)(), {**as_json.FILES_BY_TYPE, "Trial": ("phases",)})
 
 
 def _trial() -> Schema:
@@ -64,15 +77,25 @@ def _show() -> Schema:
 
 
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
+    "plan": _plan,
     "report": as_json.schema,
     "gate": _without_text(Gate),
     "compare": _without_text(Comparison),
+    "trend": _of(Trend),
     "explain": _of(Gap),
+    "profile": _of(ProfileDocument),
+    "profile-counted": _of(CountedDocument),
     "show": _show,
     "show-trial": _trial,
     "runs": _of(list[RunRow]),
     "baseline-list": _of(list[BaselineRow]),
     "engines": _of(list[Offer]),
+    "calibrate": _of(Calibration),
+    "cache-list": _of(CacheDocument),
+    "data-list": _of(list[VectorSetRow]),
+    "data-inspect": _of(VectorSetRow),
+    "probe": _of(ProbeDocument),
+    "config": _of(list[ConfigRow]),
     "load-prepare": _of(Prepared),
     "load-run": _of(Tally),
     "load-check": _of(list[Invariant]),

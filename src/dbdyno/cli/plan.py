@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -26,13 +27,37 @@ from dbdyno.cli.study_file import (
 )
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
-from dbdyno.frozen import WHOLE_FILES
-from dbdyno.layers.foresight import Foresight, foresee
+from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen
+from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
+from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
+from dbdyno.records.record import Calibrated
 from dbdyno.report.parts import configuration
 from dbdyno.study import Design, Study, fraction
-from dbdyno.study.trials import Plan
+from dbdyno.study.trials import Plan, Trial, Variant
+
+
+class PlanDocument(Frozen):
+    """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
+    `unchecked` says what of the study could not be checked; empty where all was."""
+
+    title: str
+    expected_s: float
+    unchecked: str
+    configuration: Configuration | None
+    arrangement: Arranged
+    variants: tuple[Variant, ...]
+    trials: tuple[Trial, ...]
+    seed: int
+    host: tuple[HostChange, ...]
+    blocked: tuple[Refusal, ...]
+    idle: tuple[Idle, ...]
+    calibrated: Calibrated | None
+
+
+# All trials of a study have the same phases.
+_NOT_PRINTED: Any = {"trials": {"__all__": {"phases"}}, "configuration": WHOLE_FILES}
 
 
 @click.command()
@@ -66,21 +91,17 @@ def command(
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
     foresight = _foresight(read, plan)
     if as_json:
-        # All trials of a study have the same phases.
-        trials = plan.model_dump(mode="json", exclude={"trials": {"__all__": {"phases"}}})
-        used = here.calibrated.model_dump(mode="json") if here.calibrated else None
-        rest = {**trials, **foresight.model_dump(mode="json"), "calibrated": used}
-        document = {
-            "title": read.title,
-            "expected_s": expected_s,
-            "unchecked": unchecked_text(read),
-            "configuration": None
-            if read.configuration is None
-            else read.configuration.model_dump(mode="json", exclude=WHOLE_FILES),
-            "arrangement": here.arranged.model_dump(mode="json"),
-            **rest,
-        }
-        click.echo(json.dumps(document, indent=2))
+        document = PlanDocument(
+            title=read.title,
+            expected_s=expected_s,
+            unchecked=unchecked_text(read),
+            configuration=read.configuration,
+            arrangement=here.arranged,
+            **dict(plan),
+            **dict(foresight),
+            calibrated=here.calibrated,
+        )
+        click.echo(json.dumps(document.model_dump(mode="json", exclude=_NOT_PRINTED), indent=2))
         return
     console = Console(highlight=False)
     _print_plan(console, read, plan)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,9 +12,17 @@ from rich.text import Text
 
 from dbdyno.cli.options import json_option
 from dbdyno.driver import _driver
+from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
+
+
+class ProbeDocument(Frozen):
+    """A probe as `--json` prints it. The fingerprint holds null for what cannot be read."""
+
+    fingerprint: dict[str, Any]
+    findings: tuple[Finding, ...]
 
 
 @click.command()
@@ -25,15 +34,15 @@ def command(as_json: bool) -> None:
     """
     with open_journal() as journal:
         ring = json.loads(_driver.capabilities())["io_uring"]
-        findings = list(probe(journal, "" if ring["available"] else ring["why"]))
+        findings = tuple(probe(journal, "" if ring["available"] else ring["why"]))
     if as_json:
-        told = {"fingerprint": fingerprint(), "findings": [asdict(finding) for finding in findings]}
-        click.echo(json.dumps(told, indent=2))
+        told = ProbeDocument(fingerprint=fingerprint(), findings=findings)
+        click.echo(json.dumps(told.model_dump(mode="json"), indent=2))
         return
     _print(findings)
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: Sequence[Finding]) -> None:
     """A line each, never folded: what was seen reads on to the right."""
     console = Console(highlight=False, soft_wrap=True)
     names = max(len(finding.name) for finding in findings)

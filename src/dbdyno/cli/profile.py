@@ -29,6 +29,7 @@ from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.frozen import Frozen
 from dbdyno.host import paths
 from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
@@ -126,7 +127,7 @@ def command(
     notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
     write(path, flame.page(safe.clean(study.title), profiles, notes))
     if as_json:
-        click.echo(json.dumps(profile_report.document(profiles), indent=2))
+        click.echo(_json(profile_report.document(profiles)))
     elif form == "folded":
         click.echo(folded(profiles), nl=False)
     else:
@@ -188,9 +189,13 @@ def _counted(
 
 def _print_counted(each: list[counted_report.Named], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(counted_report.document(each), indent=2))
+        click.echo(_json(counted_report.document(each)))
     else:
         counted_report.render(each, Console(highlight=False))
+
+
+def _json(document: Frozen) -> str:
+    return json.dumps(document.model_dump(mode="json"), indent=2)
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

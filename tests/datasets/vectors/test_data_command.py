@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -31,7 +32,9 @@ def test_a_set_is_made_inspected_and_listed() -> None:
     assert "300 x 16, 20 queries" in made.stdout
     assert "100 exact neighbours per query" in made.stdout
     assert "generating" in made.stderr
-    listed = json.loads(dyno("data", "list", "--json").stdout)
+    told = dyno("data", "list", "--json").stdout
+    require_valid("data-list", told)
+    listed = json.loads(told)
     assert [(each["vectors"], each["neighbors"]) for each in listed] == [(300, {"euclidean": 100})]
     digest = listed[0]["digest"]
     assert digest[:24] in dyno("data", "list").stdout
@@ -48,7 +51,9 @@ def test_the_estimated_dimension_is_near_that_of_the_subspace() -> None:
 def test_a_file_is_imported_and_more_neighbours_are_computed(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npy"
     np.save(path, np.random.default_rng(1).standard_normal((400, 6)))
-    made = json.loads(dyno("data", "import", str(path), "--held-out", "100", "--json").stdout)
+    told = dyno("data", "import", str(path), "--held-out", "100", "--json").stdout
+    require_valid("data-inspect", told)
+    made = json.loads(told)
     assert (made["vectors"], made["queries"]) == (300, 100)
     more = dyno("data", "neighbors", made["digest"][:8], "--distance", "cosine", "--k", "150", "--json")
     assert json.loads(more.stdout)["neighbors"] == {"euclidean": 100, "cosine": 150}

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dbdyno.records.record import Counted, CountedFunction
 from dbdyno.report.parts import counted as part
+from tests.cli.schemas import require_valid
 
 BASELINE = Counted(
     operations=1000,
@@ -57,7 +58,9 @@ def test_what_was_simulated_is_shown_in_words() -> None:
 
 
 def test_the_document_is_json() -> None:
-    found = json.loads(json.dumps(part.document([("fast", OTHER), ("baseline", BASELINE)])))
+    text = part.document([("fast", OTHER), ("baseline", BASELINE)]).model_dump_json()
+    require_valid("profile-counted", text)
+    found = json.loads(text)
     assert [one["variant"] for one in found["counted"]] == ["fast", "baseline"]
     assert [one["change"] for one in found["changes"]] == [-300.0]
-    assert "changes" not in part.document([("baseline", BASELINE)])
+    assert "changes" not in part.document([("baseline", BASELINE)]).model_dump_json()

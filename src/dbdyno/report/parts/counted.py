@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.counted import changes, spread
+from dbdyno.analyse.counted import InstructionChange, changes, spread
+from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import INSTRUCTIONS, Counted
+from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table
 from dbdyno.report.words import numbers, safe
 
@@ -115,14 +117,30 @@ def render(each: Sequence[Named], console: Console) -> None:
         console.print(Text(note, style="dim"))
 
 
-def document(each: Sequence[Named]) -> dict[str, object]:
+class CountedRow(Frozen):
+    """What was counted of one variant, for machines: the fields of `Counted`."""
+
+    variant: str
+    operations: int
+    per_op: dict[str, float]
+    repeats: tuple[float, ...]
+    functions: tuple[CountedFunction, ...]
+
+
+class CountedDocument(Frozen):
+    """What was counted of one variant or two; of two also what they differ in."""
+
+    counted: tuple[CountedRow, ...]
+    changes: tuple[InstructionChange, ...] | None = Field(default=None, exclude_if=lambda none: none is None)
+
+
+def document(each: Sequence[Named]) -> CountedDocument:
     """What was counted, and what two variants differ in, for machines."""
-    counted = [{"variant": name, **found.model_dump(mode="json")} for name, found in each]
-    if len(each) < 2:
-        return {"counted": counted}
-    (_, ours), (_, theirs) = each
-    changed = [one.model_dump() for one in changes(ours, theirs)[:FUNCTIONS_IN_DOCUMENT]]
-    return {"counted": counted, "changes": changed}
+    both = [found for _, found in each]
+    return CountedDocument(
+        counted=tuple(CountedRow(variant=name, **dict(found)) for name, found in each),
+        changes=changes(*both)[:FUNCTIONS_IN_DOCUMENT] if len(both) == 2 else None,
+    )
 
 
 def _function(name: str, module: str) -> str:

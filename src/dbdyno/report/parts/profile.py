@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.analyse.profile import Profile, changes, functions
+from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
+from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words import numbers, safe
 
@@ -131,19 +133,37 @@ def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> Non
         console.print(Text(line, style="dim"))
 
 
-def document(profiles: Sequence[Profile]) -> dict[str, object]:
+class ProfileRow(Frozen):
+    """A profile for machines: its functions in the place of its stacks."""
+
+    variant: str
+    samples: int
+    cpu_us_per_op: float
+    unresolved_share: float
+    way: str
+    event: str
+    functions: tuple[FunctionTime, ...]
+
+
+class ProfileDocument(Frozen):
+    """The profiles of one variant or two; of two also what they differ in."""
+
+    profiles: tuple[ProfileRow, ...]
+    changes: tuple[FunctionChange, ...] | None = Field(default=None, exclude_if=lambda none: none is None)
+
+
+def document(profiles: Sequence[Profile]) -> ProfileDocument:
     """The profiles, and what two differ in, for machines."""
-    each = [
-        {
-            **profile.model_dump(mode="json", exclude={"stacks"}),
-            "functions": [one.model_dump() for one in functions(profile)[:FUNCTIONS_IN_DOCUMENT]],
-        }
-        for profile in profiles
-    ]
-    if len(profiles) < 2:
-        return {"profiles": each}
-    changed = [one.model_dump() for one in changes(*profiles)[:FUNCTIONS_IN_DOCUMENT]]
-    return {"profiles": each, "changes": changed}
+    return ProfileDocument(
+        profiles=tuple(
+            ProfileRow(
+                **profile.model_dump(exclude={"stacks"}),
+                functions=functions(profile)[:FUNCTIONS_IN_DOCUMENT],
+            )
+            for profile in profiles
+        ),
+        changes=changes(*profiles)[:FUNCTIONS_IN_DOCUMENT] if len(profiles) == 2 else None,
+    )
 
 
 def as_table(shown: Shown) -> Table:
