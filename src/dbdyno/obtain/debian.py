@@ -13,7 +13,7 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
+from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Installation, Offer, covers
 
 MANIFEST = "manifest.json"
@@ -172,28 +173,11 @@ def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
         path = folder / archive.name
         try:
             with DebFile(path) as package:
-                unpacked = package.data.tgz()
-                # Newer Pythons would filter once more, and refuse the absolute links of Debian's packages.
-                unpacked.extraction_filter = lambda member, _folder: member
-                unpacked.extractall(target, members=_harmless(unpacked, target))
+                unpack(package.data.tgz(), target)
         except (DebError, tarfile.TarError, EOFError, OSError) as error:
             raise DynoError(
                 f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
             ) from None
-
-
-def _harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, without special bits; a TarError for one that leads out of the target.
-
-    As tarfile's own `tar` filter does, which Python has since 3.11.4 only. Each member is judged when its
-    turn comes, because a link that was unpacked before it may lead it astray.
-    """
-    for member in archive:
-        member.name = member.name.lstrip("/")
-        if not (target / member.name).resolve().is_relative_to(target.resolve()):
-            raise tarfile.TarError(f"{member.name} would be written outside of {target}")
-        member.mode &= 0o755
-        yield member
 
 
 def _write_manifest(
