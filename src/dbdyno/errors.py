@@ -58,6 +58,14 @@ class ServerFailed(DynoError):
         self.log = log
 
 
+class BuildFailed(DynoError):
+    """An engine could not be built from its source. `log` holds the end of what was said."""
+
+    def __init__(self, message: str, hint: str = "", log: str = "") -> None:
+        super().__init__(message, hint)
+        self.log = log
+
+
 class DriverFailed(DynoError):
     """The load driver could not do its work. `kind` is the driver's own: user, connect, server, protocol,
     internal."""

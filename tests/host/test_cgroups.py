@@ -19,7 +19,7 @@ from dbdyno.host import cgroups
 from dbdyno.host.cgroups import Hierarchy, Throttling
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.cpu import CPU
-from dbdyno.layers.setup import Running, Setup, apply
+from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.records.record import Evidence
 from dbdyno.trial.observe.quotas import QuotaCounters
 from tests.fakes import INSTALLATION, FakeEngine
@@ -97,7 +97,7 @@ def the_group(setup: Setup) -> Path:
 
 def put(levels: dict[str, Level], setup: Setup) -> None:
     setup.asked = CPU.ask(levels, setup.engine)
-    apply(setup, data_in_place=False)
+    apply(setup, Before.DATA)
 
 
 def proved(setup: Setup, knob: str, level: str) -> Evidence:

@@ -116,6 +116,27 @@ def test_a_making_that_fails_leaves_nothing() -> None:
     assert list(builds().folder.iterdir()) == []
 
 
+def test_a_making_that_can_resume_goes_on_in_what_was_left() -> None:
+    with another(MAKE) as maker:
+        maker.kill()
+        maker.wait()
+    with pytest.raises(KeyboardInterrupt), builds().making("one", resume=True) as making:
+        assert (making / "half").exists()
+        raise KeyboardInterrupt
+    with pytest.raises(OSError, match="full"), builds().making("one", resume=True) as making:
+        assert (making / "half").exists()
+        raise OSError("full")
+    assert list(builds().folder.iterdir()) == []
+
+
+def test_a_making_that_cannot_resume_begins_anew() -> None:
+    with pytest.raises(KeyboardInterrupt), builds().making("one", resume=True) as making:
+        (making / "half").touch()
+        raise KeyboardInterrupt
+    with builds().making("one") as making:
+        assert list(making.iterdir()) == []
+
+
 def test_what_a_killed_making_left_is_swept() -> None:
     with another(MAKE) as maker:
         assert once.sweep() == []

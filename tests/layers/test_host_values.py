@@ -16,7 +16,7 @@ from dbdyno.host import kernel_values
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers import cpu
 from dbdyno.layers.cpu import CPU
-from dbdyno.layers.setup import Running, Setup, apply
+from dbdyno.layers.setup import Before, Running, Setup, apply
 from tests.fakes import INSTALLATION, FakeEngine
 
 
@@ -55,7 +55,7 @@ def setup_of(journal: Journal, scratch: Path) -> Setup:
 
 def put(levels: dict[str, Level], setup: Setup) -> None:
     setup.asked = CPU.ask(levels, setup.engine)
-    apply(setup, data_in_place=False)
+    apply(setup, Before.DATA)
 
 
 def proved(setup: Setup, knob: str, level: str) -> Any:

@@ -23,6 +23,17 @@ from tests.fakes import FakeEngine
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "layers.md"
 
 LEVELS: dict[str, tuple[Level, Level]] = {
+    "source.origin": ("debian", "/nowhere/source"),
+    "source.revision": ("none", "v11.8.6"),
+    "source.patches": ("none", "one.patch ../two.patch"),
+    "source.recipe": ("default", "~/recipe.toml"),
+    "build.compiler": ("gcc", "clang-99"),
+    "build.optimisation": ("-O2", "-Ofast"),
+    "build.flags": ("none", "-fno-plt -falign-functions=64"),
+    "build.march": ("default", "x86-64-v3"),
+    "build.lto": ("off", "full"),
+    "build.linker": ("default", "mold"),
+    "build.hardening": ("off", "full"),
     "memory.allocator": ("libc", "jemalloc"),
     "memory.thp": ("never", "always"),
     "memory.huge_pages": ("off", "2M"),

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.driver.job import Closed, Job
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
-from dbdyno.layers.setup import Running, Setup, apply
+from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.layers.workload import WorkloadLayer
 from tests.fakes import INSTALLATION, FakeEngine
 
@@ -23,7 +23,7 @@ RAMP = {"kind": "ramp", "to_per_s": 900.0, "over_s": 30.0}
 
 def put(levels: dict[str, Level], setup: Setup) -> None:
     setup.asked = LAYER.ask(levels, setup.engine)
-    apply(setup, data_in_place=False)
+    apply(setup, Before.DATA)
 
 
 def setup_with(load: dict[str, Any], folder: Path) -> Setup:

@@ -30,9 +30,16 @@ class SignedRepository:
 
 
 def make(
-    folder: Path, *, package: str, version: str, files: dict[str, bytes], architecture: str
+    folder: Path,
+    *,
+    package: str,
+    version: str,
+    files: dict[str, bytes],
+    architecture: str,
+    source: dict[str, bytes] | None = None,
 ) -> SignedRepository:
-    """Makes an archive with one package that holds `files`. It needs a gpg that works."""
+    """Makes an archive with one package that holds `files`, and its `source` package of these archives. It
+    needs a gpg that works."""
     mirror, keys = folder / "mirror", folder / "keys"
     keys.mkdir(parents=True, mode=0o700)
     archive = mirror / "pool" / f"{package}_{version}_{architecture}.deb"
@@ -46,15 +53,19 @@ def make(
         f"Filename: {archive.relative_to(mirror)}\nSize: {archive.stat().st_size}\n"
         f"SHA256: {hashlib.sha256(archive.read_bytes()).hexdigest()}\n\n"
     )
-    packages = mirror / "dists" / SUITE / "main" / f"binary-{architecture}" / "Packages"
-    packages.parent.mkdir(parents=True)
-    packages.write_text(index)
+    indexes = {f"main/binary-{architecture}/Packages": index}
+    if source is not None:
+        indexes["main/source/Sources"] = _sources(mirror, package, version, source)
     release = (
         f"Origin: Debian\nSuite: {SUITE}\nCodename: {SUITE}\n"
         f"Architectures: {architecture}\nComponents: main\n"
-        f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {hashlib.sha256(index.encode()).hexdigest()} "
-        f"{len(index)} main/binary-{architecture}/Packages\n"
+        f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n"
     )
+    for name, text in indexes.items():
+        path = mirror / "dists" / SUITE / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        release += f" {hashlib.sha256(text.encode()).hexdigest()} {len(text)} {name}\n"
     made = SignedRepository(mirror, keys / "archive.gpg", archive)
     try:
         _sign(made, keys, release)
@@ -62,6 +73,19 @@ def make(
         # gpg leaves an agent running for its home.
         subprocess.run(["gpgconf", "--homedir", str(keys), "--kill", "all"], check=False, capture_output=True)
     return made
+
+
+def _sources(mirror: Path, package: str, version: str, archives: dict[str, bytes]) -> str:
+    """Puts a source package into the pool, and returns the index of it."""
+    control = f"Version: {version}\nMaintainer: test <t@t>\nArchitecture: any\nFormat: 3.0 (quilt)\n"
+    description = f"Source: {package}\nBinary: {package}\n{control}".encode()
+    upstream = version.split(":", 1)[-1]
+    files = {**archives, f"{package}_{upstream}.dsc": description}
+    listed = ""
+    for name, content in files.items():
+        (mirror / "pool" / name).write_bytes(content)
+        listed += f" {hashlib.sha256(content).hexdigest()} {len(content)} {name}\n"
+    return f"Package: {package}\nBinary: {package}\n{control}Directory: pool\nChecksums-Sha256:\n{listed}\n"
 
 
 def _sign(made: SignedRepository, keys: Path, release: str) -> None:

@@ -39,7 +39,7 @@ class CacheDocument(Frozen):
 
 @click.group()
 def command() -> None:
-    """List what is kept, and free it: engines, pristine data, images of volumes, sets of vectors.
+    """List what is kept, and free it: engines, sources, builds, pristine data, images, sets of vectors.
 
     All of it can be made again. What a dyno uses at this moment is never freed.
     """

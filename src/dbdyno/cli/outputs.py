@@ -16,6 +16,7 @@ from dbdyno.analyse.model import Gap
 from dbdyno.analyse.trend import Trend
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
+from dbdyno.cli.builds import BuildRow
 from dbdyno.cli.cache import CacheDocument
 from dbdyno.cli.config import ConfigRow
 from dbdyno.cli.data import VectorSetRow
@@ -89,6 +90,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "show-trial": _trial,
     "runs": _of(list[RunRow]),
     "baseline-list": _of(list[BaselineRow]),
+    "builds": _of(list[BuildRow]),
     "engines": _of(list[Offer]),
     "calibrate": _of(Calibration),
     "cache-list": _of(CacheDocument),

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.arrangement import arranged_text
+from dbdyno.cli.building import builds_lines, builds_of
 from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     adapted,
@@ -27,6 +28,7 @@ from dbdyno.cli.study_file import (
 )
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
+from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.plan.arrangement import Arranged
@@ -47,6 +49,7 @@ class PlanDocument(Frozen):
     unchecked: str
     configuration: Configuration | None
     arrangement: Arranged
+    builds: tuple[Foreseen, ...]
     variants: tuple[Variant, ...]
     trials: tuple[Trial, ...]
     seed: int
@@ -89,7 +92,8 @@ def command(
     read = here.study
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
-    foresight = _foresight(read, plan)
+    foresight, builds = _foresight(read, plan), builds_of(read)
+    expected_s += sum(one.expected_s for one in builds)
     if as_json:
         document = PlanDocument(
             title=read.title,
@@ -97,6 +101,7 @@ def command(
             unchecked=unchecked_text(read),
             configuration=read.configuration,
             arrangement=here.arranged,
+            builds=builds,
             **dict(plan),
             **dict(foresight),
             calibrated=here.calibrated,
@@ -106,9 +111,9 @@ def command(
     console = Console(highlight=False)
     _print_plan(console, read, plan)
     _print_foresight(console, foresight, [variant.name for variant in plan.variants])
-    if read.configuration is not None:
-        for line in configuration.lines(read.configuration):
-            console.print(Text(line))
+    told = configuration.lines(read.configuration) if read.configuration is not None else []
+    for line in (*told, *builds_lines(builds)):
+        console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
     for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):

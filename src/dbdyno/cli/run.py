@@ -16,6 +16,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.building import builds_lines, builds_of, make_builds
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
 from dbdyno.cli.formats import format_of, verdict_format_options
@@ -52,6 +53,7 @@ from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.once import silently
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan import Ask, ask_for
@@ -198,14 +200,16 @@ class _Here:
 
 def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet: bool) -> float:
     """Seconds that the run will take, which are told with its header."""
-    found = estimate(store, study)
+    found, builds = estimate(store, study), builds_of(study)
     if not quiet:
         if run.budget_s is not None and resume is None:
             click.echo(budget_text(study), err=True)
+        for line in builds_lines(builds):
+            click.echo(line, err=True)
         kept = 0 if resume is None else len(store.records(run.run))
         click.echo(header(study, run, found, kept, time.time()), err=True)
     beside = 1.0 / len(variants_of(study)) if run.reference else 0.0
-    return found.expected_s * (1.0 + beside)
+    return found.expected_s * (1.0 + beside) + sum(one.expected_s for one in builds)
 
 
 def _reference(
@@ -319,6 +323,9 @@ def _go_on(
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
     study, run, store = measured.study, measured.run, here.store
     trials = trial_count(study) + (study.blocks if reference is not None else 0)
+    for each in filter(None, (measured, reference)):
+        tell = silently if here.quiet else partial(click.echo, err=True)
+        make_builds(each.study, store.records(each.run.run), tell)
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not here.quiet and sys.stderr.isatty():

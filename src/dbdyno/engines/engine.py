@@ -224,7 +224,8 @@ class Engine:
     one, and holds no state.
 
     `embedded` engines run inside the load process and have no process of their own. `raw_file` is the one
-    file of the data directory that may be a block device instead; empty when none may.
+    file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
+    that says how the engine is built from its source.
     """
 
     name: str
@@ -235,4 +236,5 @@ class Engine:
     settings: Settings
     counters: Counters
     raw_file: str = ""
+    recipe: Path | None = None
     under_valgrind: UnderValgrind = UnderValgrind()

@@ -1,9 +1,10 @@
 """Make once under a lock, name it when whole: what Dyno keeps because making it takes long.
 
-A *shelf* is a folder of the cache that holds things of one kind: fetched engines, pristine data, images of
-volumes, sets of vectors. A thing is made in a `.making` folder under the lock of its key, and gets its name
-by a rename once it is whole. So what bears a name is whole, and a making that failed or was killed leaves
-nothing but a `.making` folder, which its own end, the next making of that key, or `sweep` removes.
+A *shelf* is a folder of the cache that holds things of one kind: fetched engines, sources, builds, pristine
+data, images of volumes, sets of vectors. A thing is made in a `.making` folder under the lock of its key,
+and gets its name by a rename once it is whole. So what bears a name is whole, and a making that failed or
+was killed leaves nothing but a `.making` folder, which its own end, the next making of that key, or `sweep`
+removes. What can `resume` goes on in that folder instead.
 
 A process that takes a thing shares its `.used` lock until the process ends: such a thing is never freed. It
 is not the lock of the making, because who waits to make a thing would then wait for the end of who uses it.
@@ -39,7 +40,7 @@ ACCOUNT = "account.json"
 WHOLE = {"engines": "manifest.json", "pristine": "pristine.json", "vectors": "data.json"}
 """The file that a whole thing of a kind has, where not the account. Its time is that of the last use."""
 
-KINDS = ("engines", "pristine", "volumes", "vectors")
+KINDS = ("engines", "sources", "builds", "pristine", "volumes", "vectors")
 PARTS = {"pristine": "volumes"}
 """Kinds that lie within a thing of another kind: they are made from it, and go with it."""
 
@@ -104,20 +105,27 @@ class Shelf:
         return thing
 
     @contextmanager
-    def making(self, key: str, tell: Tell = silently) -> Iterator[Path]:
+    def making(self, key: str, tell: Tell = silently, resume: bool = False) -> Iterator[Path]:
         """An empty folder to make a thing in, under the lock of its key. It is gone afterwards, unless `keep`
-        gave it a name. What a killed making of this key left is removed first."""
+        gave it a name. What a killed making of this key left is removed first. With `resume` that stays, and
+        so does what an interrupted making leaves."""
         # Raises where the cache cannot be made or written.
         paths.cache()
         self.folder.mkdir(parents=True, exist_ok=True)
         with held(self._lock(key), tell):
             making = self.folder / f"{key}.making"
-            _remove(making)
-            making.mkdir()
+            if not resume:
+                _remove(making)
+            making.mkdir(exist_ok=resume)
+            interrupted = False
             try:
                 yield making
+            except KeyboardInterrupt:
+                interrupted = True
+                raise
             finally:
-                _remove(making)
+                if not (resume and interrupted):
+                    _remove(making)
 
     def keep(self, made: Path, name: str, what: str, origin: str) -> Path:
         """Names what was made, now that it is whole and on disk; returns its folder. A whole thing that
@@ -130,11 +138,17 @@ class Shelf:
             made.rename(thing)
         return thing
 
-    def once(self, name: str, make: Callable[[Path], tuple[str, str]], tell: Tell = silently) -> Path:
+    def once(
+        self,
+        name: str,
+        make: Callable[[Path], tuple[str, str]],
+        tell: Tell = silently,
+        resume: bool = False,
+    ) -> Path:
         """The thing of that name, taken; `make` fills a folder where there is none, and says what it is and
         where it comes from."""
         while (thing := self.take(name, tell)) is None:
-            with self.making(name, tell) as making:
+            with self.making(name, tell, resume) as making:
                 if not self.holds(name):
                     self.keep(making, name, *make(making))
         return thing

@@ -6,18 +6,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
+from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Counted
 
 RESTORED = "restored after each trial"
@@ -37,13 +40,18 @@ class Deed:
     after: str = RESTORED
 
 
+class Before(Enum):
+    """What is not there yet when a request is applied."""
+
+    ENGINE = "engine"
+    DATA = "data"
+    START = "start"
+
+
 class Request(ABC):
-    """One thing that a level asks for, as data: it is made without looking at the host, then applied.
+    """One thing that a level asks for, as data: it is made without looking at the host, then applied."""
 
-    One that `waits_for_data` is applied once the data are in place, right before the server starts.
-    """
-
-    waits_for_data: ClassVar[bool] = False
+    before: ClassVar[Before] = Before.DATA
 
     def deed(self) -> Deed | None:
         """What applying it does to the host; None where it changes Dyno's own processes and folders alone."""
@@ -59,9 +67,10 @@ class Setup:
     """One variant on its way to a running server; what its levels asked for is applied to it.
 
     `settings` go to the engine, `launch` to its process, `load_launch` to the load process, `job` to the
-    driver (see the driver's `Job`). `wish` asks for a volume (None: a folder), `volume` is the one in place.
-    `scratch` is this trial's own folder, removed when the trial ends; changes to the host go through
-    `journal`.
+    driver (see the driver's `Job`). `build` asks for an engine built from source (None: the installation as
+    it is), `built` is the one that is there; `data_maker` is the installation that makes the pristine data.
+    `wish` asks for a volume (None: a folder), `volume` is the one in place. `scratch` is this trial's own
+    folder, removed when the trial ends; changes to the host go through `journal`.
     """
 
     engine: Engine
@@ -73,10 +82,15 @@ class Setup:
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     load_launch: Launch = field(default_factory=Launch)
+    build: BuildWish | None = None
+    built: Built | None = None
     wish: Wish | None = None
     volume: Volume | None = None
     page_cache_emptied: bool = False
     allowed_devices: frozenset[Path] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.data_maker = self.installation
 
     @property
     def data(self) -> Path:
@@ -84,11 +98,11 @@ class Setup:
         return self.volume.data if self.volume else self.scratch / "data"
 
 
-def apply(setup: Setup, *, data_in_place: bool) -> None:
-    """Applies what the variant's levels asked for: first what must be there before the data, and later, with
-    `data_in_place`, the rest. Raises Blocked, with who refused and what would allow it."""
+def apply(setup: Setup, before: Before) -> None:
+    """Applies what of the variant's requests is due now. Raises Blocked, with who refused and what would
+    allow it."""
     for request in setup.asked:
-        if request.waits_for_data == data_in_place:
+        if request.before is before:
             request.apply(setup)
 
 

@@ -21,7 +21,7 @@ from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import REMOVED, STAYS, Deed, Request, Running, Setup
+from dbdyno.layers.setup import REMOVED, STAYS, Before, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
@@ -61,7 +61,7 @@ class Scheduler(Request):
     """The I/O scheduler of the device that carries the data."""
 
     name: str
-    waits_for_data = True
+    before = Before.START
 
     def deed(self) -> Deed:
         return Deed("storage.scheduler", f"scheduler of the volume's device := {self.name}")
@@ -82,7 +82,7 @@ class ReadAhead(Request):
     """How far the device that carries the data is read ahead, in KiB."""
 
     kib: int
-    waits_for_data = True
+    before = Before.START
 
     def deed(self) -> Deed:
         return Deed("storage.read_ahead", f"read_ahead_kb of the volume's device := {self.kib}")
@@ -96,7 +96,7 @@ class ReadAhead(Request):
 class EmptyPageCache(Request):
     """The host's page cache is emptied right before the server starts (proc(5), drop_caches)."""
 
-    waits_for_data = True
+    before = Before.START
 
     def deed(self) -> Deed:
         return Deed("storage.page_cache", "the host's page cache is emptied before the server starts", STAYS)

@@ -75,8 +75,8 @@ class Source:
     suite: str
     keyring: Path
 
-    def line(self) -> str:
-        return f"deb [signed-by={self.keyring}] {self.uri} {self.suite} main"
+    def line(self, kind: str) -> str:
+        return f"{kind} [signed-by={self.keyring}] {self.uri} {self.suite} main"
 
 
 def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[Source]:
@@ -126,13 +126,22 @@ def _machine_keyring() -> Path:
 
 
 class Session:
-    """apt on a working folder of ours. The folder may be one that an earlier, killed session left."""
+    """apt on a working folder of ours. The folder may be one that an earlier, killed session left.
+
+    It reads the index of packages, `deb`, or that of source packages, `deb-src`.
+    """
 
     def __init__(
-        self, folder: Path, *, suite: str, sources: list[Source], without: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        *,
+        suite: str,
+        sources: list[Source],
+        without: tuple[str, ...] = (),
+        kind: str = "deb",
     ) -> None:
         self.suite = suite
-        self.source_lines = [source.line() for source in sources]
+        self.source_lines = [source.line(kind) for source in sources]
         self.archive_folder = folder / "cache" / "archives"
         self._nothing = folder / "nothing"
         self._configuration = folder / "apt.conf"
@@ -154,11 +163,7 @@ class Session:
         # apt leaves out what a killed fetch has downloaded already: here it looks where nothing is.
         nothing = f"Dir::Cache::archives={self._nothing}"
         listing = self._apt("apt-get", "install", "--yes", "--print-uris", "--option", nothing, *packages)
-        archives = []
-        for line in listing.splitlines():
-            found = re.match(r"'[^']+' (\S+) (\d+) SHA256:([0-9a-f]{64})$", line)
-            if found:
-                archives.append(Archive(found[1], int(found[2]), found[3]))
+        archives = _archives(listing)
         if not archives:
             raise DynoError(
                 f"{self.suite} offers no installable {', '.join(packages)}",
@@ -180,18 +185,38 @@ class Session:
     def download(self, packages: tuple[str, ...], archives: list[Archive]) -> None:
         """Puts every archive into `archive_folder` and checks its hash against the signed index."""
         self._apt("apt-get", "install", "--yes", "--download-only", *packages)
-        for archive in archives:
-            path = self.archive_folder / archive.name
-            digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"
-            if digest != archive.sha256:
-                path.unlink(missing_ok=True)
-                raise DynoError(
-                    f"{archive.name} has SHA-256 {digest}, but the signed index says {archive.sha256}",
-                    "fetch again; if that does not help, name another mirror with --mirror",
-                )
+        _require_promised(archives, self.archive_folder)
+
+    def source(self, package: str) -> list[Archive]:
+        """The files of a source package, in the version that the index offers: its .dsc and its archives.
+        They are put into `archive_folder`, and their hashes checked against the signed index."""
+        archives = _archives(self._apt("apt-get", "source", "--only-source", "--print-uris", package))
+        self._apt("apt-get", "source", "--only-source", "--download-only", package)
+        _require_promised(archives, self.archive_folder)
+        return archives
 
     def _apt(self, *command: str) -> str:
-        return _run(list(command), environment={"APT_CONFIG": str(self._configuration), "LC_ALL": "C.UTF-8"})
+        environment = {"APT_CONFIG": str(self._configuration), "LC_ALL": "C.UTF-8"}
+        return _run(list(command), environment, self.archive_folder)
+
+
+def _archives(listing: str) -> list[Archive]:
+    """Of what apt prints with `--print-uris`."""
+    lines = (re.match(r"'[^']+' (\S+) (\d+) SHA256:([0-9a-f]{64})$", line) for line in listing.splitlines())
+    return [Archive(found[1], int(found[2]), found[3]) for found in lines if found]
+
+
+def _require_promised(archives: list[Archive], folder: Path) -> None:
+    """Removes a file that is not the promised one, and raises DynoError for it."""
+    for archive in archives:
+        path = folder / archive.name
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"
+        if digest != archive.sha256:
+            path.unlink(missing_ok=True)
+            raise DynoError(
+                f"{archive.name} has SHA-256 {digest}, but the signed index says {archive.sha256}",
+                "fetch again; if that does not help, name another mirror with --mirror",
+            )
 
 
 def _configuration(folder: Path, architecture: str) -> str:
@@ -234,10 +259,11 @@ def _stand_in(package: str, architecture: str) -> str:
     )
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
+def _run(command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None) -> str:
     try:
         done = subprocess.run(
             command,
+            cwd=folder,
             env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
             capture_output=True,
             text=True,

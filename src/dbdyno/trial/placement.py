@@ -10,7 +10,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.room import require_disk
 from dbdyno.host.volumes import volume
-from dbdyno.layers.setup import Setup, apply
+from dbdyno.layers.setup import Before, Setup, apply
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.pristine import Pristine
 
@@ -27,7 +27,7 @@ def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
     if verified and cloned.way != "copy":
         # A copy leaves its bytes in the page cache, every other way does not; nor must the comparison.
         forget_cached(setup.data)
-    apply(setup, data_in_place=True)
+    apply(setup, Before.START)
     return {
         "image": pristine.image,
         "way": cloned.way,

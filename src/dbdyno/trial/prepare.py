@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import Job
+from dbdyno.engines.built import built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
@@ -17,7 +18,7 @@ from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
 from dbdyno.host.journal import start_ticks
 from dbdyno.layers.layer import ask
-from dbdyno.layers.setup import Running, Setup, apply
+from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -104,10 +105,26 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
     setup.allowed_devices = bench.allowed_devices
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
-    apply(setup, data_in_place=False)
+    apply(setup, Before.ENGINE)
+    _build(setup, bench)
+    apply(setup, Before.DATA)
     # Before the pristine data, which are made from the set and named by its content.
     setup.job = setup.job.but(options=with_vector_set(setup.job.workload, setup.job.options))
     return setup
+
+
+def _build(setup: Setup, bench: Bench) -> None:
+    """Puts the build that the levels ask for in the place of the study's own installation.
+
+    That still makes the data where the build can read them, so that builds differ by their code alone.
+    """
+    if setup.build is None:
+        return
+    folder = Path(bench.study.path).parent
+    setup.built = built(setup.engine, setup.build, folder)
+    setup.installation = setup.built.installation
+    if not shares_data(recipe_of(setup.engine, setup.build, folder), setup.installation, setup.data_maker):
+        setup.data_maker = setup.installation
 
 
 def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:

@@ -81,7 +81,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
         name: setup.settings[name] for name in sorted(setup.engine.settings.CREATION & set(setup.settings))
     }
     # A run goes on with the engine that it began with.
-    once.shelf("engines").take(setup.installation.prefix.name)
+    once.shelf("engines").take(setup.data_maker.prefix.name)
     seed = SEED + image
     key = _key(setup, creation, bench, seed)
     folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench, seed))
@@ -94,7 +94,7 @@ def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int) -
     options = setup.job.options
     shape = {
         "engine": setup.engine.name,
-        "installation": setup.installation.digest,
+        "installation": setup.data_maker.digest,
         "creation": dict(creation),
         "workload": setup.job.workload,
         "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
@@ -107,12 +107,12 @@ def _make(
     making: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
 ) -> tuple[str, str]:
     """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
-    engine = f"{setup.engine.name} {setup.installation.version}"
+    engine = f"{setup.engine.name} {setup.data_maker.version}"
     bench.journal.note("tree", path=str(making))
     with bench.journal.scope():
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
-        setup.engine.life.initialise(setup.installation, making / "data", creation)
+        setup.engine.life.initialise(setup.data_maker, making / "data", creation)
         prepared, checks = _load_rows(making / "data", setup, creation, bench, seed)
         account = {
             "engine": engine,
@@ -125,7 +125,7 @@ def _make(
         }
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
     which = f", image {seed - SEED + 1}" if seed > SEED else ""
-    return f"{_shape(setup)} in {engine}{which}", setup.installation.origin
+    return f"{_shape(setup)} in {engine}{which}", setup.data_maker.origin
 
 
 def _shape(setup: Setup) -> str:
@@ -141,7 +141,7 @@ def _load_rows(
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
     settings = {**setup.engine.settings.LOADING, **creation}
-    server = setup.engine.life.start(setup.installation, data, runtime, settings, Launch())
+    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, Launch())
     try:
         load = bench.open_load(server.driver_environment, Launch())
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.mariadb import counters, life, obtaining, settings
 
@@ -13,6 +15,7 @@ MARIADB = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    recipe=Path(__file__).with_name("recipe.toml"),
     # Valgrind holds all other threads up while one waits for io_uring.
     under_valgrind=UnderValgrind(settings={"innodb_use_native_aio": False}),
 )

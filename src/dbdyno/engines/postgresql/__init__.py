@@ -5,6 +5,8 @@ Where Dyno is root, the server runs in a user namespace of its own.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.postgresql import counters, life, obtaining, settings
 
@@ -16,4 +18,5 @@ POSTGRESQL = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    recipe=Path(__file__).with_name("recipe.toml"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.sqlite import counters, life, obtaining, settings
 
@@ -13,5 +15,6 @@ SQLITE = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    recipe=Path(__file__).with_name("recipe.toml"),
     under_valgrind=UnderValgrind(owns=obtaining.owns),
 )

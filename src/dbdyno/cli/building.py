@@ -1,0 +1,78 @@
+"""The builds that a study asks for: told before a run, and made before its first trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dbdyno.cli.wording import duration
+from dbdyno.engines import registry
+from dbdyno.engines.built import Foreseen, built, foreseen
+from dbdyno.errors import Blocked, DynoError, UserError
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.source import key_in, wish_among
+from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.record import Record
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.designs import variants_of
+
+
+def wishes_of(study: Study) -> dict[BuildWish, tuple[str, ...]]:
+    """Each build that a study asks for, with the names of its variants."""
+    engine = registry.engine(study.engine.engine)
+    wishes: dict[BuildWish, tuple[str, ...]] = {}
+    for variant in variants_of(study):
+        try:
+            wish = wish_among(ask(by_layer({**study.settings, **variant.levels}), LAYERS, engine))
+        except Blocked:
+            # It has no trial, so it needs no build.
+            continue
+        if wish is not None:
+            wishes[wish] = (*wishes.get(wish, ()), variant.name)
+    return wishes
+
+
+def builds_of(study: Study) -> tuple[Foreseen, ...]:
+    """What is known of them before a run. Makes nothing."""
+    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    return tuple(foreseen(engine, wish, folder, names) for wish, names in wishes_of(study).items())
+
+
+def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
+    """Which are there, which will be made, and which cannot be."""
+    if not builds:
+        return []
+    missing_s = sum(one.expected_s for one in builds)
+    there = sum(one.there for one in builds)
+    left = f"; about {duration(missing_s)} for the others" if missing_s else ""
+    return [f"{plural(len(builds), 'build')}, {there} of them there{left}", *map(_line, builds)]
+
+
+def _line(build: Foreseen) -> str:
+    if build.problem:
+        return f"  {build.words}: cannot be made: {build.problem}; {build.remedy}"
+    return f"  {build.words}: {'there' if build.there else f'about {duration(build.expected_s)}'}"
+
+
+def make_builds(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:
+    """Makes all builds before the first trial, so that no compiler disturbs a trial. One that cannot be made
+    is told; its trials then end with the same cause.
+
+    Raises UserError where earlier records of the run are of other builds.
+    """
+    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    measured = {record.variant: key for record in records if (key := key_in(record.evidence))}
+    for wish, names in wishes_of(study).items():
+        try:
+            key = built(engine, wish, folder, tell).account.key
+        except DynoError as error:
+            tell(f"{wish.words}: {error.message}")
+            continue
+        for name in names:
+            if measured.get(name, key) != key:
+                raise UserError(
+                    f"{name} was measured as build {measured[name]}, and is build {key} now",
+                    "put the source, the recipe and the compiler back as they were, or start a new run",
+                )

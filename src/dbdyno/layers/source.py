@@ -1,0 +1,153 @@
+"""The source layer: what an engine is built from, proved by the file that the running process holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from dbdyno.engines.built import Built
+from dbdyno.engines.engine import Engine
+from dbdyno.host import libraries
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
+from dbdyno.layers.setup import Before, Request, Running, Setup
+from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.record import Evidence, Reading
+
+
+@dataclass(frozen=True)
+class Building(Request):
+    """One knob of a build. All of them together make the wish for it."""
+
+    knob: str
+    level: str
+    before = Before.ENGINE
+
+    def apply(self, setup: Setup) -> None:
+        setup.build = self.added_to(setup.build)
+
+    def added_to(self, wish: BuildWish | None) -> BuildWish:
+        return (wish or BuildWish()).model_copy(update={self.knob: self.level})
+
+
+def wish_among(requests: Iterable[Request]) -> BuildWish | None:
+    """The build that a variant's requests ask for; None where they ask for none."""
+    wish: BuildWish | None = None
+    for request in requests:
+        if isinstance(request, Building):
+            wish = request.added_to(wish)
+    return wish
+
+
+def asking(knob: str) -> Callable[[str, Engine], tuple[Request, ...]]:
+    """What each level of a knob of builds asks for: the default as well, because it too is built."""
+    return lambda level, _engine: (Building(knob, level),)
+
+
+def holds_build(running: Running) -> bool:
+    """Whether a process of the server has mapped the very file that was built."""
+    built = running.setup.built
+    return built is not None and any(
+        built.program in libraries.mapped(process_id) for process_id in running.process_ids
+    )
+
+
+def build_evidence(factor: str, level: str, value: str, read_from: str, running: Running) -> Evidence:
+    """The evidence of a level that the build's account tells: in effect where the process holds that build
+    and the account says what was asked."""
+    built = running.setup.built
+    assert built is not None, "a level of a build makes one"
+    held = holds_build(running)
+    found = Reading(
+        value=value if held else "another file",
+        source=f"{read_from}; /proc/PID/maps holds build {built.account.key}"
+        if held
+        else f"/proc/PID/maps does not hold {built.program}",
+    )
+    remedy = "something else started in its place: look at the server's log"
+    return proof(factor, level, found, held, accepted_by(built), remedy)
+
+
+def accepted_by(built: Built) -> str:
+    """Who took a level of a build: that build, by its key."""
+    return f"build {built.account.key} by {built.account.toolchain}"
+
+
+def key_in(evidence: Sequence[Evidence]) -> str:
+    """The key of the build that a trial's evidence tells of; empty where it ran with none."""
+    sources = (one.accepted.source for one in evidence if one.accepted is not None)
+    found = (re.match(r"build ([0-9a-f]+) by ", source) for source in sources)
+    return next((one[1] for one in found if one), "")
+
+
+def _prove_origin(level: str, running: Running) -> Evidence:
+    built = running.setup.built
+    assert built is not None
+    return build_evidence("source.origin", level, built.account.source, "the build's account", running)
+
+
+def _prove_revision(level: str, running: Running) -> Evidence:
+    built = running.setup.built
+    assert built is not None
+    return build_evidence("source.revision", level, built.account.source, "the build's account", running)
+
+
+def _prove_patches(level: str, running: Running) -> Evidence:
+    built = running.setup.built
+    assert built is not None
+    value = ", ".join(built.account.patches) or "none"
+    read_from = "the build's account: each patch with the hash of its text"
+    return build_evidence("source.patches", level, value, read_from, running)
+
+
+def _prove_recipe(level: str, running: Running) -> Evidence:
+    built = running.setup.built
+    assert built is not None
+    value = f"recipe {built.account.recipe[:12]}"
+    return build_evidence("source.recipe", level, value, "the build's account", running)
+
+
+PATH = r"[~/.\w][\w./~@+-]*"
+
+SOURCE = LayerOfKnobs(
+    "source",
+    Knob(
+        name="source.origin",
+        levels="debian, debian:SUITE, or the folder of a source or of a git repository",
+        pattern=rf"debian(:[a-z-]+)?|{PATH}",
+        effect="the engine is built from it",
+        proof="the account of the build, whose file is in /proc/PID/maps",
+        ask=asking("origin"),
+        prove=_prove_origin,
+    ),
+    Knob(
+        name="source.revision",
+        levels="none, or a branch, tag or commit of the repository that source.origin names",
+        pattern=r"[\w][\w./~^@+-]*",
+        effect="the engine is built from that revision",
+        proof="the account of the build, whose file is in /proc/PID/maps",
+        ask=asking("revision"),
+        prove=_prove_revision,
+    ),
+    Knob(
+        name="source.patches",
+        levels="none, or files such as a.patch, with spaces between",
+        pattern=rf"none|{PATH}( {PATH})*",
+        effect="the source is patched in that order",
+        proof="the account of the build with each patch's hash; its file is in /proc/PID/maps",
+        ask=asking("patches"),
+        prove=_prove_patches,
+    ),
+    Knob(
+        name="source.recipe",
+        levels="default, or a file such as recipe.toml",
+        pattern=rf"default|{PATH}\.toml",
+        effect="the engine is built as it says",
+        proof="the account of the build, whose file is in /proc/PID/maps",
+        ask=asking("recipe"),
+        prove=_prove_recipe,
+    ),
+)
+"""`source.KNOB = LEVEL`."""

@@ -1,0 +1,126 @@
+"""The commands of a recipe: logged, without the network, in a process namespace that ends with Dyno."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from dbdyno.errors import BuildFailed
+from dbdyno.host.once import Tell
+from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
+from dbdyno.obtain.source.recipe import Step, expanded
+from dbdyno.obtain.source.toolchain import first_error
+
+LOG_BYTES = 64 << 10
+TELL_EVERY_S = 10.0
+PROGRESS = re.compile(r"\[\s*(?:(\d+)/(\d+)|(\d+)%)\]")
+"""How ninja and CMake's makefiles tell how far they are."""
+NETWORK = re.compile(
+    r"(?i)could not resolve host|name or service not known|network is unreachable"
+    r"|temporary failure in name resolution|temporary failure resolving"
+)
+FULL = "No space left on device"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where commands run: what a recipe's places stand for, and the environment. All that they print goes to
+    `log`."""
+
+    places: Mapping[str, str | tuple[str, ...]]
+    environment: Mapping[str, str]
+    log: Path
+
+
+@cache
+def wrapper() -> tuple[str, ...] | None:
+    """What a command follows so that it has no network, and so that nothing of it outlives Dyno; None where
+    the kernel refuses that."""
+    program = shutil.which("unshare")
+    if program is None:
+        return None
+    who = () if os.geteuid() == 0 else ("--map-root-user",)
+    found = (program, *who, "--net", "--pid", "--fork", "--kill-child")
+    tried = subprocess.run([*found, "true"], capture_output=True, check=False)
+    return found if tried.returncode == 0 else None
+
+
+def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
+    """Runs a step, unless the file that it makes is there. Raises BuildFailed with the first error."""
+    folder = Path(expanded([step.folder], workplace.places)[0])
+    if step.makes and (folder / step.makes).exists():
+        return
+    missing = next((program for program in step.needs if shutil.which(program) is None), None)
+    if missing is not None:
+        raise BuildFailed(
+            f"{step.name}: there is no `{missing}` on this machine, and the source's own tools need it",
+            f"apt-get install {step.needs[missing]}",
+        )
+    command = expanded(step.command, workplace.places)
+    said_from = workplace.log.stat().st_size if workplace.log.exists() else 0
+    with workplace.log.open("ab") as log:
+        log.write(f"$ {' '.join(command)}\n".encode(errors="replace"))
+        log.flush()
+        returncode = _run(command, folder, workplace.environment, log, lambda text: tell(step.name + text))
+    if returncode != 0:
+        raise _failure(step, workplace, said_from, returncode)
+
+
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], log: IO[bytes], tell: Tell
+) -> int:
+    """Its exit code. What it prints goes to the log, and how far it is to `tell`."""
+    try:
+        child = subprocess.Popen(
+            [*(wrapper() or ()), *command],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent(),
+        )
+    except OSError as error:
+        raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", "is it installed?") from None
+    assert child.stdout is not None
+    told_s = time.monotonic()
+    try:
+        for line in child.stdout:
+            log.write(line)
+            far = PROGRESS.search(line.decode(errors="replace"))
+            if far and time.monotonic() - told_s >= TELL_EVERY_S:
+                told_s = time.monotonic()
+                tell(f", {far[1]} of {far[2]}" if far[1] else f", {far[3]} %")
+        return child.wait()
+    finally:
+        child.stdout.close()
+        kill_family(child)
+
+
+def _failure(step: Step, workplace: Workplace, said_from: int, returncode: int) -> BuildFailed:
+    with workplace.log.open("rb") as file:
+        file.seek(said_from)
+        said = file.read().decode(errors="replace")
+    end = said[-LOG_BYTES:]
+    if FULL in said:
+        return BuildFailed(f"{step.name}: the disk is full", "make room below the cache folder", end)
+    if NETWORK.search(said) and wrapper() is not None:
+        return BuildFailed(
+            f"{step.name}: the source asked for the network, which a build does not have",
+            "put what it downloads into the source, or switch that off in the recipe",
+            end,
+        )
+    lines = said.partition("\n")[2]
+    for place in ("source", "build"):
+        lines = lines.replace(f"{workplace.places[place]}/", "")
+    cause = first_error(lines) if lines.strip() else f"the command {how_it_ended(returncode)}"
+    return BuildFailed(f"{step.name}: {cause}", "the end of its log is kept with the trial", end)

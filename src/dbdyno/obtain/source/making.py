@@ -1,0 +1,226 @@
+"""Making builds: a source is prepared once, a build of it is made once, and both are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from dbdyno.errors import BuildFailed
+from dbdyno.host import once
+from dbdyno.host.once import Tell
+from dbdyno.host.room import require_disk
+from dbdyno.obtain.source import patch
+from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made
+from dbdyno.obtain.source.commands import Workplace, run_step, wrapper
+from dbdyno.obtain.source.patch import Patch
+from dbdyno.obtain.source.recipe import Recipe, expanded
+from dbdyno.obtain.source.toolchain import Toolchain
+from dbdyno.obtain.source.tree import Source
+from dbdyno.obtain.source.wish import Flags
+
+MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
+TREE = "tree"
+OBJECTS = frozenset((".o", ".lo", ".a", ".so"))
+TORN_S = 5.0
+"""What was written so shortly before a build was killed may be torn."""
+
+_failures: dict[str, BuildFailed] = {}
+"""Builds that failed in this process, by key: the next trial would only fail again, and later."""
+
+
+@dataclass(frozen=True)
+class Materials:
+    """All that a build is made of."""
+
+    recipe: Recipe
+    source: Source
+    patches: tuple[Patch, ...]
+    toolchain: Toolchain
+    flags: Flags
+    words: str
+
+    @property
+    def build(self) -> Build:
+        return Build(
+            engine=self.recipe.engine,
+            recipe=self.recipe.digest,
+            source=self.source.digest,
+            patches=tuple(one.digest for one in self.patches),
+            toolchain=self.toolchain.digest,
+            flags=self.flags,
+        )
+
+    @property
+    def title(self) -> str:
+        return f"{self.recipe.engine}, {self.words}"
+
+
+def is_made(build: Build) -> bool:
+    return once.shelf("builds").holds(build.name)
+
+
+def made(materials: Materials, tell: Tell) -> Path:
+    """The folder of a build, which is made where it is not there yet. Raises BuildFailed, and Blocked where
+    this machine lacks what it takes."""
+    build = materials.build
+    if build.key in _failures:
+        earlier = _failures[build.key]
+        raise BuildFailed(earlier.message, earlier.hint, earlier.log)
+    try:
+        return once.shelf("builds").once(
+            build.name, partial(_make, materials=materials, tell=tell), tell, resume=True
+        )
+    except BuildFailed as failure:
+        _failures[build.key] = failure
+        raise
+
+
+def account_of(folder: Path) -> Made:
+    """What is kept of a whole build."""
+    return Made.model_validate_json((folder / MANIFEST).read_text())
+
+
+def all_made() -> list[Made]:
+    """The accounts of all builds that are kept; one that another version wrote is left out."""
+    shelf = once.shelf("builds")
+    found = []
+    for name in shelf.names():
+        try:
+            found.append(account_of(shelf.folder / name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def expected_s(recipe: Recipe) -> float:
+    """About how long a build takes: by those that were made before, else as the recipe says."""
+    seen = [one.took_s for one in all_made() if one.recipe == recipe.digest]
+    return median(seen) if seen else recipe.seconds
+
+
+def _make(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
+    recipe, build = materials.recipe, materials.build
+    require_disk(folder, recipe.room_mib << 20, f"a build of {recipe.engine}")
+    tree = prepared(materials, tell)
+    began = time.monotonic()
+    work, prefix, log = folder / WORK, folder / PREFIX, folder / LOG
+    if work.exists():
+        tell(f"going on with a build of {recipe.engine} that was interrupted")
+        remove_torn(work)
+    for place in (work, prefix):
+        place.mkdir(exist_ok=True)
+    workplace = _workplace(materials, tree, work, prefix, log)
+    for number, step in enumerate(recipe.steps, 1):
+        tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
+        run_step(step, workplace, tell)
+    _require_program(prefix / recipe.program, log)
+    account = Made(
+        key=build.key,
+        engine=recipe.engine,
+        words=materials.words,
+        source=materials.source.title,
+        patches=tuple(f"{one.name} {one.digest[:12]}" for one in materials.patches),
+        toolchain=materials.toolchain.version,
+        flags=materials.flags,
+        recipe=recipe.digest,
+        took_s=round(time.monotonic() - began, 3),
+        network=wrapper() is None,
+    )
+    shutil.rmtree(work)
+    (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
+    # A name must not outlive a loss of power that the contents do not.
+    os.sync()
+    return materials.title, materials.source.title
+
+
+def prepared(materials: Materials, tell: Tell) -> Path:
+    """The source with its patches, and with the files that it generates of itself: made once for all builds
+    of it."""
+    told = [materials.source.digest, *(one.digest for one in materials.patches)]
+    told += [step.model_dump_json() for step in materials.recipe.generate]
+    name = f"{materials.recipe.engine}-{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]}"
+    return once.shelf("sources").once(name, partial(_prepare, materials=materials, tell=tell), tell) / TREE
+
+
+def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
+    tree = folder / TREE
+    tell(f"preparing the source of {materials.recipe.engine}: {materials.source.title}")
+    materials.source.lay(tree)
+    for one in materials.patches:
+        patch.apply(one, tree)
+    workplace = _workplace(materials, tree, tree, tree, folder / LOG)
+    for step in materials.recipe.generate:
+        run_step(step, workplace, tell)
+    patched = "".join(f", {one.name}" for one in materials.patches)
+    return f"the source of {materials.recipe.engine}{patched}", materials.source.title
+
+
+def _workplace(materials: Materials, tree: Path, work: Path, prefix: Path, log: Path) -> Workplace:
+    recipe, toolchain, flags = materials.recipe, materials.toolchain, materials.flags
+    # Where a build lies must not show in it: two builds would differ by their paths.
+    paths = (f"-ffile-prefix-map={tree}=/source", f"-ffile-prefix-map={work}=/build")
+    compiled = (*flags.compile, *paths)
+    places: dict[str, str | tuple[str, ...]] = {
+        "source": str(tree),
+        "build": str(work),
+        "prefix": str(prefix),
+        "cc": toolchain.cc,
+        "cxx": toolchain.cxx,
+        "cflags": compiled,
+        "ldflags": flags.link,
+        "jobs": str(len(os.sched_getaffinity(0))),
+    }
+    compilers = {"CC": toolchain.cc, "CXX": toolchain.cxx} if toolchain.cxx else {"CC": toolchain.cc}
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": str(work),
+        **ENVIRONMENT,
+        **compilers,
+        **_archivers(toolchain),
+        "CFLAGS": " ".join(compiled),
+        "CXXFLAGS": " ".join(compiled),
+        "LDFLAGS": " ".join(flags.link),
+        **{name: " ".join(expanded([value], places)) for name, value in recipe.environment.items()},
+    }
+    return Workplace(places, environment, log)
+
+
+def _archivers(toolchain: Toolchain) -> dict[str, str]:
+    """The archive tools that understand the compiler's own objects, which LTO makes."""
+    prefix = "gcc" if toolchain.family == "gcc" else "llvm"
+    cc = Path(toolchain.cc)
+    folders = (cc.parent, cc.resolve().parent)
+    ending = cc.name.rpartition("gcc")[2] if toolchain.family == "gcc" else ""
+    tools = {"AR": "ar", "NM": "nm", "RANLIB": "ranlib"}
+    found = {
+        name: folder / f"{prefix}-{tool}{ending}"
+        for name, tool in tools.items()
+        for folder in reversed(folders)
+        if (folder / f"{prefix}-{tool}{ending}").exists()
+    }
+    return {name: str(path) for name, path in found.items()}
+
+
+def remove_torn(work: Path) -> None:
+    """Removes the objects that a killed build wrote last, so that they are made again."""
+    objects = [path for path in work.rglob("*") if path.suffix in OBJECTS and path.is_file()]
+    latest_s = max((path.stat().st_mtime for path in objects), default=0.0)
+    for path in objects:
+        if path.stat().st_mtime > latest_s - TORN_S:
+            path.unlink()
+
+
+def _require_program(program: Path, log: Path) -> None:
+    if not program.exists():
+        raise BuildFailed(
+            f"the recipe's commands succeeded, and made no {program.name}",
+            "look at `program` and at the last step of the recipe",
+            log.read_text(errors="replace")[-4096:],
+        )

@@ -1,0 +1,141 @@
+"""A distribution's source package, as the distribution builds it: its archives, and its patches upon them.
+
+The machine's own apt fetches it, and checks the index's signature and the hash of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tarfile
+from functools import partial
+from pathlib import Path
+
+from dbdyno.errors import DynoError
+from dbdyno.host import once
+from dbdyno.host.once import Tell, silently
+from dbdyno.obtain import apt
+from dbdyno.obtain.archive import unpack
+from dbdyno.obtain.source import patch
+from dbdyno.obtain.source.recipe import SourcePackage
+from dbdyno.obtain.source.tree import Source, copy
+
+MANIFEST = "source.json"
+TREE = "tree"
+MAIN, COMPONENT = re.compile(r"\.orig\.tar\.\w+$"), re.compile(r"\.orig-([\w-]+)\.tar\.\w+$")
+OF_DEBIAN = re.compile(r"\.debian\.tar\.\w+$")
+
+
+def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
+    """The copy that was fetched already, which nobody frees until this process ends; None where there is
+    none."""
+    shelf = once.shelf("sources")
+    for name in reversed(shelf.names()):
+        manifest = _manifest(shelf, name)
+        if manifest.get("of") == _label(wanted) and (folder := shelf.take(name, tell)) is not None:
+            title = f"Debian {wanted.suite}, {wanted.package} {manifest['version']}"
+            return Source(title, manifest["digest"], partial(copy, folder / TREE))
+    return None
+
+
+def fetched(
+    wanted: SourcePackage, *, mirror: str = "", keyring: Path | None = None, tell: Tell = silently
+) -> Source:
+    """Fetches and unpacks it, where no one has done so meanwhile. Raises DynoError when that fails."""
+    shelf = once.shelf("sources")
+    with shelf.making(f"{wanted.package}-{wanted.suite}", tell) as work:
+        if (found := kept(wanted, tell)) is not None:
+            return found
+        origins = apt.sources(wanted.suite, mirror, keyring)
+        session = apt.Session(work / "apt", suite=wanted.suite, sources=origins, kind="deb-src")
+        tell(f"reading the signed index of the sources of {wanted.suite}")
+        session.update()
+        tell(f"fetching the source of {wanted.package}")
+        archives = session.source(wanted.package)
+        description = next((one.name for one in archives if one.name.endswith(".dsc")), "")
+        if not description:
+            raise DynoError(f"{wanted.suite} has no source package {wanted.package}", "name another suite")
+        version = description.removesuffix(".dsc").partition("_")[2]
+        made = work / "made"
+        made.mkdir()
+        lay_package([session.archive_folder / one.name for one in archives], made / TREE)
+        digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()
+        manifest = {"of": _label(wanted), "version": version, "digest": digest}
+        (made / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+        # A name must not outlive a loss of power that the contents do not.
+        os.sync()
+        name = f"{wanted.package}-{version}-{digest[:12]}"
+        shelf.keep(made, name, f"the source of {wanted.package} {version}", f"Debian {wanted.suite}")
+    found = kept(wanted, tell)
+    assert found is not None, "it was kept just now"
+    return found
+
+
+def _label(wanted: SourcePackage) -> str:
+    return f"{wanted.package} of {wanted.suite}"
+
+
+def _manifest(shelf: once.Shelf, name: str) -> dict[str, str]:
+    try:
+        manifest: dict[str, str] = json.loads((shelf.folder / name / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return {}
+    return manifest
+
+
+def lay_package(files: list[Path], tree: Path) -> None:
+    """Unpacks a source package of the format 3.0 and puts the distribution's patches upon it. Raises
+    DynoError where an archive is torn, or holds no single folder."""
+    main = next((file for file in files if MAIN.search(file.name)), None)
+    if main is None:
+        raise DynoError(
+            f"{', '.join(file.name for file in files)} hold no upstream archive",
+            "unpack this source yourself, and name its folder as source.origin",
+        )
+    _unpack(main, tree)
+    for file in files:
+        if component := COMPONENT.search(file.name):
+            _unpack(file, tree / component[1])
+        elif OF_DEBIAN.search(file.name):
+            with _opened(file) as archive:
+                unpack(archive, tree)
+    for name in _series(tree):
+        content = (tree / "debian" / "patches" / name).read_bytes()
+        one = patch.Patch(name=name, content=content)
+        if any(patch.files_named(content)):
+            patch.require_harmless(one)
+            patch.apply(one, tree)
+
+
+def _series(tree: Path) -> list[str]:
+    """The distribution's patches in their order."""
+    series = tree / "debian" / "patches" / "series"
+    if not series.is_file():
+        return []
+    lines = (line.split("#", 1)[0].split() for line in series.read_text().splitlines())
+    return [words[0] for words in lines if words]
+
+
+def _unpack(file: Path, tree: Path) -> None:
+    """Unpacks an archive whose files stand in one folder; `tree` becomes that folder."""
+    beside = tree.with_name(f"{tree.name}.unpacked")
+    beside.mkdir()
+    try:
+        with _opened(file) as archive:
+            unpack(archive, beside)
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise DynoError(
+            f"cannot unpack {file.name}: {error}", "fetch it again; check the space on the disk"
+        ) from None
+    inside = list(beside.iterdir())
+    if len(inside) == 1 and inside[0].is_dir():
+        inside[0].rename(tree)
+        beside.rmdir()
+    else:
+        beside.rename(tree)
+
+
+def _opened(file: Path) -> tarfile.TarFile:
+    return tarfile.open(file)

@@ -1,0 +1,113 @@
+"""Recipes: how an engine is built from its source, in a TOML file that also a user can write."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import Field, ValidationError, field_validator
+
+from dbdyno.errors import Mistake, StudyError
+from dbdyno.frozen import Frozen
+from dbdyno.study.document import Document, Unreadable, parse_document, read_bytes
+
+PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs"))
+"""What a command may name in braces. `cflags` and `ldflags` alone in an argument become several."""
+PLACE = re.compile(r"\{(\w+)\}")
+
+
+class Step(Frozen):
+    """One command, which no shell sees, in a folder. A step whose file `makes` is there already is left out.
+    `needs` are programs beside the compiler, with the Debian package that holds each."""
+
+    name: str
+    command: tuple[str, ...] = Field(min_length=1)
+    makes: str = ""
+    folder: str = "{build}"
+    needs: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("command")
+    @classmethod
+    def _known_places(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = sorted({name for part in command for name in PLACE.findall(part)} - PLACES)
+        if unknown:
+            known = ", ".join(sorted(PLACES))
+            raise ValueError(f"{{{unknown[0]}}} is no place; there are: {known}")
+        return command
+
+
+class SourcePackage(Frozen):
+    """The distribution's source package, and the Debian suite that it is taken from."""
+
+    package: str
+    suite: str
+
+
+class Recipe(Frozen):
+    """How an engine is built.
+
+    `program` is what Dyno starts or loads, below the prefix. `generate` are commands that make files of the
+    source itself, once for all builds; `steps` make a build, and `cxx` says that they compile C++. Builds
+    read each other's data where `format_parts` leading parts of their versions agree.
+    `seconds` is about how long a build takes on two CPUs, `room_mib` what it needs on disk.
+    `run_environment` is what the built engine needs in its environment.
+    """
+
+    engine: str
+    program: str
+    format_parts: int = Field(default=1, ge=1)
+    seconds: float = Field(default=600.0, gt=0)
+    room_mib: int = Field(default=2000, gt=0)
+    cxx: bool = False
+    debian: SourcePackage | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    run_environment: dict[str, str] = Field(default_factory=dict)
+    generate: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+    @property
+    def digest(self) -> str:
+        """Of all that shapes a build; how long it takes and where its source comes from do not."""
+        shaping = self.model_dump_json(exclude={"seconds", "room_mib", "debian", "format_parts"})
+        return hashlib.sha256(shaping.encode()).hexdigest()
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a file. Raises StudyError with all its mistakes, each with its line."""
+    try:
+        document = parse_document(read_bytes(path))
+    except Unreadable as error:
+        raise StudyError(str(path), error.mistakes) from None
+    try:
+        recipe = Recipe.model_validate(document.values)
+    except ValidationError as error:
+        raise StudyError(str(path), [*document.mistakes, *_mistakes(error, document)]) from None
+    if document.mistakes:
+        raise StudyError(str(path), document.mistakes)
+    return recipe
+
+
+def _mistakes(error: ValidationError, document: Document) -> list[Mistake]:
+    found = []
+    for one in error.errors(include_url=False):
+        name = ".".join(map(str, one["loc"]))
+        said = {"missing": f"`{name}` is missing", "extra_forbidden": f"unknown key `{name}`"}
+        message = said.get(one["type"], f"`{name}`: {one['msg'].removeprefix('Value error, ')}")
+        found.append(Mistake(document.line(tuple(one["loc"])), message))
+    return found
+
+
+def expanded(command: Sequence[str], places: Mapping[str, str | tuple[str, ...]]) -> list[str]:
+    """A command with its places filled in."""
+    arguments: list[str] = []
+    for part in command:
+        whole = PLACE.fullmatch(part)
+        value = places[whole[1]] if whole else PLACE.sub(lambda found: _text(places[found[1]]), part)
+        arguments += [value] if isinstance(value, str) else value
+    return arguments
+
+
+def _text(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else " ".join(value)

@@ -1,0 +1,166 @@
+"""Toolchains: compilers of this machine, each proved by a program that it makes, and that runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.frozen import Frozen
+from dbdyno.obtain.source.recorded import in_force, recorded
+from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
+
+PROGRAM = "int main(void) { return 42; }\n"
+ANSWER = 42
+PARTS = ("cc1", "cc1plus", "as", "ld")
+"""What gcc itself runs: its own binary only chooses among them."""
+
+
+class Toolchain(Frozen):
+    """`name` is what the study says; `cc` and `cxx` are paths, `cxx` empty where the C++ compiler is not
+    here. `family` is `gcc` or `clang`. `digest` is of the files that compile and link."""
+
+    name: str
+    family: str
+    version: str
+    cc: str
+    cxx: str
+    digest: str
+
+
+class Tried(Frozen):
+    """What came of compiling a small program with some flags: the warnings, and the options that the
+    compiler then records in a binary."""
+
+    warnings: tuple[str, ...]
+    options: frozenset[str]
+
+
+@cache
+def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
+    """The compiler of that name or path. Raises Blocked where it is not here, or makes no program that
+    runs."""
+    found = shutil.which(name)
+    if found is None:
+        package = name if re.fullmatch(r"[a-z][\w.-]*", name) else "gcc"
+        raise Blocked("build.compiler", f"there is no compiler {name} here", f"apt-get install {package}")
+    cc = str(Path(found).absolute())
+    link = () if linker == DEFAULT else (f"-fuse-ld={linker}",)
+    _prove(name, cc, linker, link)
+    told = _said(cc, "--version").splitlines() or [""]
+    family = "clang" if "clang" in told[0] else "gcc"
+    version = re.search(r"\d+\.\d+(\.\d+)?", told[0].partition(")")[2] or told[0])
+    parts = [_said(cc, f"-print-prog-name={part}").strip() for part in (*PARTS, f"ld.{linker}")]
+    files = {str(Path(path).resolve()) for path in (cc, *parts) if Path(path).is_file()}
+    return Toolchain(
+        name=name,
+        family=family,
+        version=f"{family} {version[0] if version else told[0]}",
+        cc=cc,
+        cxx=_companion(cc),
+        digest=_digest(sorted(files)),
+    )
+
+
+def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
+    with TemporaryDirectory(prefix="dyno-compiler-") as folder:
+        done = _compile(cc, link, Path(folder))
+        if done.returncode != 0:
+            at_fault = "build.compiler" if linker == DEFAULT else "build.linker"
+            beside = "" if linker == DEFAULT else f" with the linker {linker}"
+            raise Blocked(
+                at_fault,
+                f"{name} cannot make a program{beside}: {first_error(done.stderr)}",
+                "install its linker and the C library's headers: apt-get install binutils libc6-dev"
+                if linker == DEFAULT
+                else f"install it (apt-get install {linker}), or take another linker",
+            )
+        try:
+            ran = subprocess.run([Path(folder) / "program"], capture_output=True, check=False).returncode
+        except OSError as error:
+            ran = error.errno or -1
+        if ran != ANSWER:
+            reason = f"a program of {name} does not run here: it ended with {ran}, not {ANSWER}"
+            raise Blocked("build.compiler", reason, "take a compiler that makes programs for this machine")
+
+
+@cache
+def tried(toolchain: Toolchain, flags: Flags) -> Tried:
+    """Compiles a small program with these flags. Raises BuildFailed where the compiler rejects them."""
+    with TemporaryDirectory(prefix="dyno-compiler-") as folder:
+        options = (*ALWAYS[0], *flags.compile, *flags.link)
+        done = _compile(toolchain.cc, options, Path(folder))
+        if done.returncode != 0:
+            raise BuildFailed(
+                f"{toolchain.name} rejects a flag: {first_error(done.stderr)}",
+                "take the flag out, or choose a compiler that knows it",
+                done.stderr,
+            )
+        lines = recorded(Path(folder) / "program").command_lines
+    return Tried(
+        warnings=tuple(line.strip() for line in done.stderr.splitlines() if "warning:" in line),
+        options=frozenset(option for line in lines for option in in_force(line)),
+    )
+
+
+def traces(toolchain: Toolchain, flags: Flags) -> frozenset[str]:
+    """The options that a binary tells of when it was compiled with these flags, and not otherwise."""
+    return tried(toolchain, flags).options - tried(toolchain, Flags()).options
+
+
+def first_error(said: str) -> str:
+    """The line that says what is wrong, of what a compiler or a build tool printed."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for pattern in ERRORS:
+        found = next((line for line in lines if re.search(pattern, line)), None)
+        if found is not None:
+            return found
+    return lines[-1] if lines else "it said nothing"
+
+
+ERRORS = (
+    r"No space left on device",
+    r"\berror: ",
+    r"undefined reference|cannot find -l|multiple definition",
+    r"^CMake Error",
+    r"\*\*\* .*(Error|No rule)|^ninja: error",
+    r"(?i)\berror\b|not found|cannot|failed",
+)
+"""The first that matches anywhere is asked: a build tool's own last words say only that it stopped."""
+
+
+def _compile(cc: str, options: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "program.c").write_text(PROGRAM)
+    command = [cc, *options, "-o", "program", "program.c"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
+
+
+def _companion(cc: str) -> str:
+    """The C++ compiler that belongs to a C compiler: `gcc-12` and `g++-12`."""
+    path = Path(cc)
+    name = re.sub(r"clang(?!\+\+)", "clang++", path.name)
+    name = re.sub(r"gcc", "g++", name) if name == path.name else name
+    return str(path.with_name(name)) if name != path.name and path.with_name(name).exists() else ""
+
+
+def _said(cc: str, option: str) -> str:
+    done = subprocess.run([cc, option], capture_output=True, text=True, errors="replace", check=False)
+    return done.stdout
+
+
+def _digest(files: list[str]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with Path(path).open("rb") as file:
+            digest.update(f"{Path(path).name}\0".encode())
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

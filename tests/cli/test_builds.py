@@ -1,0 +1,89 @@
+"""A study whose variants are builds, from its plan to its report, and what is kept of the builds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines import built
+from dbdyno.host import once
+from tests.cli.schemas import require_valid
+from tests.cli.test_cli import complaint, dyno
+from tests.sqlite_fork import make_fork
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+
+STUDY = """
+title  = "Which build?"
+engine = "sqlite"
+design = "one-at-a-time"
+blocks = 1
+
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.2s"
+
+[settings]
+"source.origin" = "fork"
+"source.recipe" = "recipe.toml"
+
+[factors]
+"build.optimisation" = ["-O2", "-O3"]
+"build.compiler"     = ["gcc", "gcc-99"]
+"build.flags"        = ["none", "-fno-such-thing"]
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    make_fork(tmp_path / "studies")
+    path = tmp_path / "studies" / "builds.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> None:
+    planned = dyno("plan", str(study))
+    assert planned.returncode == 0, planned.stderr
+    assert "4 builds, 0 of them there; about 4 s for the others" in planned.stdout
+    assert "gcc -O3: about 2 s" in planned.stdout
+    assert "gcc-99 -O2: cannot be made: there is no compiler gcc-99 here" in planned.stdout
+    assert "there are no builds" in dyno("builds").stderr
+    document = json.loads(dyno("plan", str(study), "--json").stdout)
+    assert document["builds"][0]["variants"] == ["baseline"]
+
+
+def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
+    done = dyno("run", str(study), "--quiet", "--json")
+    report = json.loads(done.stdout)
+    outcomes = {trial["variant"]: trial["outcome"] for trial in report["trials"]}
+    assert outcomes == {
+        "baseline": "measured",
+        "build.optimisation=-O3": "measured",
+        "build.compiler=gcc-99": "blocked",
+        "build.flags=-fno-such-thing": "failed",
+    }
+    causes = {trial["variant"]: trial["cause"] for trial in report["trials"]}
+    assert "unrecognized command-line option" in causes["build.flags=-fno-such-thing"]
+    listed = dyno("builds").stdout
+    assert "gcc -O2 (gcc " in listed and "gcc -O3 (gcc " in listed and "in all:" in listed
+    kept = dyno("builds", "--json").stdout
+    require_valid("builds", kept)
+    assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O3"}
+    assert "4 builds, 2 of them there" in dyno("plan", str(study)).stdout
+    once.release()
+    assert dyno("cache", "free", "--kind", "builds").returncode == 0
+    assert json.loads(dyno("builds", "--json").stdout) == []
+
+
+def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = dyno("run", str(study), "--quiet", "--name", "first")
+    assert done.returncode == 0, done.stderr
+    code = study.parent / "fork" / "fork.c"
+    code.write_text(code.read_text() + "int more;\n")
+    monkeypatch.setattr(built, "_materials", {})
+    said = complaint("run", "--resume", "first", "--add-blocks", "1", "--quiet")
+    assert "baseline was measured as build " in said

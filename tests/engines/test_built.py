@@ -1,0 +1,115 @@
+"""An engine built from source is an installation like any other, and is looked at before it is built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines import built as engines_built
+from dbdyno.engines.built import built, foreseen, materials_of, shares_data
+from dbdyno.engines.registry import ENGINES
+from dbdyno.engines.sqlite import SQLITE
+from dbdyno.errors import Blocked, BuildFailed, UserError
+from dbdyno.obtain.source import making
+from dbdyno.obtain.source.recipe import Recipe
+from dbdyno.obtain.source.wish import BuildWish
+from tests.fakes import INSTALLATION
+from tests.sqlite_fork import fork_wish, make_fork
+
+pytestmark = pytest.mark.usefixtures("homes")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study's folder with a fork of SQLite."""
+    monkeypatch.setattr(engines_built, "_materials", {})
+    monkeypatch.setattr(making, "_failures", {})
+    make_fork(tmp_path / "study")
+    return tmp_path / "study"
+
+
+@pytest.mark.engine
+def test_a_build_is_an_installation_that_says_what_it_was_built_from(folder: Path) -> None:
+    found = built(SQLITE, fork_wish(optimisation="-O1"), folder)
+    assert found.installation.library == found.program and found.program.is_file()
+    assert found.installation.version.startswith("3.")
+    assert found.installation.origin == f"built from {folder / 'fork'}: gcc -O1"
+    assert len(found.recorded.build_id) == 40
+    assert any("-O1" in line for line in found.recorded.command_lines)
+    other = built(SQLITE, fork_wish(optimisation="-O3"), folder)
+    assert other.installation.digest != found.installation.digest
+
+
+@pytest.mark.engine
+def test_a_source_that_changes_during_a_run_changes_nothing_in_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = materials_of(SQLITE, fork_wish(), folder).build.key
+    code = folder / "fork" / "fork.c"
+    code.write_text(code.read_text() + "int more;\n")
+    assert materials_of(SQLITE, fork_wish(), folder).build.key == first
+    # The next run sees it.
+    monkeypatch.setattr(engines_built, "_materials", {})
+    assert materials_of(SQLITE, fork_wish(), folder).build.key != first
+
+
+@pytest.mark.engine
+def test_a_build_is_foreseen_without_being_made(folder: Path) -> None:
+    before = foreseen(SQLITE, fork_wish(), folder, ("baseline",))
+    assert (before.there, before.expected_s, before.problem) == (False, 2.0, "")
+    assert making.all_made() == []
+    built(SQLITE, fork_wish(), folder)
+    after = foreseen(SQLITE, fork_wish(), folder, ("baseline",))
+    assert (after.there, after.expected_s) == (True, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "problem"),
+    [
+        ({"compiler": "gcc-99"}, "there is no compiler gcc-99 here"),
+        ({"flags": "-fno-such-thing"}, "gcc rejects"),
+        ({"patches": "no.patch"}, "cannot be read"),
+        ({"origin": "nowhere"}, "there is no source at"),
+        ({"recipe": "no.toml"}, "no.toml"),
+        ({"origin": "debian"}, "names no source package"),
+        ({"origin": "debian", "revision": "main", "recipe": "default"}, "has no revisions"),
+        ({"lto": "thin"}, "GCC has no thin LTO"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_built_is_foreseen_with_the_reason(
+    folder: Path, levels: dict[str, str], problem: str
+) -> None:
+    found = foreseen(SQLITE, fork_wish(**levels), folder, ("other",))
+    assert problem in found.problem and not found.there
+    with pytest.raises((Blocked, BuildFailed, UserError)) as refused:
+        built(SQLITE, fork_wish(**levels), folder)
+    assert refused.value.message == found.problem
+
+
+def test_a_source_package_that_is_not_here_is_not_fetched_by_looking(folder: Path) -> None:
+    found = foreseen(SQLITE, BuildWish(), folder, ("baseline",))
+    assert not found.there and found.expected_s > 0 and not found.problem
+
+
+def test_an_engine_without_a_recipe_says_how_to_give_one(folder: Path) -> None:
+    without = next(engine for engine in ENGINES.values() if engine.recipe is None)
+    with pytest.raises(UserError, match="has no recipe to build") as refused:
+        built(without, BuildWish(), folder)
+    assert "source.recipe" in refused.value.hint
+
+
+@pytest.mark.parametrize(("parts", "shared"), [(1, True), (2, True), (3, False)])
+def test_versions_share_data_by_their_leading_parts(parts: int, shared: bool) -> None:
+    recipe = Recipe.model_validate(
+        {
+            "engine": "toy",
+            "program": "toy",
+            "format_parts": parts,
+            "steps": [{"name": "x", "command": ["true"]}],
+        }
+    )
+    one, other = (replace(INSTALLATION, version=version) for version in ("3.40.1", "3.40.2"))
+    assert shares_data(recipe, one, other) is shared

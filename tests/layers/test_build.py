@@ -1,0 +1,117 @@
+"""Levels of builds: put in by a real compiler, proved on the process that runs what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines import built as engines_built
+from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.frozen import Level
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.setup import Running
+from dbdyno.layers.source import wish_among
+from dbdyno.obtain.source import making
+from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.trial.verify import verify
+from tests.fakes import FakeEngine
+from tests.sqlite_fork import make_fork
+from tests.trials import tried
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+
+
+@pytest.fixture
+def fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Level]]:
+    """The levels that name a fork of SQLite in the working folder."""
+    monkeypatch.setattr(engines_built, "_materials", {})
+    monkeypatch.setattr(making, "_failures", {})
+    make_fork(tmp_path / "study")
+    monkeypatch.chdir(tmp_path / "study")
+    yield {"source__origin": "fork", "source__recipe": "recipe.toml"}
+
+
+def test_all_levels_together_make_one_wish() -> None:
+    levels: dict[str, Level] = {"source.origin": "/x", "build.lto": "full", "build.optimisation": "-O3"}
+    asked = ask(by_layer(levels), LAYERS, FakeEngine().engine)
+    assert wish_among(asked) == BuildWish(origin="/x", lto="full", optimisation="-O3")
+    assert wish_among(ask(by_layer({"config.speed": 1}), LAYERS, FakeEngine().engine)) is None
+
+
+@pytest.mark.parametrize(
+    ("factor", "level", "value"),
+    [
+        ("build.optimisation", "-O3", "-O3, in 1 of 1"),
+        ("build.compiler", "gcc", "in 1 of 1"),
+        ("build.flags", "-fno-plt", "-fno-plt, in 1 of 1"),
+        ("build.flags", "-Wall", "-Wall, of which the compiler records nothing"),
+        ("build.flags", "none", "nothing, of which"),
+        ("build.lto", "full", "linked as one"),
+        ("build.lto", "off", "not linked as one"),
+        ("build.linker", "default", "bfd"),
+        ("build.hardening", "full", "stack protector yes, RELRO yes, bound at the start yes"),
+        ("build.hardening", "off", "stack protector no, RELRO no, bound at the start no"),
+        ("build.march", "native", "-m"),
+    ],
+)
+def test_a_level_is_proved_by_what_the_running_file_tells(
+    fork: dict[str, Level], factor: str, level: str, value: str
+) -> None:
+    with tried("sqlite", **fork, **{factor.replace(".", "__"): level}) as found:
+        assert value in found.value(factor)
+        evidence = found.evidence[factor]
+        assert evidence.effective is not None and "/proc/PID/maps" in evidence.effective.source
+        assert found.value("source.origin") == "fork"
+        assert found.exercised(factor) == ""
+
+
+def test_a_build_reads_the_data_that_the_studys_own_engine_made(fork: dict[str, Level]) -> None:
+    with tried("sqlite", **fork) as found:
+        setup = found.running.setup
+        assert setup.data_maker.digest != setup.installation.digest
+        assert setup.data_maker.origin != setup.installation.origin
+
+
+def test_a_flag_that_the_compiler_does_not_obey_is_told(fork: dict[str, Level]) -> None:
+    with tried("sqlite", **fork, build__flags="-fno-rtti") as found:
+        assert "the compiler does not obey it" in found.evidence["build.flags"].idle
+
+
+def test_another_file_in_the_builds_place_is_no_proof(fork: dict[str, Level]) -> None:
+    with tried("sqlite", **fork, build__optimisation="-O1") as found:
+        running = found.running
+        assert running.setup.built is not None
+        running.setup.built = replace(running.setup.built, program=Path("/nowhere/lib"))
+        levels = {"build": {"optimisation": "-O1"}, "source": {"origin": "fork"}}
+        evidence = verify(Running(running.setup, running.server, running.load), levels, LAYERS)
+        assert [one.in_effect for one in evidence] == [False, False]
+        assert all("another file" in one.reason for one in evidence)
+
+
+def test_a_level_that_the_binary_does_not_show_is_not_in_effect(fork: dict[str, Level]) -> None:
+    """A recipe that compiles by its own flags."""
+    recipe = Path("recipe.toml")
+    recipe.write_text(recipe.read_text().replace('"{cflags}"', '"{cflags}", "-O0"'))
+    with tried("sqlite", **fork, build__optimisation="-O3") as found:
+        evidence = found.evidence["build.optimisation"]
+        assert not evidence.in_effect and "in 0 of 1" in evidence.reason
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind", "said"),
+    [
+        ({"build__compiler": "clang-99"}, Blocked, "there is no compiler clang-99"),
+        ({"build__flags": "-fno-such-thing"}, BuildFailed, "gcc rejects"),
+        ({"build__flags": "-Dremark=5"}, BuildFailed, "compile: .*error: expected"),
+    ],
+    ids=["blocked", "rejected", "broken"],
+)
+def test_a_level_that_cannot_be_built_has_its_cause(
+    fork: dict[str, Level], levels: dict[str, Level], kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said), tried("sqlite", **fork, **levels):
+        pass

@@ -1,0 +1,212 @@
+"""Builds are made once, whole or not at all, without the network, and go on where they were cut short."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dbdyno.errors import BuildFailed, DynoError
+from dbdyno.host import once, paths
+from dbdyno.host.once import silently
+from dbdyno.obtain.source import commands, making
+from dbdyno.obtain.source.making import Materials, account_of, made, prepared, remove_torn
+from dbdyno.obtain.source.patch import Patch
+from dbdyno.obtain.source.recipe import Recipe, Step
+from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.tree import local_tree
+from dbdyno.obtain.source.wish import Flags
+
+pytestmark = [
+    pytest.mark.usefixtures("homes"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
+]
+
+COMPILE = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{source}/toy.c", "{ldflags}")
+COUNT = ("sh", "-c", "echo once >> {source}/../../count")
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_failures", {})
+
+
+def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: object) -> Materials:
+    source = folder / "toy"
+    source.mkdir(exist_ok=True)
+    (source / "toy.c").write_text(code or "int main(void) { return 3; }\n")
+    made_of = [
+        Step(name=f"step {number}", command=step) for number, step in enumerate(steps or (COMPILE,), 1)
+    ]
+    recipe = Recipe.model_validate(
+        {"engine": "toy", "program": "toy", "room_mib": 1, "steps": made_of, **more}
+    )
+    flags = Flags(compile=("-O1", "-frecord-gcc-switches"))
+    return Materials(recipe, local_tree(source), (), toolchain("gcc"), flags, "gcc -O1")
+
+
+def test_a_build_is_made_once_and_tells_how(tmp_path: Path) -> None:
+    wanted, told = materials(tmp_path, COUNT, COMPILE), list[str]()
+    folder = made(wanted, told.append)
+    assert subprocess.run([folder / "prefix" / "toy"], check=False).returncode == 3
+    account = account_of(folder)
+    assert (account.key, account.words, account.source) == (
+        wanted.build.key,
+        "gcc -O1",
+        str(tmp_path / "toy"),
+    )
+    assert "toy, gcc -O1: step 2, 2 of 2" in told
+    assert not (folder / "work").exists() and "-O1" in (folder / "build.log").read_text()
+    once.release()
+    assert made(wanted, told.append) == folder
+    assert (paths.cache() / "sources" / "count").read_text() == "once\n"
+
+
+def test_a_source_is_prepared_once_for_all_builds(tmp_path: Path) -> None:
+    generate = [{"name": "generate", "command": ["sh", "-c", "echo x >> generated"], "folder": "{source}"}]
+    one = materials(tmp_path, generate=generate)
+    other = Materials(one.recipe, one.source, (), one.toolchain, Flags(compile=("-O2",)), "gcc -O2")
+    trees = {prepared(each, silently) for each in (one, other)}
+    assert one.build.key != other.build.key and len(trees) == 1
+    assert (trees.pop() / "generated").read_text() == "x\n"
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
+def test_a_patch_makes_another_source_and_another_build(tmp_path: Path) -> None:
+    plain = materials(tmp_path)
+    change = b"--- a/toy.c\n+++ b/toy.c\n@@ -1 +1 @@\n"
+    change += b"-int main(void) { return 3; }\n+int main(void) { return 4; }\n"
+    patch = Patch(name="four.patch", content=change)
+    patched = Materials(plain.recipe, plain.source, (patch,), plain.toolchain, plain.flags, "gcc -O1")
+    answers = [
+        subprocess.run([made(each, silently) / "prefix" / "toy"], check=False).returncode
+        for each in (plain, patched)
+    ]
+    assert answers == [3, 4]
+    [told] = account_of(made(patched, silently)).patches
+    assert told == f"four.patch {patch.digest[:12]}"
+    assert (tmp_path / "toy" / "toy.c").read_text() == "int main(void) { return 3; }\n"
+
+
+def test_the_compilers_first_error_is_the_cause_and_nothing_is_kept(tmp_path: Path) -> None:
+    broken = materials(tmp_path, COUNT, COMPILE, code="int main(void) { return 3 }\n")
+    for _ in range(2):
+        with pytest.raises(BuildFailed, match=r"step 2: toy\.c:1:\d+: error: expected ';'") as failed:
+            made(broken, silently)
+        assert "error: expected" in failed.value.log
+    # The second one was told at once.
+    assert (paths.cache() / "sources" / "count").read_text() == "once\n"
+    assert once.shelf("builds").names() == []
+    assert not list((paths.cache() / "builds").glob("*.making"))
+
+
+def test_commands_that_make_no_program_are_no_build(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="made no toy"):
+        made(materials(tmp_path, ("true",)), silently)
+
+
+def test_a_program_that_a_step_needs_is_named_with_its_package(tmp_path: Path) -> None:
+    needs = [{"name": "lemon", "command": ["true"], "needs": {"no-such-program": "nsp"}}]
+    with pytest.raises(BuildFailed, match="lemon: there is no `no-such-program`") as failed:
+        made(materials(tmp_path, generate=needs), silently)
+    assert failed.value.hint == "apt-get install nsp"
+
+
+def test_a_build_has_no_network(tmp_path: Path) -> None:
+    if commands.wrapper() is None:
+        pytest.skip("this kernel refuses a network namespace")
+    listing = ("sh", "-c", "ls /sys/class/net >/dev/null; cat /proc/net/dev >{prefix}/toy")
+    interfaces = (made(materials(tmp_path, listing), silently) / "prefix" / "toy").read_text()
+    assert [line.split(":")[0].strip() for line in interfaces.splitlines()[2:]] == ["lo"]
+
+
+def test_a_source_that_asks_for_the_network_is_told_so(tmp_path: Path) -> None:
+    if commands.wrapper() is None:
+        pytest.skip("this kernel refuses a network namespace")
+    asking = ("sh", "-c", "echo 'curl: (6) Could not resolve host: example.org' >&2; exit 6")
+    with pytest.raises(BuildFailed, match="the source asked for the network"):
+        made(materials(tmp_path, asking), silently)
+
+
+def test_a_full_disk_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = ("sh", "-c", "echo 'cc1: error: write: No space left on device' >&2; exit 1")
+    with pytest.raises(BuildFailed, match="the disk is full"):
+        made(materials(tmp_path, full), silently)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(DynoError, match="a build of toy needs 1 MiB"):
+        made(materials(tmp_path), silently)
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from tests.obtain.source.test_making import STOPPED, materials
+from dbdyno.obtain.source.making import made
+made(materials(Path(sys.argv[1]), *STOPPED), lambda line: print(line, flush=True))
+"""
+STOPPED = (
+    (
+        "sh",
+        "-c",
+        "test -e first || echo first >first; touch here; until test -e {source}/../../go; do sleep 0.1; done",
+    ),
+    ("sh", "-c", "cp first {prefix}/toy"),
+)
+
+
+def until(condition: Path, process: subprocess.Popen[str]) -> None:
+    while not condition.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=lambda how: how.name)
+def test_a_build_that_was_cut_short_goes_on(tmp_path: Path, how: signal.Signals) -> None:
+    name = materials(tmp_path, *STOPPED).build.name
+    work = paths.cache() / "builds" / f"{name}.making" / "work"
+    victim = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    until(work / "here", victim)
+    victim.send_signal(how)
+    victim.communicate()
+    assert (work / "first").read_text() == "first\n"
+    (paths.cache() / "sources" / "go").touch()
+    told: list[str] = []
+    folder = made(materials(tmp_path, *STOPPED), told.append)
+    assert (folder / "prefix" / "toy").read_text() == "first\n"
+    assert "going on with a build of toy that was interrupted" in told
+
+
+def test_of_two_processes_one_makes_it(tmp_path: Path) -> None:
+    (paths.cache() / "sources").mkdir()
+    (paths.cache() / "sources" / "go").touch()
+    start = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    both = [
+        subprocess.Popen(start, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
+        for _ in range(2)
+    ]
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("step 1, 1 of 2" in text for text in said) == 1
+
+
+def test_objects_that_may_be_torn_are_made_again(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name, age_s in (("old.o", 100), ("deep/new.o", 1), ("newest.so", 0), ("newest.c", 0)):
+        path = tmp_path / name
+        path.touch()
+        os.utime(path, (1_000_000 - age_s, 1_000_000 - age_s))
+    remove_torn(tmp_path)
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"old.o", "newest.c"}

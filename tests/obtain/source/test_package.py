@@ -1,0 +1,152 @@
+"""A distribution's source package: unpacked as the distribution builds it, or refused."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import BuildFailed, DynoError
+from dbdyno.host import once
+from dbdyno.obtain.source.package import MANIFEST, TREE, fetched, kept, lay_package
+from dbdyno.obtain.source.recipe import SourcePackage
+from tests.obtain import signed_repository
+from tests.obtain.signed_repository import SignedRepository
+
+needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
+CHANGE = b"--- a/toy.c\n+++ b/toy.c\n@@ -1 +1 @@\n-int toy;\n+int patched;\n"
+
+
+needs_apt = pytest.mark.skipif(
+    not all(shutil.which(program) for program in ("apt-get", "dpkg", "gpg", "patch")),
+    reason="needs apt, dpkg, gpg and patch, which this machine lacks",
+)
+
+
+def packed(path: Path, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:xz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def package(folder: Path, series: bytes = b"change.patch\n", change: bytes = CHANGE) -> list[Path]:
+    debian = {"debian/patches/series": series, "debian/patches/change.patch": change, "debian/rules": b""}
+    return [
+        packed(folder / "toy_3.1.orig.tar.xz", {"toy-3.1/toy.c": b"int toy;\n"}),
+        packed(folder / "toy_3.1.orig-www.tar.xz", {"www/index.html": b"hello"}),
+        packed(folder / "toy_3.1-2.debian.tar.xz", debian),
+    ]
+
+
+@needs_patch
+def test_a_package_is_laid_with_its_parts_and_patches(tmp_path: Path) -> None:
+    lay_package(package(tmp_path), tmp_path / TREE)
+    assert (tmp_path / TREE / "toy.c").read_text() == "int patched;\n"
+    assert (tmp_path / TREE / "www" / "index.html").read_text() == "hello"
+
+
+def test_comments_and_empty_patches_of_a_series_change_nothing(tmp_path: Path) -> None:
+    lay_package(package(tmp_path, b"# none\nchange.patch -p1 # why\n", b"only words\n"), tmp_path / TREE)
+    assert (tmp_path / TREE / "toy.c").read_text() == "int toy;\n"
+
+
+@needs_patch
+def test_a_patch_of_the_distribution_that_does_not_apply_fails(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match=r"change\.patch does not apply"):
+        lay_package(package(tmp_path, change=CHANGE.replace(b"int toy", b"long toy")), tmp_path / TREE)
+
+
+def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
+    files = package(tmp_path)
+    files[0].write_bytes(files[0].read_bytes()[:60])
+    with pytest.raises(DynoError, match=r"cannot unpack toy_3\.1\.orig\.tar\.xz"):
+        lay_package(files, tmp_path / TREE)
+
+
+def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
+    evil = packed(tmp_path / "toy_3.1.orig.tar.xz", {"../../escaped": b"x"})
+    with pytest.raises(DynoError, match="outside"):
+        lay_package([evil], tmp_path / TREE)
+    assert not list(tmp_path.parent.glob("escaped"))
+
+
+def test_a_package_of_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(DynoError, match="hold no upstream archive") as refused:
+        lay_package([tmp_path / "toy_3.1.diff.gz"], tmp_path / TREE)
+    assert "source.origin" in refused.value.hint
+
+
+def test_a_copy_that_is_here_is_taken_for_its_own_suite_alone(homes: Path, tmp_path: Path) -> None:
+    def make(making: Path) -> tuple[str, str]:
+        (making / TREE).mkdir()
+        (making / TREE / "toy.c").write_text("int toy;\n")
+        manifest = '{"of": "toy of bookworm", "version": "3.1-2", "digest": "d1"}'
+        (making / MANIFEST).write_text(manifest)
+        return "toy", "a test"
+
+    once.shelf("sources").once("toy-3.1-2-d1", make)
+    found = kept(SourcePackage(package="toy", suite="bookworm"))
+    assert found is not None and found.digest == "d1" and found.title == "Debian bookworm, toy 3.1-2"
+    found.lay(tmp_path / "laid")
+    assert (tmp_path / "laid" / "toy.c").is_file()
+    assert kept(SourcePackage(package="toy", suite="trixie")) is None
+
+
+TOY = SourcePackage(package="toy", suite=signed_repository.SUITE)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, homes: Path) -> SignedRepository:
+    """A mirror that holds the source package of `package`."""
+    asked = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
+    return signed_repository.make(
+        tmp_path / "repository",
+        package="toy",
+        version="1:3.1-2",
+        files={"usr/bin/toy": b""},
+        architecture=asked.stdout.strip(),
+        source={path.name: path.read_bytes() for path in package(tmp_path)},
+    )
+
+
+@needs_apt
+def test_a_source_package_is_fetched_once(repository: SignedRepository, tmp_path: Path) -> None:
+    told: list[str] = []
+    found = fetched(TOY, mirror=repository.mirror, keyring=repository.keyring, tell=told.append)
+    assert found.title == "Debian trixie, toy 3.1-2"
+    found.lay(tmp_path / "laid")
+    assert (tmp_path / "laid" / "toy.c").read_text() == "int patched;\n"
+    assert kept(TOY) is not None and told
+    told.clear()
+    again = fetched(TOY, mirror="file:///nowhere", keyring=repository.keyring, tell=told.append)
+    assert (again.digest, told) == (found.digest, [])
+
+
+@needs_apt
+def test_a_source_whose_index_was_changed_is_refused(repository: SignedRepository) -> None:
+    signed = repository.in_release.read_bytes()
+    repository.in_release.write_bytes(signed.replace(b"Origin: Debian", b"Origin: Nobody"))
+    with pytest.raises(DynoError) as refused:
+        fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
+    assert "not what Debian signed" in refused.value.hint
+    assert kept(TOY) is None
+
+
+@needs_apt
+@pytest.mark.parametrize("cut", [0, 40], ids=["changed", "truncated"])
+def test_an_archive_that_is_not_the_promised_one_is_refused(repository: SignedRepository, cut: int) -> None:
+    archive = repository.folder / "pool" / "toy_3.1.orig.tar.xz"
+    content = bytearray(archive.read_bytes())
+    content[30] ^= 0xFF
+    archive.write_bytes(content[: len(content) - cut])
+    with pytest.raises(DynoError) as refused:
+        fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
+    assert "mirror" in refused.value.hint
+    assert kept(TOY) is None

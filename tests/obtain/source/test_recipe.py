@@ -1,0 +1,84 @@
+"""Recipes: those of Dyno can be read, those of users tell their mistakes by the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.registry import ENGINES
+from dbdyno.errors import StudyError
+from dbdyno.obtain.source.recipe import Recipe, expanded, read_recipe
+
+GOOD = 'engine = "toy"\nprogram = "bin/toy"\n[[steps]]\nname = "make"\ncommand = ["make", "-j{jobs}"]\n'
+RECIPES = {name: engine.recipe for name, engine in ENGINES.items() if engine.recipe}
+
+
+def read(text: str, folder: Path) -> Recipe:
+    (folder / "recipe.toml").write_text(text)
+    return read_recipe(folder / "recipe.toml")
+
+
+def mistakes(text: str, folder: Path) -> list[tuple[int, str]]:
+    with pytest.raises(StudyError) as wrong:
+        read(text, folder)
+    return [(one.line, one.message) for one in wrong.value.mistakes]
+
+
+@pytest.mark.parametrize("engine", RECIPES)
+def test_a_recipe_of_dynos_can_be_read(engine: str) -> None:
+    path = RECIPES[engine]
+    assert path is not None
+    recipe = read_recipe(path)
+    assert recipe.engine == engine and recipe.debian is not None
+    assert "{prefix}" in recipe.model_dump_json()
+
+
+def test_sqlite_can_be_built() -> None:
+    assert "sqlite" in RECIPES
+
+
+def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
+    text = GOOD.replace('program = "bin/toy"\n', 'speed = "fast"\n').replace("{jobs}", "{cores}")
+    found = mistakes(text, tmp_path)
+    assert (2, "unknown key `speed`") in found
+    assert (0, "`program` is missing") in found
+    [place] = [message for line, message in found if line == 5]
+    assert "{cores} is no place; there are: build, cc, cflags" in place
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("engine = \n", "not valid TOML"),
+        (GOOD + 'command = ["again"]\n', "command"),
+        (GOOD.replace('["make", "-j{jobs}"]', "[]"), "steps.0.command"),
+        (GOOD.partition("[[")[0], "`steps` is missing"),
+    ],
+)
+def test_what_is_no_recipe_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    assert any(said in message for _, message in mistakes(text, tmp_path))
+
+
+def test_a_recipe_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"nothing\.toml"):
+        read_recipe(tmp_path / "nothing.toml")
+
+
+def test_what_does_not_shape_a_build_does_not_change_the_digest(tmp_path: Path) -> None:
+    first = read(GOOD, tmp_path).digest
+    assert read("# a comment\nseconds = 5\n" + GOOD, tmp_path).digest == first
+    assert read(GOOD.replace("-j{jobs}", "-j1"), tmp_path).digest != first
+    assert read(GOOD.replace("bin/toy", "toy"), tmp_path).digest != first
+
+
+def test_places_are_filled_in() -> None:
+    places: dict[str, str | tuple[str, ...]] = {
+        "cc": "gcc",
+        "cflags": ("-O2", "-g"),
+        "prefix": "/p",
+        "ldflags": (),
+    }
+    command = ["{cc}", "{cflags}", "{ldflags}", "-DFLAGS={cflags}", "-o", "{prefix}/x{cc}", "{}"]
+    told = ["gcc", "-O2", "-g", "-DFLAGS=-O2 -g", "-o", "/p/xgcc", "{}"]
+    assert expanded(command, places) == told

@@ -1,0 +1,119 @@
+"""Compilers of this machine, and files that pretend to be one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.obtain.source.toolchain import first_error, toolchain, traces, tried
+from dbdyno.obtain.source.wish import Flags
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """No compiler is known from another test."""
+    toolchain.cache_clear()
+    yield
+    toolchain.cache_clear()
+
+
+def pretender(folder: Path, script: str) -> str:
+    path = folder / "gcc-pretender"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@needs_gcc
+def test_a_compiler_is_proved_and_says_what_it_is() -> None:
+    found = toolchain("gcc")
+    assert found.family == "gcc" and found.version.startswith("gcc ")
+    assert Path(found.cc).is_absolute() and len(found.digest) == 64
+    assert toolchain("gcc", "bfd").digest == toolchain("gcc", "bfd").digest
+
+
+@needs_gcc
+def test_a_compiler_of_the_same_name_with_other_bytes_has_another_digest(tmp_path: Path) -> None:
+    real = shutil.which("gcc")
+    first = toolchain(pretender(tmp_path, f'exec {real} "$@"')).digest
+    toolchain.cache_clear()
+    assert toolchain(pretender(tmp_path, f'exec {real}  "$@"')).digest != first
+
+
+def test_a_compiler_that_is_not_here_is_blocked_with_the_remedy() -> None:
+    with pytest.raises(Blocked, match="there is no compiler gcc-99 here") as refused:
+        toolchain("gcc-99")
+    assert (refused.value.factor, refused.value.hint) == ("build.compiler", "apt-get install gcc-99")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "echo 'cannot find crt1.o: error: no linker' >&2; exit 1",
+            "cannot make a program: cannot find crt1.o",
+        ),
+        ("printf '#!/bin/sh\\nexit 7\\n' >program; chmod +x program", "does not run here: it ended with 7"),
+        ("echo nothing >program; chmod +x program", "does not run here"),
+    ],
+    ids=["cannot-link", "wrong-answer", "wrong-format"],
+)
+def test_a_compiler_that_makes_no_program_is_blocked(tmp_path: Path, script: str, said: str) -> None:
+    with pytest.raises(Blocked, match=said):
+        toolchain(pretender(tmp_path, script))
+
+
+@needs_gcc
+def test_a_linker_that_is_not_here_is_the_linkers_fault(tmp_path: Path) -> None:
+    real = shutil.which("gcc")
+    script = (
+        f'case "$*" in *lld*) echo "collect2: error: cannot find ld.lld" >&2; exit 1;; esac; exec {real} "$@"'
+    )
+    with pytest.raises(Blocked, match="with the linker lld") as refused:
+        toolchain(pretender(tmp_path, script), "lld")
+    assert refused.value.factor == "build.linker"
+
+
+@needs_gcc
+def test_a_flag_that_is_rejected_fails_with_the_compilers_words() -> None:
+    with pytest.raises(BuildFailed, match="gcc rejects a flag: gcc: error: unrecognized"):
+        tried(toolchain("gcc"), Flags(compile=("-fno-such-thing",)))
+
+
+@needs_gcc
+def test_a_flag_that_is_ignored_is_told() -> None:
+    found = tried(toolchain("gcc"), Flags(compile=("-fno-rtti",)))
+    assert any("-fno-rtti" in warning for warning in found.warnings)
+    assert tried(toolchain("gcc"), Flags(compile=("-O2",))).warnings == ()
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("flags", "trace"), [(("-O3",), {"-O3"}), (("-fno-plt",), {"-fno-plt"}), (("-Wall",), set()), ((), set())]
+)
+def test_flags_leave_traces_in_a_binary(flags: tuple[str, ...], trace: set[str]) -> None:
+    assert traces(toolchain("gcc"), Flags(compile=flags)) == trace
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        (
+            "a.c: In function 'f':\na.c:3:1: error: expected ';'\na.c:9:1: error: x\nmake: *** [a.o] Error 1",
+            "a.c:3:1: error: expected ';'",
+        ),
+        ("ok\n/usr/bin/ld: cannot find -lfoo\ncollect2: x", "/usr/bin/ld: cannot find -lfoo"),
+        ("CMake Error at CMakeLists.txt:3:\n  no ncurses", "CMake Error at CMakeLists.txt:3:"),
+        ("cc1: write: No space left on device\na.c:1: error: x", "cc1: write: No space left on device"),
+        ("nothing of note\nbye", "bye"),
+        ("", "it said nothing"),
+    ],
+)
+def test_the_first_error_is_the_one_that_says_what_is_wrong(said: str, first: str) -> None:
+    assert first_error(said) == first

@@ -1,0 +1,51 @@
+"""What levels of builds mean to each family of compilers."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.errors import Blocked
+from dbdyno.obtain.source.wish import BuildWish, Flags, all_flags, flags_of
+
+
+@pytest.mark.parametrize(
+    ("knob", "level", "family", "flags"),
+    [
+        ("optimisation", "-O3", "gcc", Flags(compile=("-O3",))),
+        ("flags", "-fno-plt -Wall", "gcc", Flags(compile=("-fno-plt", "-Wall"))),
+        ("flags", "none", "gcc", Flags()),
+        ("march", "native", "clang", Flags(compile=("-march=native",))),
+        ("march", "default", "clang", Flags()),
+        ("lto", "full", "gcc", Flags(compile=("-flto=auto",), link=("-flto=auto",))),
+        ("lto", "thin", "clang", Flags(compile=("-flto=thin",), link=("-flto=thin",))),
+        ("lto", "off", "gcc", Flags()),
+        ("linker", "lld", "clang", Flags(link=("-fuse-ld=lld",))),
+        ("linker", "default", "gcc", Flags()),
+        ("hardening", "default", "gcc", Flags()),
+    ],
+)
+def test_a_level_means_flags(knob: str, level: str, family: str, flags: Flags) -> None:
+    assert flags_of(knob, level, family) == flags
+
+
+def test_hardening_is_switched_on_and_off() -> None:
+    on, off = flags_of("hardening", "full", "gcc"), flags_of("hardening", "off", "gcc")
+    assert "-fstack-protector-strong" in on.compile and "-fno-stack-protector" in off.compile
+    assert "-Wl,-z,now" in on.link and "-Wl,-z,lazy" in off.link
+
+
+def test_gcc_has_no_thin_lto() -> None:
+    with pytest.raises(Blocked) as refused:
+        all_flags(BuildWish(lto="thin"), "gcc")
+    assert refused.value.factor == "build.lto" and refused.value.hint
+
+
+def test_what_the_study_writes_as_flags_comes_last() -> None:
+    flags = all_flags(BuildWish(optimisation="-O2", march="x86-64-v3", flags="-O1"), "gcc")
+    assert flags.compile[-1] == "-O1" and "-O2" in flags.compile
+
+
+def test_the_words_of_a_wish_tell_what_is_not_the_default() -> None:
+    assert BuildWish().words == "gcc -O2"
+    wish = BuildWish(compiler="gcc-12", march="native", lto="full", patches="a.patch", hardening="off")
+    assert wish.words == "gcc-12 -O2 -march=native LTO full hardening off patches a.patch"
