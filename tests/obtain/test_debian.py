@@ -128,7 +128,7 @@ def test_a_mirror_without_the_suite_is_named(repository: SignedRepository) -> No
     shutil.rmtree(repository.folder / "dists")
     with pytest.raises(DynoError) as refused:
         fetch(repository)
-    assert "does not carry that suite" in refused.value.hint
+    assert "does not have that suite" in refused.value.hint
 
 
 def test_a_mirror_that_is_no_address_is_the_users_mistake(repository: SignedRepository) -> None:
