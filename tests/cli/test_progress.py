@@ -102,7 +102,7 @@ def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:
     with Seen(trial_count(study), study, 4.0) as live:
         carry_out(study, live)
     told = [description for description, _ in shown if description.startswith("slice")]
-    assert len(told) == 4 and told[0].startswith("slice 1 of 2 ") and told[-1].startswith("slice 2 of 2 ")
+    assert len(told) == 4 and told[0].startswith("slice 1 of 2: ") and told[-1].startswith("slice 2 of 2: ")
     done = [completed for _, completed in shown]
     assert done == sorted(done) and 0.0 < done[-1] < 2.0
     assert len(set(done)) > 4

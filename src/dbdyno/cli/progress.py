@@ -151,14 +151,14 @@ class Live(Lines):
         piece = self._stretch_began(trial) if stage == DRIVE else ""
         self._bar.update(
             self._task,
-            description=f"{piece or stage} {trial.variant.name}",
+            description=f"{piece}: {trial.variant.name}" if piece else f"{stage} {trial.variant.name}",
             completed=self._done + self._left.begun,
             left=self._left_text(),
         )
 
     def trial_ended(self, record: Record) -> None:
         super().trial_ended(record)
-        self._bar.update(self._task, completed=self._done, done=self._done)
+        self._bar.update(self._task, completed=self._done, done=self._done, left=self._left_text())
 
     def say(self, line: str) -> None:
         self._bar.console.print(line, markup=False, soft_wrap=True)
