@@ -136,10 +136,8 @@ class Acknowledged(Frozen):
 
 
 RUN_WAIT_SHARE = 0.5
-"""A driver thread that is ready for more than this share of the time and has no CPU sets the pace as well."""
-BUSY_PART = 0.5
-"""A thread that runs for less than this part of its wait is small beside the server, which has the CPUs then:
-with many clients on few CPUs that is how it should be."""
+"""A driver thread that is ready for half of the time and does not run sets the pace as well, however little
+it has to do: each answer waits for it."""
 
 
 class Tally(Frozen):
@@ -216,7 +214,7 @@ class Tally(Frozen):
             return ""
         shares = zip(self.driver_run_wait_share, self.driver_busy_share, strict=True)
         wait, busy, thread = max((*share, thread) for thread, share in enumerate(shares))
-        if wait <= RUN_WAIT_SHARE or busy < BUSY_PART * wait:
+        if wait < RUN_WAIT_SHARE:
             return ""
         return (
             f"driver thread {thread} was ready and had no CPU {wait:.0%} of the time, beside {busy:.0%} in "
