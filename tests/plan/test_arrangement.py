@@ -31,6 +31,7 @@ def test_a_study_of_servers_alone_runs_side_by_side() -> None:
         (with_load(rate_per_s=100.0), Circumstances(), "workload.rate_per_s starts transactions"),
         (with_load(schedule="points:0s=9"), Circumstances(), "workload.schedule"),
         (with_load(think_time="10ms"), Circumstances(), "workload.think_time"),
+        (make_study(1, 2), Circumstances(pauses=True), "tpcb has pauses of its own"),
         (make_study(10.0, 20.0, factor="workload.rate_per_s"), Circumstances(), "workload.rate_per_s"),
         (make_study(1, 2, arrangement=AFTER), Circumstances(), "the study asks for it"),
     ],

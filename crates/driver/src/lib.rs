@@ -26,7 +26,7 @@ use job::Job;
 use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session};
-use workload::{Acknowledged, Workload};
+use workload::{Acknowledged, WithWorkload, Workload};
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
@@ -98,6 +98,21 @@ pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
 /// Asks the server of `url` one question: {"columns": [...], "rows": [[...]], "affected": n}.
 pub fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
     run::dispatch::query(url, sql, watch)
+}
+
+/// Whether clients of a workload with these options wait by themselves between transactions: for keying, for thinking.
+pub fn pauses(workload: &str, options: &str) -> Result<bool> {
+    struct Pauses;
+    impl WithWorkload for Pauses {
+        type Output = bool;
+
+        fn with<W: Workload>(self, workload: W) -> Result<bool> {
+            Ok(run::pauses(&workload))
+        }
+    }
+    let options =
+        serde_json::from_str(options).map_err(|error| Error::user(format!("the options: {error}")))?;
+    workload::with_workload(workload, &options, Pauses)
 }
 
 /// Every workload with its options, transactions and whether it only reads.

@@ -119,6 +119,12 @@ fn query(py: Python<'_>, url: &str, sql: &str) -> PyResult<String> {
     call(py, None, None, |watch| dyno_driver::query(url, sql, watch))
 }
 
+/// Whether clients of a workload wait by themselves between transactions.
+#[pyfunction]
+fn pauses(py: Python<'_>, workload: &str, options: &str) -> PyResult<bool> {
+    dyno_driver::pauses(workload, options).map_err(|error| driver_error(py, &error))
+}
+
 /// Every workload with its options.
 #[pyfunction]
 fn workloads() -> String {
@@ -139,6 +145,7 @@ fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(cleanup, module)?)?;
     module.add_function(wrap_pyfunction!(query, module)?)?;
+    module.add_function(wrap_pyfunction!(pauses, module)?)?;
     module.add_function(wrap_pyfunction!(workloads, module)?)?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.host.room import available_memory_bytes
@@ -27,6 +30,7 @@ def arranged_for(study: Study, counted: bool) -> Arranged:
     circumstances = Circumstances(
         host_factors=tuple(of_host),
         counted=counted,
+        pauses=has_pauses(study),
         needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
         available_bytes=available_memory_bytes(),
     )
@@ -37,6 +41,18 @@ def arranged_for(study: Study, counted: bool) -> Arranged:
             f'write arrangement = "{Arrangement.ONE_AFTER_THE_OTHER}", or leave it out',
         )
     return found
+
+
+def has_pauses(study: Study) -> bool:
+    """Whether clients of any variant wait by themselves between transactions, as TPC-C's terminals can."""
+    given = study.workload.options
+    varied = [by_layer(variant.levels).get("workload", {}) for variant in variants_of(study)]
+    each = [{name: levels.get(name, level) for name, level in given.items()} for levels in varied]
+    try:
+        return any(_driver.pauses(study.workload.name, json.dumps(options)) for options in each)
+    except _driver.DriverError:
+        # Options that the driver refuses end the run where they are used.
+        return False
 
 
 def arranged_text(study: Study, found: Arranged) -> str:

@@ -22,6 +22,7 @@ from dbdyno.calibrate.binding import OTHER_SLICES_S, bindings
 from dbdyno.calibrate.finding import Finding, best, finding, interval_for, with_slices
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
+from dbdyno.cli.arrangement import has_pauses
 from dbdyno.cli.options import Duration, WaitingCommand, json_option, wait_option
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.study_file import catalogue, study_at
@@ -110,7 +111,7 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
 
 def _require_closed_loop(study: Study) -> None:
     load = study.workload
-    if load.rate_per_s or load.schedule or load.think_time:
+    if load.rate_per_s or load.schedule or load.think_time or has_pauses(study):
         raise UserError(
             "a calibration measures speeds, and this load has a pace of its own",
             "calibrate with the same workload in a closed loop without think times",

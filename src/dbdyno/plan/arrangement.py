@@ -17,10 +17,12 @@ PACED = ("rate_per_s", "schedule", "think_time")
 
 class Circumstances(Frozen):
     """What an arrangement depends on beside the study. `host_factors` change the host, or give each variant a
-    volume; `needed_bytes` is the memory that all servers take together."""
+    volume; `pauses` are the workload's own, such as keying and think times; `needed_bytes` is the memory that
+    all servers take together."""
 
     host_factors: tuple[str, ...] = ()
     counted: bool = False
+    pauses: bool = False
     needed_bytes: int = 0
     available_bytes: int = 1
 
@@ -55,3 +57,5 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         needed_mib, available_mib = circumstances.needed_bytes >> 20, circumstances.available_bytes >> 20
         return f"all servers together take about {needed_mib} MiB of the {available_mib} MiB available"
     return ""
+    if circumstances.pauses:
+        return f"{study.workload.name} has pauses of its own between transactions, so a load is one whole"

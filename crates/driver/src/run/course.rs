@@ -128,13 +128,16 @@ impl Course {
 /// What the job asks for where nothing but answers starts transactions. Pauses and an open loop have their own times,
 /// and nobody may be late for them.
 pub(crate) fn gather<W: Workload>(job: &Job, workload: &W) -> Gather {
-    let mut random = Random::new(job.seed, 0);
-    let pauses =
-        (0..workload.transactions().len()).any(|kind| workload.pause(kind, &mut random) != Pause::default());
     match job.load {
-        Load::Closed { think_time: None } if !pauses => job.gather,
+        Load::Closed { think_time: None } if !pauses(workload) => job.gather,
         _ => Gather::Off,
     }
+}
+
+/// Whether clients of the workload wait by themselves before or after any of its transactions.
+pub(crate) fn pauses<W: Workload>(workload: &W) -> bool {
+    let mut random = Random::new(0, 0);
+    (0..workload.transactions().len()).any(|kind| workload.pause(kind, &mut random) != Pause::default())
 }
 
 /// The times of stretch `number`, which begins at `start_ns`.

@@ -12,6 +12,7 @@ mod pace;
 mod stall;
 mod thread;
 
+pub(crate) use course::pauses;
 use course::{gather, phases, Course, Stretch};
 use crowd::Crowd;
 use live::Live;
