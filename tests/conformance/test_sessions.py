@@ -318,3 +318,12 @@ def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path) 
     assert "every client has lost its connection, so the run ended early" in errors
     assert (tally["clients_lost"], sum(tally["errors"].values())) == (3, 3)
     assert 0 < tally["duration_s"] < 30
+
+
+def test_what_was_loaded_into_postgresql_is_vacuumed_and_analysed(tmp_path: Path) -> None:
+    """Its autovacuum would else do so in the midst of a trial."""
+    with started("postgresql", {"autovacuum": "off"}, tmp_path / "data") as server:
+        _driver.prepare(json.dumps({"url": server.url, "workload": "tpcb", "options": {"scale": 1}}))
+        seen = "SELECT relname FROM pg_stat_user_tables WHERE last_vacuum IS NULL OR last_analyze IS NULL"
+        assert rows(server.url, seen) == []
+        assert rows(server.url, "SELECT COUNT(*) FROM pg_stats WHERE tablename = 'pgbench_accounts'") != [[0]]

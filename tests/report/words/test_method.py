@@ -9,7 +9,8 @@ import pytest
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Level
 from dbdyno.report.words.method import method_text
-from tests.report.cases import CASES
+from tests.analyse.factory import a_study, records_of
+from tests.report.cases import CASES, analysed
 
 
 def with_reset(analysis: Analysis, reset: Callable[[int], dict[str, Level]]) -> Analysis:
@@ -32,3 +33,25 @@ def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> No
 
 def test_records_without_images_say_nothing_of_them() -> None:
     assert not [line for line in method_text(CASES["guards"]()) if line.startswith("Data:")]
+
+
+@pytest.mark.parametrize(
+    ("short", "said"),
+    [(lambda trial: False, "checked in 12 of 12"), (lambda trial: trial < 5, "checked in 7 of 12"),
+     (lambda trial: True, "not checked; none of 12")],
+)  # fmt: skip
+def test_a_report_says_how_many_trials_were_checked_for_a_steady_state(
+    short: Callable[[int], bool], said: str
+) -> None:
+    """A trial that is too short for it has no steady state, and says nothing of one."""
+    analysis = analysed(a_study(), records_of(a_study()))
+    trials = tuple(
+        trial.model_copy(update={"steady": None}) if short(number) else trial
+        for number, trial in enumerate(analysis.trials)
+    )
+    [line] = [
+        line
+        for line in method_text(analysis.model_copy(update={"trials": trials}))
+        if line.startswith("Steady state:")
+    ]
+    assert said in line

@@ -35,6 +35,8 @@ thread_local! {
     static PAUSE: Cell<Pause> = const { Cell::new(Pause { before_ns: 0, after_ns: 0 }) };
     /// How long this thread's sessions take to close.
     static CLOSING_NS: Cell<u64> = const { Cell::new(0) };
+    /// What this thread's transactions have drawn, each time that they were tried.
+    static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
@@ -96,10 +98,12 @@ impl Session for Stalling {
     }
 }
 
-struct OneStatement;
+struct OneStatement<const REPLAYED: bool>;
 
-impl Workload for OneStatement {
+impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
     type Client = ();
+
+    const REPLAYS: bool = REPLAYED;
 
     const OFFERS: &'static [Offer] = &[];
 
@@ -136,8 +140,9 @@ impl Workload for OneStatement {
         _: usize,
         _: &mut (),
         session: &mut S,
-        _: &mut Random,
+        random: &mut Random,
     ) -> Result<Outcome> {
+        DRAWN.with_borrow_mut(|drawn| drawn.push(random.below(1 << 60)));
         session.execute(Statement(0), &[], &mut ()).await?;
         Ok(Outcome::Committed)
     }
@@ -157,6 +162,10 @@ impl Workload for OneStatement {
 
 /// Runs a job on the simulated clock.
 fn simulated(keys: &str) -> Total {
+    simulated_where::<true>(keys)
+}
+
+fn simulated_where<const REPLAYED: bool>(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
     let phases: Phases = phases(&job, 1, START_NS);
@@ -174,7 +183,7 @@ fn simulated(keys: &str) -> Total {
         backend: Backend::Simulated,
         job: &job,
         target: &job.target().unwrap(),
-        workload: &OneStatement,
+        workload: &OneStatement::<REPLAYED>,
         kinds: 1,
         rate: rate.as_ref(),
         think: crate::run::pace::Think::new(&job.load).unwrap(),
@@ -293,7 +302,7 @@ fn a_thread_that_cannot_begin_ends_the_run_for_all() {
             "backend": "epoll", "cpus": [0, 5000]}"#,
     );
     let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None, next_slice: None };
-    let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement, &mut watch).unwrap_err();
+    let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement::<true>, &mut watch).unwrap_err();
     assert!(error.message().contains("CPU 5000"), "{error}");
 }
 
@@ -309,7 +318,7 @@ fn the_server_goes_first_only_where_nothing_but_answers_starts_transactions() {
     let gathers = |keys: &str| {
         let job =
             format!(r#"{{"url": "mysql://h/x", "workload": "none", "gather": "on", {keys} "seed": 1}}"#);
-        gather(&Job::parse(&job).unwrap(), &OneStatement)
+        gather(&Job::parse(&job).unwrap(), &OneStatement::<true>)
     };
     assert_eq!(gathers(""), Gather::On);
     assert_eq!(gathers(r#""load": {"kind": "closed", "think_time": 0.1},"#), Gather::Off);
@@ -348,6 +357,26 @@ fn errors_of_the_warm_up_do_not_count_in_the_measured_part() {
     ANSWER.set(|_| Ok(Answer::default()));
     assert_eq!((tally.errors.len(), tally.retries), (0, 0));
     assert!(tally.series[0].errors > 0, "the series shows them");
+}
+
+/// The draws of the first transaction, which is tried twice, and of the second.
+fn drawn_where<const REPLAYED: bool>() -> [u64; 3] {
+    DRAWN.take();
+    ANSWER.set(|_| match DRAWN.with_borrow(Vec::len) {
+        1 => Err(Error::server("1213 deadlock", Fate::Retry, "another one was first")),
+        _ => Ok(Answer::default()),
+    });
+    simulated_where::<REPLAYED>(r#""clients": 1, "duration_s": 0.5"#);
+    ANSWER.set(|_| Ok(Answer::default()));
+    DRAWN.take()[..3].try_into().unwrap()
+}
+
+#[test]
+fn what_is_tried_again_is_the_same_unless_its_workload_draws_anew() {
+    let [first, again, second] = drawn_where::<true>();
+    assert!(first == again && again != second);
+    let [first, again, second] = drawn_where::<false>();
+    assert!(first != again && again != second && first != second);
 }
 
 #[test]
