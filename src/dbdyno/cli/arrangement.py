@@ -26,7 +26,6 @@ def arranged_for(study: Study, counted: bool) -> Arranged:
     changes = foresee(variants, engine).host
     of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
     settings = [by_layer(levels).get("config", {}) for levels in variants.values()]
-    settings += settings[:1] * (study.baselines - 1)
     circumstances = Circumstances(
         host_factors=tuple(of_host),
         counted=counted,

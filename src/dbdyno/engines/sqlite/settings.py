@@ -65,14 +65,17 @@ NEEDS: Sequence[Need] = (
 huge_pages = embedded.huge_pages
 
 
+DEFAULT_CACHE, DEFAULT_PAGE_BYTES = -2000, 4096
 BASE_BYTES = 200 << 20
 """What the load process takes beside the cache of one connection."""
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:
-    # Positive, `cache_size` counts pages; negative, KiB. The larger of the two is near enough.
-    page_bytes = size_bytes(settings.get("page_size", 4096))
-    return size_bytes(settings.get("cache_size", 500), page_bytes) + BASE_BYTES
+    cache = settings.get("cache_size", DEFAULT_CACHE)
+    # A positive number counts pages, a negative one KiB.
+    in_kib = as_text(cache).strip().startswith("-")
+    unit_bytes = 1024 if in_kib else size_bytes(settings.get("page_size", DEFAULT_PAGE_BYTES))
+    return size_bytes(cache, unit_bytes) + BASE_BYTES
 
 
 def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
