@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis, analyse, explain_gap
 from dbdyno.analyse.blocks import mean_of
-from dbdyno.analyse.model import Role, Verdict
-from dbdyno.records.record import Outcome
-from tests.analyse.factory import a_run, a_study, ended, records_of
+from dbdyno.analyse.model import Ratio, Role, Verdict
+from dbdyno.records.record import Outcome, Record
+from dbdyno.study import Design
+from dbdyno.study.designs import variants_of
+from tests.analyse.factory import a_run, a_study, counted, ended, records_of
+from tests.analyse.test_frontier import found as frontier_found
 
 LEVELS = {"config.page_cache": ["2k", "4k", "8k", "64k"]}
 FASTER = "config.page_cache=64k"
@@ -52,6 +55,74 @@ def test_a_broken_baseline_breaks_them_all() -> None:
     found = analysed(2, changes={"baseline-2": broken})
     assert {one.verdict for one in found.candidates} == {Verdict.INCONCLUSIVE}
     assert found.answer.baseline_broken
+
+
+def four_times_as_fast(record: Record) -> Record:
+    assert record.tally is not None
+    return counted(record, operations=4 * record.tally.operations)
+
+
+def ratio(found: Ratio | None) -> float:
+    assert found is not None
+    return found.ratio
+
+
+@pytest.mark.parametrize(
+    ("design", "factors"), [(Design.FACTORIAL, 2), (Design.FRACTIONAL, 5)], ids=["all variants", "a fraction"]
+)
+def test_what_factors_do_is_told_from_all_baselines(design: Design, factors: int) -> None:
+    levels = {f"config.{letter}": ["slow", "fast"] for letter in "abcde"[:factors]}
+    study = a_study(levels, design=design).model_copy(update={"baselines": 2})
+    slow, fast = (
+        next(one for one in variants_of(study) if set(one.levels.values()) == {level})
+        for level in ("slow", "fast")
+    )
+    alike, apart = (
+        records_of(study, changes=changes, block_sd=0.0, trial_sd=0.0)
+        for changes in ({}, {"baseline-2": four_times_as_fast})
+    )
+    # The mean of the two baselines is twice the first.
+    for records, share in ((alike, 1.0), (apart, 0.5)):
+        found = analyse(study, a_run(study), records)
+        assert found.gap is not None
+        assert ratio(found.gap.total) == pytest.approx(share, rel=1e-3)
+        assert ratio(explain_gap(study, records, slow, fast).total) == pytest.approx(share, rel=1e-3)
+        if found.factorial is not None:
+            # Each main effect is the mean over both levels of the other factor; one of them has the baseline.
+            assert [ratio(one.effect) for one in found.factorial.main] == pytest.approx(
+                [share**0.5] * 2, rel=1e-3
+            )
+
+
+def test_the_frontier_is_told_from_all_baselines() -> None:
+    plain, faster = (
+        frontier_found(
+            change=lambda record, times=times: counted_as(record, times),
+            baselines=2,
+            design=Design.ONE_AT_A_TIME,
+        )
+        for times in (1, 4)
+    )
+    assert plain is not None and faster is not None
+    [before], [after] = plain.curves, faster.curves
+    gained = [
+        new.queries_per_s.mean / old.queries_per_s.mean
+        for old, new in zip(before.points, after.points, strict=True)
+    ]
+    # The baseline has the least effort, and comes first.
+    assert gained == pytest.approx([2.0, 1.0, 1.0, 1.0])
+
+
+def counted_as(record: Record, times: int) -> Record:
+    """The second baseline with so many times as many searches."""
+    if record.variant != "baseline-2":
+        return record
+    assert record.tally is not None
+    kinds = {
+        name: kind.model_copy(update={"operations": times * kind.operations})
+        for name, kind in record.tally.by_transaction.items()
+    }
+    return counted(record, by_transaction=kinds)
 
 
 def test_a_mean_is_geometric_where_it_can_be() -> None:

@@ -39,8 +39,9 @@ def found(
     change: Any = lambda record: record,
     factors: Mapping[str, Any] = FACTORS,
     design: Design = Design.FACTORIAL,
+    baselines: int = 1,
 ) -> Frontier | None:
-    study = a_study(factors, design=design, blocks=blocks)
+    study = a_study(factors, design=design, blocks=blocks).model_copy(update={"baselines": baselines})
     records = []
     for record in records_of(study):
         effort = int(record.levels.get("workload.ef", 10))

@@ -67,6 +67,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in latest])
     method = _method(study, run, trials)
     results = _results(study, trials, method)
+    compared = _compared(trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
     return Analysis(
         study=study,
@@ -78,9 +79,9 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         aa=_aa_check(study, trials),
         floor=floor(trials, method),
         museum=museum(results, trials),
-        factorial=_factorial(study, trials),
-        gap=_gap(study, trials),
-        frontier=frontier(study, trials),
+        factorial=_factorial(study, compared),
+        gap=_gap(study, compared),
+        frontier=frontier(study, compared),
         splits=_splits(study, trials),
         overhead=overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
@@ -198,7 +199,12 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """
     results = [_trial(record, study.goal.response) for record in _latest(records)]
     trials = _by_variant(variants_of(study), results)
-    return _gap_between(study, trials, slow.levels, fast.levels)
+    return _gap_between(study, _compared(trials), slow.levels, fast.levels)
+
+
+def _compared(trials: Sequence[Trials]) -> list[Trials]:
+    """Every variant, the baseline with all its copies: in each block it is worth the mean of them."""
+    return [with_copies(trials), *trials[1:]]
 
 
 def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
