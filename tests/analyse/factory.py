@@ -31,7 +31,7 @@ from dbdyno.records.record import (
     Record,
     Run,
 )
-from dbdyno.study import Design, Factor, Goal, Study, Workload
+from dbdyno.study import SLICE_S, Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
 from tests.fakes import make_tally
@@ -67,6 +67,8 @@ def a_study(
         blocks=blocks,
         seed=11,
         aa=aa,
+        # A study of a run has what the run kept.
+        slice_s=SLICE_S,
         workload=Workload(
             name="tpcb", clients=8, warmup_s=WARMUP_S, duration_s=DURATION_S, options={"scale": 10}
         ),

@@ -19,7 +19,7 @@ MADE_UNIX_S = 1_760_000_000.0
 def a_calibration(**changes: object) -> Calibration:
     workload = a_study().workload
     pairs = [Pair(first_per_s=100.0, second_per_s=speed) for speed in (101.0, 99.0)]
-    best = finding(Binding(server="0", driver="1"), pairs)
+    best = finding(Binding(server="0", driver="1", slice_s=0.25), pairs)
     made = Calibration(
         engine="firebird",
         workload=workload.name,
@@ -39,6 +39,7 @@ def test_a_calibration_is_found_again_by_studies_of_its_load(homes: Path) -> Non
     found, why_not = found_for(a_study(), HERE, MADE_UNIX_S + DAY_S)
     assert found == a_calibration() and not why_not
     assert found.used.settings == {"cpu.server": "0", "cpu.driver": "1"}
+    assert found.used.slice_s == 0.25
 
 
 @pytest.mark.parametrize(

@@ -75,19 +75,34 @@ def test_a_study_uses_it_unless_it_says_otherwise(study: Path) -> None:
     last = str(max(os.sched_getaffinity(0)))
     measured = calibrated(study)
     bound = measured.best.model_copy(
-        update={"arrangement": measured.best.arrangement.model_copy(update={"server": last})}
+        update={
+            "arrangement": measured.best.arrangement.model_copy(update={"server": last, "slice_s": 0.125})
+        }
     )
     keep(measured.model_copy(update={"best": bound}))
     told = json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
     assert (told["settings"], told["interval"]) == ({"cpu.server": last}, "student")
     assert json.loads(dyno("plan", str(study), "--json", "--no-calibration").stdout)["calibrated"] is None
+    assert "slices of 0.125 s" in " ".join(dyno("plan", str(study)).stdout.split())
     said = dyno("run", str(study), "--blocks", "1")
     assert "calibrated on" in said.stderr and f"cpu.server = {last}" in said.stdout
+    assert "a slice is about 0.125 s" in " ".join(said.stdout.split())
     with Store(store_url(None)) as store:
         run = store.run("last")
         assert run.calibrated is not None and run.calibrated.settings == {"cpu.server": last}
+        assert (run.calibrated.slice_s, run.slice_s) == (0.125, 0.125)
+        assert all(record.tally and len(record.tally.slices) == 4 for record in store.records(run.run))
         proofs = [{one.factor: one for one in record.evidence} for record in store.records(run.run)]
     assert proofs and all(each["cpu.server"].in_effect for each in proofs)
+
+
+def test_a_study_that_names_the_length_of_its_slices_keeps_it(study: Path) -> None:
+    study.write_text(STUDY.replace("blocks = 2", 'blocks = 2\nslice = "0.25s"'))
+    found = calibrated(study)
+    longer = found.best.arrangement.model_copy(update={"slice_s": 1.0})
+    keep(found.model_copy(update={"best": found.best.model_copy(update={"arrangement": longer})}))
+    assert "slice_s" not in json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
+    assert "slices of 0.25 s" in " ".join(dyno("plan", str(study)).stdout.split())
 
 
 def test_a_stale_one_is_named(study: Path) -> None:

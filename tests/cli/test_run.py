@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from types import FrameType
 import dbdyno
 from dbdyno.host import once
 from dbdyno.records.store import Store, store_url
+from dbdyno.study import Arrangement
 from tests.cli.test_cli import dyno
 
 STUDY = """
@@ -80,3 +82,20 @@ def test_each_run_draws_an_order_and_records_it(homes: Path) -> None:
     assert all(run.mirrored for run in runs)
     assert len(loads) == 3, "the variants of a block draw the same keys, another run draws others"
     assert len(once.shelf("pristine").names()) == 1, "data do not depend on the order"
+
+
+def test_a_run_until_the_margin_goes_round_in_slices(homes: Path) -> None:
+    """Whatever this machine does meanwhile: each block is a pair of slices, and what is decided stays out."""
+    path = homes / "study.toml"
+    # Nothing is nearer than 99 %, so the first six blocks decide: verdicts need no more.
+    path.write_text(STUDY.replace("blocks = 2", 'blocks = 2\nslice = "0.25s"') + '[goal]\nmargin = "99%"\n')
+    said = dyno("run", str(path), "--until", "margin", "--blocks", "8", "--json")
+    with Store(store_url()) as store:
+        run = store.run("last")
+        records = store.records(run.run)
+    assert run.sequential and run.arrangement is Arrangement.SIDE_BY_SIDE
+    assert all(record.tally is not None and len(record.tally.slices) == 2 for record in records), said.stderr
+    by_block = Counter(record.block for record in records)
+    assert set(by_block) in ({*range(6)}, {*range(8)}) and set(by_block.values()) == {2}
+    [candidate] = [one for one in json.loads(said.stdout)["variants"] if one["role"] == "candidate"]
+    assert candidate["decided"] or len(by_block) == 8

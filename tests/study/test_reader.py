@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.study import Design, Factor, Goal, Guard, Study, Workload, parse_study, read_study
+from dbdyno.study import (
+    Arrangement,
+    Design,
+    Factor,
+    Goal,
+    Guard,
+    Study,
+    Workload,
+    parse_study,
+    read_study,
+)
 from dbdyno.study.reference import Reference
 from tests.study.catalogue import CATALOGUE
 
@@ -484,3 +494,39 @@ def test_several_baselines_exclude_the_signed_rank_interval() -> None:
     assert read(text).baselines == 2
     found = the_mistake(text + '[goal]\ninterval = "signed-rank"\n')
     assert found.line == 2 and "signed-rank" in found.message
+
+
+def at_the_top(line: str) -> str:
+    return f"{line}\n{SHORT}"
+
+
+@pytest.mark.parametrize(
+    ("line", "arrangement", "slice_s"),
+    [
+        ("", None, None),
+        ('arrangement = "side-by-side"', Arrangement.SIDE_BY_SIDE, None),
+        ('arrangement = "one-after-the-other"', Arrangement.ONE_AFTER_THE_OTHER, None),
+        ('slice = "250ms"', None, 0.25),
+        ('slice = "0.1s"', None, 0.1),
+    ],
+)
+def test_how_trials_share_the_host_can_be_said(
+    line: str, arrangement: Arrangement | None, slice_s: float | None
+) -> None:
+    study = read(at_the_top(line))
+    assert (study.arrangement, study.slice_s) == (arrangement, slice_s)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ('arrangement = "beside"', "beside", "side-by-side"),
+        ("arrangement = true", "arrangement", ""),
+        ('slice = "99ms"', "99ms", "allowed: 0.1s to 24h"),
+        ("slice = 1", "needs its unit", '"1s"'),
+        ('slices = "1s"', "slices", "slice"),
+    ],
+)
+def test_a_mistake_in_it_is_told_with_its_line(line: str, message: str, hint: str) -> None:
+    found = the_mistake(at_the_top(line))
+    assert found.line == 1 and message in found.message and hint in found.hint

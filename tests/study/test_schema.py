@@ -97,6 +97,9 @@ OPTIONAL = {
     "aa": st.sampled_from([True, False, 1]),
     "baselines": st.sampled_from([1, 100, 0, 101]),
     "settings": st.dictionaries(NAME, LEVEL, max_size=1),
+    "baselines": st.sampled_from([1, 3, 0, "2"]),
+    "arrangement": st.sampled_from(["side-by-side", "one-after-the-other", "beside"]),
+    "slice": DURATION,
     "factors": st.one_of(st.dictionaries(NAME, LEVELS, max_size=3), NESTED),
     "variants": st.lists(VARIANT, max_size=3),
     "goal": GOAL,
@@ -207,6 +210,8 @@ def test_both_accept_what_is_sound(document: Document) -> None:
         {"goal": {"response": "speed"}},
         {"goal": {"guards": ["p99_ms < 3"]}},
     ],
+        {"arrangement": "beside"},
+        {"slice": 1},
 )
 def test_the_schema_refuses_what_an_editor_should_mark(change: Document) -> None:
     document = {key: value for key, value in (tomllib.loads(SHORT) | change).items() if value is not None}

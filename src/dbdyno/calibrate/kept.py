@@ -50,7 +50,10 @@ class Calibration(Frozen):
     def used(self) -> Calibrated:
         """What a study takes from it."""
         return Calibrated(
-            made_unix_s=self.made_unix_s, settings=self.best.arrangement.settings, interval=self.interval
+            made_unix_s=self.made_unix_s,
+            settings=self.best.arrangement.settings,
+            interval=self.interval,
+            slice_s=self.best.arrangement.slice_s,
         )
 
 

@@ -35,6 +35,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Outcome, Run
+from dbdyno.report.words import numbers
 from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
@@ -204,7 +205,9 @@ def _print(found: Calibration, console: Console) -> None:
     if saturated:
         console.print(Text(f"The driver was the limit: {'; '.join(saturated)}.", style="dim"))
     told = "" if found.best.arrangement.settings else " (no binding is told from it)"
-    console.print(Text(f"Kept: {found.best.arrangement.words}{told}; interval: {found.interval}"))
+    slices = numbers.seconds_text(found.best.arrangement.slice_s)
+    kept = f"{found.best.arrangement.words}{told}; slices: {slices}; interval: {found.interval}"
+    console.print(Text(f"Kept: {kept}"))
 
 
 def _row(each: Finding) -> list[str]:

@@ -31,6 +31,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Calibrated, Run
 from dbdyno.report.words import numbers
 from dbdyno.study import (
+    SLICE_S,
     Arrangement,
     Catalogue,
     Factor,
@@ -86,7 +87,9 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
     if budget_s is not None:
         study = fitted(study, budget_s, overhead_s(study))
     calibrated, told = _calibrated_for(study) if calibration else (None, "")
-    return Adapted(with_calibration(study, calibrated), found, calibrated, told)
+    study = with_calibration(study, calibrated)
+    whole = study.model_copy(update={"slice_s": study.slice_s or SLICE_S})
+    return Adapted(whole, found, calibrated, told)
 
 
 def why_counted(study: Study) -> str:
@@ -172,7 +175,7 @@ def study_of(run: Run) -> Study:
     study = asked_of(run)
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
-        "slice_s": run.slice_s or study.slice_s,
+        "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
     changed = _changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
     return with_calibration(changed, run.calibrated)
@@ -185,9 +188,14 @@ def _calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
     if found is None:
         again = "without it the study runs as it is; to calibrate anew: dyno calibrate STUDY"
         return None, f"the calibration is not used: {why_not}; {again}" if why_not else ""
-    used = found.used.model_copy(update={"interval": _interval_for(study, found.interval)})
+    named = {
+        "interval": _interval_for(study, found.interval),
+        "slice_s": None if study.slice_s else found.used.slice_s,
+    }
+    used = found.used.model_copy(update=named)
     made = time.strftime("%Y-%m-%d", time.localtime(found.made_unix_s))
-    chosen = f"; interval: {used.interval}" if used.interval else ""
+    chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if used.slice_s else ""
+    chosen += f"; interval: {used.interval}" if used.interval else ""
     return used, f"calibrated on {made}: {found.best.arrangement.words}{chosen} (--no-calibration: without)"
 
 
@@ -207,8 +215,12 @@ def with_calibration(study: Study, used: Calibrated | None) -> Study:
     """The study with a calibration's levels and interval, but for what it says itself."""
     if used is None:
         return study
-    goal = study.goal.model_copy(update={"interval": study.goal.interval or used.interval})
-    return study.model_copy(update={"settings": {**used.settings, **study.settings}, "goal": goal})
+    found = {
+        "settings": {**used.settings, **study.settings},
+        "slice_s": study.slice_s or used.slice_s,
+        "goal": study.goal.model_copy(update={"interval": study.goal.interval or used.interval}),
+    }
+    return study.model_copy(update=found)
 
 
 def measured_installation(study: Study, run: Run) -> Installation:

@@ -242,8 +242,8 @@ def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class Calibrated(Frozen):
-    """What a run takes from a calibration of its host: levels of all variants, and the `interval` where the
-    study names none."""
+    """What a run takes from a calibration of its host: levels of all variants, and the `interval` and the
+    length of slices where the study names none."""
 
     made_unix_s: float
     settings: dict[str, Level] = Field(default_factory=dict)
@@ -269,6 +269,7 @@ class Run(Frozen):
     blocks: int
     created_unix_s: float
     dyno_version: str
+    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
     host: dict[str, Any]
     installation: dict[str, str] = Field(default_factory=dict)
     mirrored: bool = False

@@ -7,6 +7,7 @@ from dbdyno.study import pacing
 from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
 from dbdyno.study.nouns import (
     BASELINE,
+    SLICE_S,
     TRIALS_MAX,
     TWIN,
     Arrangement,
@@ -25,6 +26,7 @@ from dbdyno.study.schema import study_schema
 
 __all__ = [
     "BASELINE",
+    "SLICE_S",
     "TRIALS_MAX",
     "TWIN",
     "Arrangement",

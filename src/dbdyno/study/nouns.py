@@ -135,7 +135,8 @@ class ListedVariant(Frozen):
 
 class Study(Frozen):
     """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
-    one that its host and its factors allow; `slice_s` is about how long a slice is measured. Blocks take
+    one that its host and its factors allow. `slice_s` is about how long a slice is measured; without it, as
+    long as the host's calibration found best, else `SLICE_S`. Blocks take
     `images` of the pristine data in turn; without it, as many as cost little beside the run. `settings` are
     levels that hold for every variant, by factor name, those of the `configuration` included that nothing
     else gives. Each block has so many `baselines`. `variants` is only for `list`, whose factors are what its
@@ -152,7 +153,7 @@ class Study(Frozen):
     # One is left out, so that what is told of other studies does not change.
     baselines: int = Field(default=1, exclude_if=lambda count: count == 1)
     arrangement: Arrangement | None = None
-    slice_s: float = SLICE_S
+    slice_s: float | None = None
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.frozen import Frozen
-from dbdyno.study.nouns import Arrangement, Study
+from dbdyno.study.nouns import SLICE_S, Arrangement, Study
 
 SETTLE_S = 0.1
 """How long the load runs before a slice is measured: the server's caches and the CPUs' are those of another
@@ -50,7 +50,7 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
             ramp_s=load.ramp_s,
             warmup_s=load.warmup_s,
             duration_s=load.duration_s,
-            slices=_slices(load.duration_s, study.slice_s) if beside else None,
+            slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
         ),
     )
 

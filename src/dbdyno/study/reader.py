@@ -13,7 +13,6 @@ from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
-    SLICE_S,
     TRIALS_MAX,
     Arrangement,
     Design,
@@ -116,7 +115,7 @@ class _Reader(SectionReader):
             "aa": self.take(("aa",), values.boolean, False),
             "baselines": self.take(("baselines",), partial(values.integer, low=1, high=BASELINES_MAX), 1),
             "arrangement": self.take(("arrangement",), _arrangement, None),
-            "slice_s": self.take(("slice",), partial(values.duration_s, least_s=0.1), SLICE_S),
+            "slice_s": self.take(("slice",), partial(values.duration_s, least_s=0.1), None),
             "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
 

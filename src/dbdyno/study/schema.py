@@ -190,7 +190,12 @@ _ARRANGEMENT: Schema = {
         "description": "Whether all servers of a block run at once and the load goes round them in slices, "
         "or each trial runs by itself. Default: side by side where that can be.",
     },
-    "slice": _duration(f"{SLICE_S:g}s", "About how long a slice is measured."),
+    "slice": {
+        "type": "string",
+        "pattern": values.DURATION,
+        "description": "About how long a slice is measured. Without it, as long as the host's calibration "
+        f"found best, else {SLICE_S:g}s.",
+    },
 }
 
 

@@ -12,10 +12,11 @@ from dbdyno.report.words.numbers import (
     plural,
     ratio_text,
     rough_share_text,
+    seconds_text,
     share_text,
     times_text,
 )
-from dbdyno.study import Interval
+from dbdyno.study import Arrangement, Interval
 
 INTERVALS: dict[Interval, str] = {
     Interval.STUDENT: "Student’s t on the log ratios of the blocks",
@@ -150,9 +151,11 @@ def calibration_text(analysis: Analysis) -> str:
     if used is None:
         return ""
     levels = ", ".join(f"{name} = {level_text(level)}" for name, level in used.settings.items())
-    bound = f"all variants have {levels}" if levels else "server and driver are free to use all CPUs"
-    interval = f"; the interval is {used.interval}" if used.interval else ""
-    return f"Calibration of this host, made before the run: {bound}{interval}."
+    told = [f"all variants have {levels}" if levels else "server and driver are free to use all CPUs"]
+    if used.slice_s and analysis.run.arrangement is Arrangement.SIDE_BY_SIDE:
+        told.append(f"a slice is about {seconds_text(used.slice_s)}")
+    told += [f"the interval is {used.interval}"] if used.interval else []
+    return f"Calibration of this host, made before the run: {'; '.join(told)}."
 
 
 def aa_text(analysis: Analysis) -> str:
