@@ -18,11 +18,12 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DynoError, LoadDied
 from dbdyno.host import interrupts, paths
 from dbdyno.host.journal import open_journal, replay_abandoned
+from dbdyno.plan import ask_for, reference
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import run_trial
+from dbdyno.run import Side, run_in_turn, run_trial
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.phases import Phase, phases_of
 from dbdyno.study.trials import Trial
@@ -416,6 +417,48 @@ def test_a_load_that_ends_before_its_last_slice_is_broken(
     monkeypatch.setattr(FakeLoad, "go_on", lambda load: (load.began.append(0.0), load.run(load.job))[1])
     with pytest.raises(DynoError, match="slices: 1 of 2 slices were driven"):
         carry_out(beside(1, 2, blocks=1))
+
+
+def in_turn(study: Study, progress: Stages, engine: FakeEngine) -> tuple[list[Record], list[Record]]:
+    """A run, and a second one that measures its baseline again."""
+    runs = make_run(study), make_run(study, "again")
+    with Store(store_url()) as store, open_journal() as journal:
+        for run in runs:
+            store.add_run(run)
+        own, again = (make_bench(study, run, journal, engine) for run in runs)
+        sides = Side(ask_for(own.run), own, progress), Side(reference.ask, again, progress)
+        return run_in_turn(*sides, store)
+
+
+def test_two_runs_in_turn_have_all_servers_up_and_go_round_in_the_same_slices(homes: Path) -> None:
+    alive: list[int] = []
+
+    def look(trial: Trial, stage: str) -> None:
+        if stage == "drive":
+            alive.append(sum(server.alive() for server in engine.servers))
+
+    engine, progress = FakeEngine(), Stages(look)
+    records, again = in_turn(beside(1, 2, blocks=2), progress, engine)
+    assert [(one.run, one.block, one.variant) for one in again] == [
+        ("again", block, "baseline") for block in range(2)
+    ]
+    assert {one.run for one in records} == {"first"} and len(records) == 4
+    assert all(one.tally and len(one.tally.slices) == 2 for one in (*records, *again))
+    assert set(alive) == {3}, "two variants and the reference"
+    assert [stage for _, stage in progress.seen if stage == "drive"] == ["drive"] * (3 * 3 * 2)
+    assert leftovers() == []
+
+
+def test_two_runs_in_turn_follow_one_another_where_servers_cannot_be_up_at_once(homes: Path) -> None:
+    engine, progress = FakeEngine(), Stages()
+    records, again = in_turn(make_study(1, 2, blocks=2), progress, engine)
+    assert [stage for _, stage in progress.seen] == STAGES * 6
+    assert not any(one.tally and one.tally.slices for one in (*records, *again))
+    for one in again:
+        beside_it = next(mine for mine in records if (mine.block, mine.variant) == (one.block, "baseline"))
+        began = sorted(each.started_unix_s for each in (*records, *again) if each.block == one.block)
+        places = [began.index(each.started_unix_s) for each in (one, beside_it)]
+        assert abs(places[0] - places[1]) == 1
 
 
 @pytest.mark.parametrize("stage", STAGES)

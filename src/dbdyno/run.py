@@ -61,54 +61,77 @@ def run_study(study: Study, run: Run, ask: Ask, carry_out: CarryOut, store: Stor
 
 @dataclass(frozen=True)
 class Side:
-    """One of two runs that take turns."""
+    """One of two runs that take turns. Its study and its run are those of the bench."""
 
-    study: Study
-    run: Run
     ask: Ask
-    carry_out: CarryOut
+    bench: Bench
+    progress: Progress
+
+    @property
+    def run(self) -> Run:
+        return self.bench.run
+
+    def next_seats(self, records: Sequence[Record]) -> list[Seat]:
+        """The run's next trials, after these records of it."""
+        trials = self.ask(self.bench.study, self.run, records)
+        return [Seat(trial, self.bench, self.progress) for trial in trials]
 
 
 def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record], list[Record]]:
-    """Carries out a run, and in each of its blocks the reference's trial next to that of its own baseline, so
-    that both meet the same disturbances. Which of the two comes first is drawn like the order of a block.
-    Returns the records of both.
+    """Carries out a run, and in each of its blocks the reference's trial beside that of its own baseline, so
+    that both meet the same disturbances: in the same rounds of slices, or one after the other. Which of the
+    two comes first is drawn like the order of a block. Returns the records of both.
     """
     kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
-    baseline = variants_of(side.study)[0].name
-    while trials := side.ask(side.study, side.run, kept[side.run.run]):
+    baseline = variants_of(side.bench.study)[0].name
+    while seats := side.next_seats(kept[side.run.run]):
         # The rest of a block whose baseline is over has no trial of the reference beside it.
-        due = any(trial.variant.name == baseline for trial in trials)
-        again = reference.ask(reference.study, reference.run, kept[reference.run.run]) if due else ()
-        for each, trial in _woven(side, trials, reference, again):
-            for record in each.carry_out((trial,)):
+        due = any(seat.trial.variant.name == baseline for seat in seats)
+        again = reference.next_seats(kept[reference.run.run]) if due else []
+        for together in up_together(_woven(seats, again, baseline)):
+            for record in run_together(together, store.add_record):
                 store.add_record(record)
-                kept[each.run.run].append(record)
+                kept[record.run].append(record)
     store.finish_run(side.run.run)
     return kept[side.run.run], kept[reference.run.run]
 
 
-def _woven(
-    side: Side, trials: Sequence[Trial], reference: Side, again: Sequence[Trial]
-) -> list[tuple[Side, Trial]]:
-    baseline = variants_of(side.study)[0].name
-    place = next((index for index, trial in enumerate(trials) if trial.variant.name == baseline), 0)
-    sides = tuple(Variant(name=each.run.run, levels={}) for each in (side, reference))
-    drawn = Order.of(side.run).of_block(sides, trials[0].block)
-    place += drawn[0].name == side.run.run
-    woven = [(side, trial) for trial in trials]
-    return [*woven[:place], *((reference, trial) for trial in again), *woven[place:]]
+def _woven(seats: list[Seat], again: list[Seat], baseline: str) -> list[Seat]:
+    """A block's trials, with the reference's next to that of the baseline."""
+    if not again:
+        return seats
+    place = next(index for index, seat in enumerate(seats) if seat.trial.variant.name == baseline)
+    own, other = seats[place].bench.run, again[0].bench.run
+    sides = tuple(Variant(name=run.run, levels={}) for run in (own, other))
+    drawn = Order.of(own).of_block(sides, seats[place].trial.block)
+    place += drawn[0].name == own.run
+    return [*seats[:place], *again, *seats[place:]]
 
 
 def on_this_host(bench: Bench, store: Store, progress: Progress) -> CarryOut:
     """Carries trials out here: those of a block side by side, or each by itself."""
 
     def carry_out(trials: Sequence[Trial]) -> Iterator[Record]:
-        beside = bench.study.arrangement is Arrangement.SIDE_BY_SIDE
-        for together in [trials] if beside else [[trial] for trial in trials]:
-            yield from run_together(together, bench, store.add_record, progress)
+        for together in up_together([Seat(trial, bench, progress) for trial in trials]):
+            yield from run_together(together, store.add_record)
 
     return carry_out
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A trial with the bench and the progress of its run."""
+
+    trial: Trial
+    bench: Bench
+    progress: Progress
+
+
+def up_together(seats: Sequence[Seat]) -> list[list[Seat]]:
+    """Which trials have their servers up at once: a whole block's, or each by itself."""
+    if {seat.bench.study.arrangement for seat in seats} == {Arrangement.SIDE_BY_SIDE}:
+        return [list(seats)]
+    return [[seat] for seat in seats]
 
 
 Beside = Callable[[Running], AbstractContextManager[object]]
@@ -122,25 +145,24 @@ def run_trial(
     trial: Trial, bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
 ) -> Record:
     """One trial by itself."""
-    [record] = run_together([trial], bench, keep, progress, beside)
+    [record] = run_together([Seat(trial, bench, progress)], keep, beside)
     return record
 
 
-def run_together(
-    trials: Sequence[Trial], bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
-) -> list[Record]:
+def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext) -> list[Record]:
     """The trials of one block, each a step at a time, in an order that is drawn for each round of steps.
 
     Whatever happens, they are closed and the host is restored in the reverse order, because the journal is a
     stack. So a trial that is over keeps its place until then.
     """
-    order, drafts = Order.of(bench.run), list[Draft]()
+    order, drafts = Order.of(seats[0].bench.run), list[Draft]()
     with ExitStack() as block:
         going = []
-        for trial in trials:
-            draft = Draft(trial, bench, progress.stage_began)
+        for seat in seats:
+            trial, bench = seat.trial, seat.bench
+            draft = Draft(trial, bench, seat.progress.stage_began)
             drafts.append(draft)
-            progress.trial_began(trial)
+            seat.progress.trial_began(trial)
             undo = block.enter_context(restoring(draft, bench))
             steps = block.enter_context(closing(steps_of(draft, bench, undo, keep, beside)))
             going += [steps] if goes_on(steps) else []
@@ -148,10 +170,10 @@ def run_together(
         for number in itertools.count(1):
             if not going:
                 break
-            over = [one for one in order.of_round(going, trials[0].block, number) if not goes_on(one)]
+            over = [one for one in order.of_round(going, seats[0].trial.block, number) if not goes_on(one)]
             going = [steps for steps in going if steps not in over]
-    for draft in drafts:
-        progress.trial_ended(draft.record())
+    for seat, draft in zip(seats, drafts, strict=True):
+        seat.progress.trial_ended(draft.record())
     return [draft.record() for draft in drafts]
 
 

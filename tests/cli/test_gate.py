@@ -32,7 +32,7 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> No
     report = main / "gate.xml"
     said = dyno("run", str(main / "change.toml"), "--against", "main", "--output", str(report))
     assert said.returncode == 6, said.stdout + said.stderr
-    assert "main is measured again: 6 trials" in said.stderr
+    assert "main is measured again: 6 trials, in the same slices as this run's" in said.stderr
     assert "exit code 6, slower: baseline" in said.stderr
     suite = ElementTree.parse(report).getroot()[0]
     assert suite.attrib["failures"] == "1"
@@ -49,6 +49,11 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> No
         between = [one for one in began if min(again.started_unix_s, mine.started_unix_s) < one
                    < max(again.started_unix_s, mine.started_unix_s)]  # fmt: skip
         assert between == [], "the two baselines of a block stand next to each other"
+        slices = [
+            [one.started_unix_s for one in record.tally.slices] for record in (again, mine) if record.tally
+        ]
+        assert [len(starts) for starts in slices] == [2, 2]
+        assert min(slices[0]) < max(slices[1]) and min(slices[1]) < max(slices[0]), "they take turns"
     gate = json.loads(dyno("gate", "--json").stdout)
     assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
     assert dyno("gate", "--fail-on", "broken").returncode == 0
@@ -56,6 +61,17 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(main: Path) -> No
     page = main / "gate.html"
     assert dyno("gate", "--output", str(page)).returncode == 6
     assert "Slower: the throughput" in page.read_text()
+
+
+def test_trials_follow_one_another_where_the_run_asks_for_it_and_that_is_said(main: Path) -> None:
+    path = main / "change.toml"
+    path.write_text(EXTRA.replace("blocks = 6", 'blocks = 1\narrangement = "one-after-the-other"'))
+    said = dyno("run", str(path), "--against", "main")
+    assert "in turn with this run's: trials follow one another in this run" in said.stderr
+    with Store(store_url()) as store:
+        run = store.run("last")
+        records = [*store.records(run.run), *store.records(run.reference or "")]
+    assert len(records) == 3 and not any(one.tally and one.tally.slices for one in records)
 
 
 def test_a_reference_takes_over_how_the_host_is_arranged(main: Path) -> None:

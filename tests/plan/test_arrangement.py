@@ -42,6 +42,18 @@ def test_what_rules_it_out_is_named(study: Study, circumstances: Circumstances, 
     assert why in found.why
 
 
+def test_two_studies_side_by_side_need_room_for_all_their_servers() -> None:
+    own = Circumstances(needed_bytes=500, available_bytes=1000)
+    assert arranged(make_study(1, 2), own.with_other(Circumstances(needed_bytes=300))).arrangement is BESIDE
+    for other, why in (
+        (Circumstances(needed_bytes=301), "MiB available"),
+        (Circumstances(host_factors=("cpu.governor",)), "cpu.governor"),
+        (Circumstances(pauses=True), "pauses"),
+        (Circumstances(counted=True), "counted"),
+    ):
+        assert why in arranged(make_study(1, 2), own.with_other(other)).why
+
+
 def test_the_clients_may_vary_side_by_side() -> None:
     study = make_study(1, 8, factor="workload.clients")
     assert study.factors == (Factor(name="workload.clients", levels=(1, 8)),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
@@ -16,30 +17,44 @@ from dbdyno.report.words import numbers
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Variant
 
 
 def arranged_for(study: Study, counted: bool) -> Arranged:
     """How a run of the study that begins now arranges its trials. Raises UserError where the study asks for
     what cannot be."""
-    engine = registry.engine(study.engine.engine)
-    variants = {variant.name: {**study.settings, **variant.levels} for variant in variants_of(study)}
-    changes = foresee(variants, engine).host
-    of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
-    settings = [by_layer(levels).get("config", {}) for levels in variants.values()]
-    circumstances = Circumstances(
-        host_factors=tuple(of_host),
-        counted=counted,
-        pauses=has_pauses(study),
-        needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
-        available_bytes=available_memory_bytes(),
-    )
-    found = arranged(study, circumstances)
+    found = arranged(study, _circumstances(study, variants_of(study), counted))
     if study.arrangement is Arrangement.SIDE_BY_SIDE and found.why:
         raise UserError(
             f"trials cannot be arranged side by side: {found.why}",
             f'write arrangement = "{Arrangement.ONE_AFTER_THE_OTHER}", or leave it out',
         )
     return found
+
+
+def arranged_in_turn(study: Study, reference: Study) -> Arranged:
+    """How the trials of a study that is arranged share the host with those of a reference's baseline."""
+    if study.arrangement is not Arrangement.SIDE_BY_SIDE:
+        after = Arrangement.ONE_AFTER_THE_OTHER
+        return Arranged(arrangement=after, why="trials follow one another in this run")
+    own = _circumstances(study, variants_of(study))
+    other = _circumstances(reference, variants_of(reference)[:1])
+    return arranged(study, own.with_other(other))
+
+
+def _circumstances(study: Study, variants: Sequence[Variant], counted: bool = False) -> Circumstances:
+    engine = registry.engine(study.engine.engine)
+    levels = {variant.name: {**study.settings, **variant.levels} for variant in variants}
+    changes = foresee(levels, engine).host
+    of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
+    settings = [by_layer(one).get("config", {}) for one in levels.values()]
+    return Circumstances(
+        host_factors=tuple(of_host),
+        counted=counted,
+        pauses=has_pauses(study),
+        needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
+        available_bytes=available_memory_bytes(),
+    )
 
 
 def has_pauses(study: Study) -> bool:

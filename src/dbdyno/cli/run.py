@@ -16,6 +16,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.building import builds_lines, builds_of, make_builds
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
@@ -64,7 +65,7 @@ from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
-from dbdyno.study import Arrangement, Study
+from dbdyno.study import Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -215,26 +216,26 @@ def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet:
 def _reference(
     store: Store, against: str | None, study: Study, run: Run
 ) -> tuple[_Measured | None, Study, Run]:
-    """The run that is held against, as it is measured again in turn with this one, which then names it, and
-    whose trials follow one another as well; None where its engine is no longer here. Raises UserError where
-    the two cannot be compared."""
+    """The run that is held against, as it is measured again in turn with this one, which then names it; None
+    where its engine is no longer here. In the same slices where all servers can be up at once, else trials of
+    both follow one another. Raises UserError where the two cannot be compared."""
     if against is None:
         return None, study, run
     stored = store.run(against)
     asked = study_of(stored)
     require_one_load(study, asked, against)
-    alone = {"arrangement": Arrangement.ONE_AFTER_THE_OTHER}
-    again = measured_again(stored, run.model_copy(update=alone))
     try:
         installation = measured_installation(asked, stored)
     except DynoError as error:
         click.echo(f"{against} is not measured again: {error.message}", err=True)
         return None, study, run
-    click.echo(
-        f"{against} is measured again: {plural(run.blocks, 'trial')}, in turn with this run's", err=True
-    )
-    run = run.model_copy(update={"reference": again.run, **alone})
-    return _Measured(study_of(again), again, installation), study.model_copy(update=alone), run
+    found = arranged_in_turn(study, asked)
+    how = f"in turn with this run's: {found.why}" if found.why else "in the same slices as this run's"
+    click.echo(f"{against} is measured again: {plural(run.blocks, 'trial')}, {how}", err=True)
+    shared = {"arrangement": found.arrangement}
+    again = measured_again(stored, run.model_copy(update=shared))
+    run = run.model_copy(update={"reference": again.run, **shared})
+    return _Measured(study_of(again), again, installation), study.model_copy(update=shared), run
 
 
 def _interrupted(store: Store, run: Run) -> int:
@@ -335,17 +336,13 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
         bench = _bench(measured, journal, callgrind, here.devices)
         ask = _shown(ask_for(run), store, progress)
-        carry_out = on_this_host(bench, store, progress)
         if reference is None:
-            return run_study(study, run, ask, carry_out, store)
+            return run_study(study, run, ask, on_this_host(bench, store, progress), store)
         store.add_run(reference.run)
         # It has trials only beside this run's, so nobody goes on with it alone.
         store.finish_run(reference.run.run)
-        again = on_this_host(_bench(reference, journal, callgrind, here.devices), store, Beside(progress))
-        sides = (
-            Side(study, run, ask_for(run), carry_out),
-            Side(reference.study, reference.run, reference_plan.ask, again),
-        )
+        again = _bench(reference, journal, callgrind, here.devices)
+        sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, Beside(progress))
         return run_in_turn(*sides, store)[0]
 
 

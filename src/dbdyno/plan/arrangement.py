@@ -26,6 +26,16 @@ class Circumstances(Frozen):
     needed_bytes: int = 0
     available_bytes: int = 1
 
+    def with_other(self, other: Circumstances) -> Circumstances:
+        """Those of two studies whose servers would all be up at once, on one host."""
+        both = {
+            "host_factors": (*self.host_factors, *other.host_factors),
+            "counted": self.counted or other.counted,
+            "pauses": self.pauses or other.pauses,
+            "needed_bytes": self.needed_bytes + other.needed_bytes,
+        }
+        return self.model_copy(update=both)
+
 
 class Arranged(Frozen):
     """The arrangement that a run has, and why it is not side by side; empty where it is."""
@@ -53,9 +63,9 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         return f"{circumstances.host_factors[0]} concerns the host, not one server"
     if paced:
         return f"workload.{paced[0]} starts transactions by the clock, so a load is one whole"
+    if circumstances.pauses:
+        return f"{study.workload.name} has pauses of its own between transactions, so a load is one whole"
     if circumstances.needed_bytes > MEMORY_SHARE * circumstances.available_bytes:
         needed_mib, available_mib = circumstances.needed_bytes >> 20, circumstances.available_bytes >> 20
         return f"all servers together take about {needed_mib} MiB of the {available_mib} MiB available"
     return ""
-    if circumstances.pauses:
-        return f"{study.workload.name} has pauses of its own between transactions, so a load is one whole"
