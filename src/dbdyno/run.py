@@ -85,8 +85,8 @@ def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record]
     kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
     baseline = variants_of(side.bench.study)[0].name
     while seats := side.next_seats(kept[side.run.run]):
-        # The rest of a block whose baseline is over has no trial of the reference beside it.
-        due = any(seat.trial.variant.name == baseline for seat in seats)
+        # The rest of a block whose baseline is over has no trial of the reference beside it, nor have counts.
+        due = any(seat.trial.variant.name == baseline and not seat.trial.counted for seat in seats)
         again = reference.next_seats(kept[reference.run.run]) if due else []
         for together in up_together(_woven(seats, again, baseline)):
             for record in run_together(together, store.add_record):
@@ -128,8 +128,11 @@ class Seat:
 
 
 def up_together(seats: Sequence[Seat]) -> list[list[Seat]]:
-    """Which trials have their servers up at once: a whole block's, or each by itself."""
-    if {seat.bench.study.arrangement for seat in seats} == {Arrangement.SIDE_BY_SIDE}:
+    """Which trials have their servers up at once: a whole block's, or each by itself. What is counted always
+    runs by itself."""
+    arrangements = {seat.bench.study.arrangement for seat in seats}
+    counted = any(seat.trial.counted for seat in seats)
+    if arrangements == {Arrangement.SIDE_BY_SIDE} and not counted:
         return [list(seats)]
     return [[seat] for seat in seats]
 
@@ -159,7 +162,7 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
     with ExitStack() as block:
         going = []
         for seat in seats:
-            trial, bench = seat.trial, seat.bench
+            trial, bench = seat.trial, seat.bench.of(seat.trial)
             draft = Draft(trial, bench, seat.progress.stage_began)
             drafts.append(draft)
             seat.progress.trial_began(trial)

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.counted import changes, spread
-from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
+from dbdyno.analyse import analyse
+from dbdyno.analyse.counted import changes, counted_work, spread
+from dbdyno.analyse.model import Analysis
+from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction, Outcome, PhaseRecord, Record
+from dbdyno.study import TRIALS_MAX, Goal, Study
+from dbdyno.study.trials import NO_BLOCK
+from tests.analyse.factory import a_run, a_study, ended, records_of
 
 
 def counted(own: dict[str, float], repeats: tuple[float, ...] = ()) -> Counted:
@@ -50,3 +55,69 @@ def test_changes_add_up_to_the_whole(ours: dict[str, float], theirs: dict[str, f
     assert sum(one.change for one in found) == sum(ours.values()) - sum(theirs.values())
     back = {one.name: one.change for one in changes(counted(theirs), counted(ours))}
     assert back == {one.name: -one.change for one in found}
+
+
+FAST = "config.page_cache=64k"
+STUDY = a_study(goal=Goal(counted=True))
+
+
+def beside(*found: tuple[str, Counted | None], study: Study = STUDY) -> list[Record]:
+    """The timed records of a study, and those of its counted trials."""
+    timed = records_of(study, {FAST: 1.5})
+    return [
+        *timed,
+        *(
+            timed[0].model_copy(
+                update={
+                    "trial": TRIALS_MAX + number,
+                    "block": NO_BLOCK,
+                    "variant": variant,
+                    "outcome": Outcome.FAILED if one is None else Outcome.MEASURED,
+                    "cause": "" if one is not None else "no answer under Valgrind",
+                    "phases": (PhaseRecord(name="counted", counted=one),),
+                }
+            )
+            for number, (variant, one) in enumerate(found)
+        ),
+    ]
+
+
+SLOW_WORK = counted({"parse": 50.0, "read": 50.0}, (100.0, 100.0, 102.0))
+FAST_WORK = counted({"parse": 50.0, "read": 20.0}, (70.0, 70.0, 71.0))
+
+
+def analysed(*found: tuple[str, Counted | None]) -> Analysis:
+    return analyse(STUDY, a_run(STUDY), beside(*found))
+
+
+def test_counted_work_stands_beside_the_timed_effects_and_changes_none() -> None:
+    plain = analyse(STUDY, a_run(STUDY), records_of(STUDY, {FAST: 1.5}))
+    found = analysed(("baseline", SLOW_WORK), (FAST, FAST_WORK))
+    assert found.model_copy(update={"counted": ()}) == plain
+    baseline, fast = found.counted
+    assert (baseline.variant, baseline.ratio, baseline.changes) == ("baseline", None, ())
+    assert baseline.spread == pytest.approx(0.02)
+    assert (fast.instructions_per_op, fast.ratio, fast.told) == (70.0, 0.7, True)
+    assert [(one.name, one.change) for one in fast.changes] == [("read", -30.0)]
+
+
+def test_counts_whose_repeats_overlap_are_not_told_apart() -> None:
+    wide = counted({"parse": 101.0}, (99.0, 101.0, 103.0))
+    assert [one.told for one in analysed(("baseline", SLOW_WORK), (FAST, wide)).counted] == [False, False]
+
+
+def test_what_could_not_be_counted_says_why() -> None:
+    baseline, fast = analysed(("baseline", None), (FAST, FAST_WORK)).counted
+    assert (baseline.instructions_per_op, baseline.cause) == (None, "no answer under Valgrind")
+    assert (fast.instructions_per_op, fast.ratio, fast.cause) == (70.0, None, "")
+
+
+def test_a_trial_that_broke_is_no_count() -> None:
+    broken = ended(Outcome.BROKEN, "balances differ")
+    records = [record for record in beside(("baseline", SLOW_WORK)) if record.of_no_block]
+    [found] = counted_work([broken(records[0])], "baseline")
+    assert (found.instructions_per_op, found.cause) == (None, "balances differ")
+
+
+def test_a_run_that_counts_nothing_says_nothing_of_it() -> None:
+    assert "counted" not in analysed().model_dump()

@@ -159,6 +159,16 @@ def test_a_plan_tells_of_the_images_of_the_data(study: Path) -> None:
     assert "pristine data: 3 images, which blocks take in turn" in dyno("plan", str(study)).stdout
 
 
+def test_a_plan_tells_which_trials_are_counted(study: Path) -> None:
+    study.write_text(STUDY + "[goal]\ncounted = true\n")
+    told = " ".join(dyno("plan", str(study)).stdout.split())
+    assert "after the timed blocks, 2 trials under Valgrind, with one client" in told
+    assert "6 trials, about" in told
+    plan = json.loads(dyno("plan", str(study), "--json").stdout)
+    assert (plan["counted"], len(plan["trials"])) == (["baseline", "config.page_size=16384"], 4)
+    assert plan["expected_s"] > 120.0
+
+
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)

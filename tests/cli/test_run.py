@@ -10,11 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 import dbdyno
 from dbdyno.host import once
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Arrangement
+from dbdyno.study.trials import NO_BLOCK
+from dbdyno.trial import count
 from tests.cli.test_cli import dyno
+from tests.needs import needs_valgrind
 
 STUDY = """
 title  = "Which synchronous?"
@@ -99,3 +104,23 @@ def test_a_run_until_the_margin_goes_round_in_slices(homes: Path) -> None:
     assert set(by_block) in ({*range(6)}, {*range(8)}) and set(by_block.values()) == {2}
     [candidate] = [one for one in json.loads(said.stdout)["variants"] if one["role"] == "candidate"]
     assert candidate["decided"] or len(by_block) == 8
+
+
+@needs_valgrind
+def test_work_is_counted_after_the_last_block(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(count, "WARMUP_OPERATIONS", 20)
+    monkeypatch.setattr(count, "OPERATIONS", 20)
+    path = homes / "study.toml"
+    path.write_text(STUDY.replace("blocks = 2", "blocks = 1") + "[goal]\ncounted = true\n")
+    said = dyno("run", str(path))
+    assert said.returncode == 0, said.stderr
+    assert "[4/4] config.synchronous=OFF" in said.stderr and "instructions per transaction" in said.stderr
+    assert "Counted work" in said.stdout
+    with Store(store_url()) as store:
+        records = store.records(store.run("last").run)
+    assert [record.block for record in records] == [0, 0, NO_BLOCK, NO_BLOCK]
+    assert all(record.counted and not record.tally for record in records[2:])
+    # It goes on from its records: nothing is left to be counted.
+    assert dyno("run", "--resume", "last").returncode == 0
+    with Store(store_url()) as store:
+        assert store.records(store.run("last").run) == records

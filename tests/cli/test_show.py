@@ -6,8 +6,18 @@ import json
 
 import pytest
 
-from dbdyno.records.record import Evidence, Outcome, Reading, Run
+from dbdyno.records.record import (
+    INSTRUCTIONS,
+    Counted,
+    Evidence,
+    Outcome,
+    PhaseRecord,
+    Reading,
+    Run,
+)
 from dbdyno.records.store import Store, store_url
+from dbdyno.study import TRIALS_MAX
+from dbdyno.study.trials import NO_BLOCK
 from tests.cli.test_cli import complaint, dyno
 from tests.cli.test_reports import run
 
@@ -54,6 +64,18 @@ def test_a_trial_shows_its_settings_its_cause_and_the_end_of_its_log(failed: Run
 def test_a_run_as_json_has_every_trial(failed: Run) -> None:
     shown = json.loads(dyno("show", "--json").stdout)
     assert [trial["outcome"] for trial in shown["trials"]] == ["measured", "failed", "measured", "measured"]
+
+
+def test_counted_trials_stand_below_the_timed_ones(run: Run) -> None:
+    counted = Counted(operations=1, per_op={INSTRUCTIONS: 43_965.0}, repeats=(43_965.0,))
+    with Store(store_url()) as store:
+        first = store.records(run.run)[0]
+        phases = (PhaseRecord(name="counted", counted=counted),)
+        placed = {"trial": TRIALS_MAX, "block": NO_BLOCK, "phases": phases}
+        store.add_record(first.model_copy(update=placed))
+    [row] = [line.split() for line in dyno("show").stdout.splitlines() if str(TRIALS_MAX) in line.split()]
+    assert row == [str(TRIALS_MAX), "–", first.variant, "counted", "43,965", "instructions"]
+    assert "none: its work is counted" in dyno("show", run.run, str(TRIALS_MAX)).stdout
 
 
 def test_a_trial_that_there_is_not_is_refused(failed: Run) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli import study_file
-from dbdyno.cli.study_file import adapted, is_of, study_at, study_of
+from dbdyno.cli.study_file import adapted, catalogue, is_of, study_at, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.records.record import Calibrated, Run
 from dbdyno.study import Arrangement, Interval, parse_study
@@ -24,14 +24,21 @@ def test_a_budget_is_refused_for_counted_work(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(study_file, "counts", lambda event: "no counters here")
     with pytest.raises(UserError, match="--budget does not go with counted work"):
         adapted(study_at(path), budget_s=3600.0)
+    path.write_text(STUDY + "[goal]\ncounted = true\n")
+    with pytest.raises(UserError, match="--budget does not go with counted work"):
+        adapted(study_at(path), budget_s=3600.0)
+    path.write_text(COUNTED)
     monkeypatch.setattr(study_file, "counts", lambda event: "")
     assert adapted(study_at(path), budget_s=3600.0).study.blocks >= 6
 
 
-def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(homes: Path) -> None:
-    path = homes / "study.toml"
-    path.write_text(
-        """
+def test_what_counts_cannot_show_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.replace("[workload]", "[workload]\nclients = [1, 2]") + "[goal]\ncounted = true\n")
+    with pytest.raises(UserError, match=r"workload\.clients does not show in counted work"):
+        study_at(path)
+
+
 def test_a_run_from_before_slices_is_read_as_it_was_made() -> None:
     study = parse_study(STUDY.encode(), catalogue(ask_engines=False), "study.toml")
     # Neither the arrangement nor the length of slices, mirrored blocks or a calibration was kept then.
@@ -55,6 +62,10 @@ def test_a_run_keeps_its_arrangement_its_slices_and_its_calibration() -> None:
     assert (read.settings, read.goal.interval, read.blocks) == (used.settings, used.interval, 9)
 
 
+def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(
+        """
         engine = { name = "firebird@5", configuration = "my/firebird.conf" }
         workload.name = "tpcb"
         settings."config.LockMemSize" = "2M"

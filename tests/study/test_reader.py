@@ -530,3 +530,11 @@ def test_how_trials_share_the_host_can_be_said(
 def test_a_mistake_in_it_is_told_with_its_line(line: str, message: str, hint: str) -> None:
     found = the_mistake(at_the_top(line))
     assert found.line == 1 and message in found.message and hint in found.hint
+
+
+def test_counted_work_is_asked_for_beside_a_timed_response() -> None:
+    assert read(SHORT).goal.counted is False
+    assert read(SHORT + "[goal]\ncounted = true\n").goal.counted is True
+    found = the_mistake(SHORT + '[goal]\nresponse = "instructions_per_op"\ncounted = true\n')
+    assert found.line == 8 and "counted in every block" in found.hint
+    assert the_mistake(SHORT + "[goal]\ncounted = 1\n").line == 7

@@ -28,9 +28,9 @@ from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
 from dbdyno.report import as_json, html, markdown
 from dbdyno.run import run_trial
-from dbdyno.study import Goal, Workload
+from dbdyno.study import TRIALS_MAX, Arrangement, Goal, Workload
 from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.trials import NO_BLOCK, Trial, Variant
 from dbdyno.trial import count
 from dbdyno.trial.count import counted_job, require_countable
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
@@ -131,6 +131,31 @@ def test_a_study_of_instructions_has_verdicts_and_no_speed(homes: Path) -> None:
     assert candidate.verdict is Verdict.FASTER
     for form in (html.render, markdown.render, as_json.render):
         assert "instructions" in form(analysis)
+
+
+@pytest.mark.parametrize("arrangement", list(Arrangement))
+def test_work_is_counted_after_the_timed_blocks_and_by_itself(homes: Path, arrangement: Arrangement) -> None:
+    study = make_study(1, 2, blocks=6, goal=Goal(counted=True), arrangement=arrangement, slice_s=0.5)
+    run, progress = make_run(study), Stages()
+    # The load that stands in for a server's does 1,000 transactions for each unit of its speed.
+    counts = [1000 * count for _ in range(2) for count in (50_003, 50_001, 50_002)]
+    with Store(f"sqlite:///{homes / 'dyno.sqlite'}") as store, open_journal() as journal:
+        store.add_run(run)
+        bench = replace(make_bench(study, run, journal), counter=cast(Callgrind, FakeCallgrind(*counts)))
+        carried_out(bench, store, progress)
+        records = store.records(run.run)
+    timed, counted = records[:12], records[12:]
+    assert all(record.tally and not record.counted and record.block in range(6) for record in timed)
+    assert all(record.counted and not record.tally and record.block == NO_BLOCK for record in counted)
+    stages = [(trial, stage) for trial, stage in progress.seen if trial >= TRIALS_MAX]
+    assert stages == progress.seen[-len(stages) :], "nothing is timed once counting has begun"
+    begun = [trial for trial, stage in stages if stage == "prepare"]
+    assert [trial for trial, _ in stages] == [one for one in begun for _ in range(len(stages) // len(begun))]
+    analysis = analyse(study, run, records)
+    assert [len(analysis.trials), analysis.trials_planned] == [12, 12]
+    assert [one.instructions_per_op for one in analysis.counted] == [50_002.0, 25_001.0]
+    [candidate] = analysis.candidates
+    assert candidate.verdict is Verdict.FASTER and candidate.effect and candidate.effect.pairs == 6
 
 
 class TooModern(FakeEngine):

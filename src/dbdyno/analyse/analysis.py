@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
+from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.floor import floor
@@ -63,8 +64,9 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """
     variants = variants_of(study)
     latest = _latest(records)
-    mixed = mixed_resets(latest)
-    trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in latest])
+    in_blocks = _in_blocks(latest)
+    mixed = mixed_resets(in_blocks)
+    trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in in_blocks])
     method = _method(study, run, trials)
     results = _results(study, trials, method)
     compared = _compared(trials)
@@ -85,6 +87,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         splits=_splits(study, trials),
         overhead=overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
+        counted=counted_work([record for record in latest if record.of_no_block], variants[0].name),
         trials_planned=len(shown) if run.sequential else _planned(study, run, records),
     )
 
@@ -114,6 +117,11 @@ def _latest(records: Sequence[Record]) -> list[Record]:
     for record in sorted(filter(lambda one: one.whole, records), key=lambda one: one.finished_unix_s):
         latest[record.trial] = record
     return sorted(latest.values(), key=lambda record: record.trial)
+
+
+def _in_blocks(records: Sequence[Record]) -> list[Record]:
+    """Without those whose work was counted: nothing is measured beside them."""
+    return [record for record in records if not record.of_no_block]
 
 
 def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE) -> TrialResult:
@@ -197,7 +205,7 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    results = [_trial(record, study.goal.response) for record in _latest(records)]
+    results = [_trial(record, study.goal.response) for record in _in_blocks(_latest(records))]
     trials = _by_variant(variants_of(study), results)
     return _gap_between(study, _compared(trials), slow.levels, fast.levels)
 

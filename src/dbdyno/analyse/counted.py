@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dbdyno.frozen import Frozen
-from dbdyno.records.record import INSTRUCTIONS, Counted
+from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, Record
+
+FUNCTIONS_MOST = 20
+"""So many functions are kept of those in which a variant differs from the baseline."""
 
 
 class InstructionChange(Frozen):
@@ -18,6 +23,60 @@ class InstructionChange(Frozen):
     against: float
     change: float
     share: float | None
+
+
+class CountedVariant(Frozen):
+    """The instructions that one variant executes per transaction, counted in `trial` beside the timed blocks.
+
+    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's; `told` says that
+    no repeat of the one lies among those of the other. `changes` are the functions that differ most. Without
+    a count, `cause` says why.
+    """
+
+    variant: str
+    trial: int
+    instructions_per_op: float | None = None
+    spread: float = 0.0
+    ratio: float | None = None
+    told: bool = False
+    changes: tuple[InstructionChange, ...] = ()
+    cause: str = ""
+
+
+def counted_work(records: Sequence[Record], baseline: str) -> tuple[CountedVariant, ...]:
+    """What was counted of each variant, in the order of the trials, against the variant named `baseline`."""
+    against = next((_of(record) for record in records if record.variant == baseline), None)
+    return tuple(
+        _counted_variant(record, None if record.variant == baseline else against)
+        for record in sorted(records, key=lambda record: record.trial)
+    )
+
+
+def _counted_variant(record: Record, against: Counted | None) -> CountedVariant:
+    found = CountedVariant(variant=record.variant, trial=record.trial)
+    counted = _of(record)
+    if counted is None:
+        return found.model_copy(update={"cause": record.cause or record.outcome.value})
+    per_op = counted.per_op[INSTRUCTIONS]
+    found = found.model_copy(update={"instructions_per_op": per_op, "spread": spread(counted)})
+    if against is None:
+        return found
+    compared = {
+        "ratio": per_op / against.per_op[INSTRUCTIONS],
+        "told": _apart(counted, against),
+        "changes": changes(counted, against)[:FUNCTIONS_MOST],
+    }
+    return found.model_copy(update=compared)
+
+
+def _of(record: Record) -> Counted | None:
+    """What a trial counted; nothing where it broke."""
+    return record.counted if record.outcome is Outcome.MEASURED else None
+
+
+def _apart(one: Counted, other: Counted) -> bool:
+    low, high = sorted((one, other), key=lambda counted: counted.per_op[INSTRUCTIONS])
+    return max(low.repeats, default=0.0) < min(high.repeats, default=0.0)
 
 
 def changes(counted: Counted, against: Counted) -> tuple[InstructionChange, ...]:

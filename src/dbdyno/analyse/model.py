@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from dbdyno.analyse.counted import CountedVariant
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
@@ -529,7 +530,8 @@ class Method(Frozen):
 
 
 class Analysis(Frozen):
-    """What the records of one run say of its study. Rebuilt from them alone."""
+    """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks;
+    what was counted beside them is in `counted`."""
 
     format: int = FORMAT
     study: Study
@@ -547,6 +549,8 @@ class Analysis(Frozen):
     splits: tuple[TimeSplit, ...] = ()
     overhead: Overhead | None = None
     conditions: tuple[Condition, ...] = ()
+    # Nothing is told of runs that count nothing.
+    counted: tuple[CountedVariant, ...] = Field(default=(), exclude_if=lambda found: not found)
     trials_planned: int
 
     @property

@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass
 from statistics import median
 
-from dbdyno.cli.study_file import overhead_s
+from dbdyno.cli.study_file import counted_s, overhead_s
 from dbdyno.cli.wording import duration
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
-from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.designs import trial_count, trials_in_all, variants_of
 from dbdyno.study.phases import SETTLE_S
 
 
@@ -29,12 +29,13 @@ def estimate(store: Store, study: Study) -> Estimate:
     """By the median of what measured trials of the engine's latest run took beside their load."""
     seen_s = _beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
-    return Estimate(expected_duration_s(trial_count(study), study, beside_s), len(seen_s))
+    timed_s = expected_duration_s(trial_count(study), study, beside_s)
+    return Estimate(timed_s + counted_s(study), len(seen_s))
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, its size, and when it will end by the estimate."""
-    trials = trial_count(study)
+    trials = trials_in_all(study)
     left_s = found.expected_s * (trials - kept) / trials
     end = time.strftime("%H:%M", time.localtime(now_unix_s + left_s))
     basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
@@ -55,7 +56,7 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
         return [
             max(0.0, record.beside_load_s - _settling_s(record))
             for record in store.records(summary.run.run)
-            if record.outcome is Outcome.MEASURED
+            if record.outcome is Outcome.MEASURED and not record.of_no_block
         ]
     return []
 

@@ -18,6 +18,8 @@ from dbdyno.cli.options import budget_option, calibration_option, json_option
 from dbdyno.cli.study_file import (
     adapted,
     budget_text,
+    counted_s,
+    counted_text,
     images_text,
     overhead_s,
     refuse_both,
@@ -37,12 +39,14 @@ from dbdyno.plan.order import Order
 from dbdyno.records.record import Calibrated
 from dbdyno.report.parts import configuration
 from dbdyno.study import Design, Study, fraction
+from dbdyno.study.designs import counted_variants, trials_in_all
 from dbdyno.study.trials import Plan, Trial, Variant
 
 
 class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
-    `unchecked` says what of the study could not be checked; empty where all was."""
+    `unchecked` says what of the study could not be checked; empty where all was. `counted` are the variants
+    whose work is counted after the timed blocks."""
 
     title: str
     expected_s: float
@@ -50,6 +54,7 @@ class PlanDocument(Frozen):
     configuration: Configuration | None
     arrangement: Arranged
     builds: tuple[Foreseen, ...]
+    counted: tuple[str, ...]
     variants: tuple[Variant, ...]
     trials: tuple[Trial, ...]
     seed: int
@@ -91,7 +96,7 @@ def command(
     here = adapted(study_at(study, blocks, seed), budget_s, calibration)
     read = here.study
     plan = make_plan(read, Order(seed=seed_of(read)))
-    expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read))
+    expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read)) + counted_s(read)
     foresight, builds = _foresight(read, plan), builds_of(read)
     expected_s += sum(one.expected_s for one in builds)
     if as_json:
@@ -102,6 +107,7 @@ def command(
             configuration=read.configuration,
             arrangement=here.arranged,
             builds=builds,
+            counted=tuple(variant.name for variant in counted_variants(read)),
             **dict(plan),
             **dict(foresight),
             calibrated=here.calibrated,
@@ -118,11 +124,11 @@ def command(
         console.print(Text(unchecked, style="yellow"))
     for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):
         console.print(Text(line))
-    if counted := why_counted(read):
+    if counted := why_counted(read) or counted_text(read):
         console.print(Text(counted))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(images_text(read, budget_s)))
-    console.print(f"{len(plan.trials)} trials, about {duration(expected_s)}", style="bold", markup=False)
+    console.print(f"{trials_in_all(read)} trials, about {duration(expected_s)}", style="bold", markup=False)
 
 
 def _foresight(study: Study, plan: Plan) -> Foresight:

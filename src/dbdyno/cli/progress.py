@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.cli.wording import duration
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 
@@ -95,6 +95,8 @@ class Lines(Quiet):
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:
             return f"{record.outcome.value}: {record.cause}"
+        if record.of_no_block and record.counted is not None:
+            return f"{metrics.number_text(record.counted.per_op[INSTRUCTIONS])} instructions per transaction"
         value = self._response.read(record)
         return f"{self._response.format(value)} {self._response.unit}" if value is not None else "measured"
 

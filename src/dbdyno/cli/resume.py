@@ -12,7 +12,7 @@ from dbdyno.errors import UserError
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
-from dbdyno.study.designs import trial_count
+from dbdyno.study.designs import trials_in_all
 
 UNNAMED = ""
 """What `--resume` without a name stands for."""
@@ -66,7 +66,7 @@ def _ask(store: Store, run: Run) -> None:
     """Asks on a terminal whether this is the run that is meant. Raises UserError elsewhere."""
     study = study_of(run)
     kept = sum(record.whole for record in store.records(run.run))
-    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept} of {trial_count(study)} trials'
+    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept} of {trials_in_all(study)} trials'
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",

@@ -37,6 +37,7 @@ from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
 from dbdyno.cli.study_file import (
     adapted,
     budget_text,
+    counted_text,
     facts_of,
     measured_installation,
     refuse_both,
@@ -66,7 +67,7 @@ from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Study
-from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.designs import trials_in_all, variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
@@ -241,7 +242,7 @@ def _reference(
 def _interrupted(store: Store, run: Run) -> int:
     """Tells what is kept and how to go on. Returns the exit code."""
     kept = len(store.records(run.run))
-    planned = trial_count(study_of(store.run(run.run)))
+    planned = trials_in_all(study_of(store.run(run.run)))
     click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
     click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
     return 130
@@ -323,7 +324,7 @@ def _go_on(
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
     study, run, store = measured.study, measured.run, here.store
-    trials = trial_count(study) + (study.blocks if reference is not None else 0)
+    trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
     for each in filter(None, (measured, reference)):
         tell = silently if here.quiet else partial(click.echo, err=True)
         make_builds(each.study, store.records(each.run.run), tell)
@@ -359,17 +360,19 @@ def _bench(
         open_load=LoadProcess,
         cores=core_count(),
         allowed_devices=devices,
-        callgrind=callgrind,
+        callgrind=callgrind if why_counted(measured.study) else None,
+        counter=callgrind,
     )
 
 
 def _callgrind(study: Study, stack: contextlib.ExitStack) -> Callgrind | None:
-    """What counts instructions where they are the response and the CPU's own counters cannot be read."""
-    why = why_counted(study)
-    if not why:
+    """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
+    be read, or beside the timed ones."""
+    told = why_counted(study) or counted_text(study)
+    if not told:
         return None
     require_countable(study)
-    click.echo(why, err=True)
+    click.echo(told, err=True)
     return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
 
 

@@ -41,8 +41,10 @@ from dbdyno.study import (
     read_study,
     workload_offers,
 )
-from dbdyno.study.designs import variants_of
+from dbdyno.study.designs import counted_variants, variants_of
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from dbdyno.study.reference import Reference
+from dbdyno.trial.count import require_countable
 from dbdyno.trial.pristine import worth_s
 
 DRAWN_SEEDS = 10**9
@@ -51,8 +53,6 @@ DRAWN_SEEDS = 10**9
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 COUNTED_S = 60.0
 """About what a trial takes that is counted under Valgrind."""
-INSTRUCTIONS_PER_OP = "instructions_per_op"
-"""The metric that is counted work."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ def study_at(path: Path, blocks: int | None = None, seed: int | None = None) -> 
     """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
     study = _changed(read_study(path, catalogue()), blocks, seed)
     _require_vectors(study)
+    if study.goal.counted:
+        require_countable(study)
     return study
 
 
@@ -77,7 +79,7 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
     """Arranges the study's trials, fits them to a budget, and takes over the host's calibration. Raises
     UserError where the study does not go with this host or with a budget."""
     counted = bool(why_counted(study))
-    if counted and budget_s is not None:
+    if (counted or study.goal.counted) and budget_s is not None:
         raise UserError(
             "--budget does not go with counted work, which takes as long as its transactions",
             "leave --budget out, and give --blocks",
@@ -96,6 +98,22 @@ def why_counted(study: Study) -> str:
     """Why the study's trials are counted under Valgrind in place of timed; empty for other studies."""
     why = counts("instructions") if study.goal.response == INSTRUCTIONS_PER_OP else ""
     return f"trials are counted under Valgrind, with one client, and not timed: {why}" if why else ""
+
+
+def counted_text(study: Study) -> str:
+    """The trials whose work is counted beside the timed ones; empty where there are none."""
+    counted = len(counted_variants(study))
+    if not counted:
+        return ""
+    return (
+        f"after the timed blocks, {numbers.plural(counted, 'trial')} under Valgrind, with one client: each "
+        "variant's instructions are counted once"
+    )
+
+
+def counted_s(study: Study) -> float:
+    """About what the trials take whose work is counted beside the timed ones."""
+    return COUNTED_S * len(counted_variants(study))
 
 
 def seed_of(study: Study) -> int:
@@ -212,7 +230,7 @@ def _interval_for(study: Study, suited: Interval) -> Interval | None:
 
 
 def with_calibration(study: Study, used: Calibrated | None) -> Study:
-    """The study with a calibration's levels and interval, but for what it says itself."""
+    """The study with what a calibration found best, but for what it says itself."""
     if used is None:
         return study
     found = {

@@ -4,8 +4,9 @@ trials; none means that the run is over."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from dbdyno.plan import budget, fixed, sequential
+from dbdyno.plan import budget, counted, fixed, sequential
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
@@ -16,6 +17,5 @@ Ask = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 
 def ask_for(run: Run) -> Ask:
     """How a run finds its next trials."""
-    if run.sequential:
-        return sequential.ask
-    return fixed.ask if run.budget_s is None else budget.ask
+    timed = sequential.ask if run.sequential else fixed.ask if run.budget_s is None else budget.ask
+    return partial(counted.ask, timed)

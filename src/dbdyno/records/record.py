@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study.nouns import Arrangement, Interval
+from dbdyno.study.trials import NO_BLOCK
 
 FORMAT = 2
 """Of a record."""
@@ -144,7 +145,8 @@ class Record(Frozen):
     `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
     and how long that took; `evidence` holds the settings read from the live server. `phases` are those that
-    began; `trial_doubts` belong to none of them. A record that is not `whole` was kept between two phases of
+    began; `trial_doubts` belong to none of them. A trial whose work was counted beside the timed blocks has
+    the `block` NO_BLOCK. A record that is not `whole` was kept between two phases of
     a trial that went on.
     """
 
@@ -195,6 +197,11 @@ class Record(Frozen):
     def counted(self) -> Counted | None:
         """What the last phase that was counted executed."""
         return next((phase.counted for phase in reversed(self.phases) if phase.counted), None)
+
+    @property
+    def of_no_block(self) -> bool:
+        """Whether the trial's work was counted beside the timed blocks, so that it is in none of them."""
+        return self.block == NO_BLOCK
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -248,6 +255,7 @@ class Calibrated(Frozen):
     made_unix_s: float
     settings: dict[str, Level] = Field(default_factory=dict)
     interval: Interval | None = None
+    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
 
 
 class Run(Frozen):
@@ -269,7 +277,6 @@ class Run(Frozen):
     blocks: int
     created_unix_s: float
     dyno_version: str
-    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
     host: dict[str, Any]
     installation: dict[str, str] = Field(default_factory=dict)
     mirrored: bool = False

@@ -29,7 +29,7 @@ from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
-from dbdyno.report.parts import compare, configuration, frontier, gap, grid, overhead, split, trend
+from dbdyno.report.parts import compare, configuration, counted, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -61,6 +61,7 @@ def render(analysis: Analysis) -> str:
         frontier=frontier,
         configuration=configuration,
         split=split,
+        counted=counted,
         overhead=overhead,
     )
 

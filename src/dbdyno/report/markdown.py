@@ -10,7 +10,7 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
-from dbdyno.report.parts import compare, frontier, gap, grid, split, trend
+from dbdyno.report.parts import compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -33,6 +33,7 @@ def render(analysis: Analysis) -> str:
         *_grid(analysis),
         *_factorial(analysis),
         *_gap(analysis),
+        *_counted(analysis),
         *_split(analysis),
         *_frontier(analysis),
         *_museum(analysis),
@@ -191,6 +192,15 @@ def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column is names, all others figures."""
     cells = [[_escaped(cell) for cell in row] for row in rows]
     return _table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _counted(analysis: Analysis) -> Iterable[str]:
+    if not analysis.counted:
+        return
+    shown = counted.beside_table(analysis)
+    yield f"## {shown.title}"
+    yield _words(shown.heads, shown.rows)
+    yield _bullets(_escaped(note) for note in counted.beside_notes(analysis))
 
 
 def _split(analysis: Analysis) -> Iterable[str]:

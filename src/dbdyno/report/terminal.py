@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.report.parts import frontier, gap, grid, overhead, split
+from dbdyno.report.parts import counted, frontier, gap, grid, overhead, split
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 STACKED_BELOW = 60
@@ -55,6 +55,7 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if analysis.frontier is not None:
         console.print()
         frontier.render(analysis.frontier, console)
+    counted.render_beside(analysis, console, functions=details)
     if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)

@@ -25,6 +25,18 @@ def variants_of(study: Study) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
+def counted_variants(study: Study) -> tuple[Variant, ...]:
+    """Those whose work is counted once beside the timed blocks: all but copies of the baseline."""
+    if not study.goal.counted:
+        return ()
+    return tuple(variant for variant in variants_of(study) if not variant.twin)
+
+
+def trials_in_all(study: Study) -> int:
+    """How many trials a run of the study has, counted ones included."""
+    return trial_count(study) + len(counted_variants(study))
+
+
 def _one_at_a_time(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
     """The baseline, then each other level of each factor, all else as in the baseline."""
     yield _named(study, study.baseline)

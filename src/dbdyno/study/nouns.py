@@ -21,6 +21,8 @@ TWIN = "baseline-twin"
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 COUNTED_TO = 10**9
+INSTRUCTIONS_PER_OP = "instructions_per_op"
+"""The response of a study whose trials are all counted where the CPU's own counters cannot be read."""
 SLICE_S = 0.5
 """How long a slice is measured: long beside its settling, short beside the wandering of a host's speed."""
 
@@ -112,7 +114,8 @@ class Goal(Frozen):
     """What is asked of the variants. `margin` is a share: 0.02 means closer than 2 % counts as no effect.
 
     `confidence` is that of all intervals together, after the correction for the number of comparisons. A
-    study without an `interval` has the one that its host's calibration suggests, else Student's.
+    study without an `interval` has the one that its host's calibration suggests, else Student's. With
+    `counted`, each variant's instructions are counted once, in a trial after the timed blocks.
     """
 
     response: str = "throughput"
@@ -120,6 +123,7 @@ class Goal(Frozen):
     confidence: float = 0.95
     interval: Interval | None = None
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
+    counted: bool = Field(default=False, exclude_if=lambda counted: not counted)
 
     def comparisons(self, candidates: int) -> int:
         """How many intervals decide verdicts: each candidate's response, and each of its bounded guards."""

@@ -40,6 +40,10 @@ class Phase(Frozen):
         return self.ramp_s + self.warmup_s + self.duration_s + (self.slices or 0) * self.settle_s
 
 
+COUNTED = (Phase(name="counted", duration_s=0.0),)
+"""The phases of a trial whose work is counted: it takes as long as its transactions take."""
+
+
 def phases_of(study: Study) -> tuple[Phase, ...]:
     """The phases of every trial of a study: its load, once."""
     load = study.workload

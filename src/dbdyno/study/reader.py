@@ -13,6 +13,7 @@ from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
+    INSTRUCTIONS_PER_OP,
     TRIALS_MAX,
     Arrangement,
     Design,
@@ -247,12 +248,18 @@ class _Reader(SectionReader):
         self.table(("goal",), GOAL_KEYS)
         margin = partial(values.share, low=0, high=99)
         confidence = partial(values.share, low=50, high=99.99)
+        response = self.take(("goal", "response"), self.metric, default.response)
+        counted = self.take(("goal", "counted"), values.boolean, default.counted)
+        if counted and response == INSTRUCTIONS_PER_OP:
+            hint = f"leave `counted` out: {INSTRUCTIONS_PER_OP} is counted in every block"
+            self.note(("goal", "counted"), "`counted` adds counts to a response that is timed", hint)
         return Goal(
-            response=self.take(("goal", "response"), self.metric, default.response),
+            response=response,
             margin=self.take(("goal", "margin"), margin, default.margin),
             confidence=self.take(("goal", "confidence"), confidence, default.confidence),
             interval=self.take(("goal", "interval"), _interval, default.interval),
             guards=default.guards if self.at(("goal", "guards")) is None else self.guards(),
+            counted=counted,
         )
 
     def metric(self, value: Any) -> str:

@@ -256,6 +256,12 @@ def _goal(catalogue: Catalogue) -> Schema:
                 "description": "How intervals are made: signed-rank is for hosts whose trials stall. Without "
                 "it, what the host's calibration suggests, else student.",
             },
+            "counted": {
+                "type": "boolean",
+                "default": default.counted,
+                "description": "Count each variant's instructions too: one more trial under Valgrind, after "
+                "the timed blocks.",
+            },
             "guards": {
                 "type": "array",
                 "items": {"type": "string", "pattern": rf"^invariants$|{values.GUARD}"},

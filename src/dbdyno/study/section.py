@@ -39,7 +39,7 @@ STUDY_KEYS = frozenset(
     }
 )
 ENGINE_KEYS = frozenset(("name", "configuration"))
-GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards"))
+GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards", "counted"))
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS_MAX = 100_000
 THREADS_MAX = 1_024

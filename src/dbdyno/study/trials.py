@@ -5,6 +5,9 @@ from __future__ import annotations
 from dbdyno.frozen import Frozen, Level
 from dbdyno.study.phases import Phase
 
+NO_BLOCK = -1
+"""In place of a block's number: work that is counted once is compared by its counts, and with no block."""
+
 
 class Variant(Frozen):
     """What is compared: a level for every factor. The first variant of a plan is the baseline.
@@ -22,13 +25,19 @@ class Variant(Frozen):
 
 class Trial(Frozen):
     """One variant in one block. `index` counts trials from 0 in the order in which they run; `phases` follow
-    one another on one server."""
+    one another on one server. A trial of no block has its work counted; its index is TRIALS_MAX or more,
+    because blocks may still be added."""
 
     index: int
     block: int
     position: int
     variant: Variant
     phases: tuple[Phase, ...]
+
+    @property
+    def counted(self) -> bool:
+        """Whether its work is counted beside the timed blocks."""
+        return self.block == NO_BLOCK
 
 
 class Plan(Frozen):

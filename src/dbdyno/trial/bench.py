@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.driver.load import Load
@@ -24,7 +24,8 @@ from dbdyno.study.trials import Trial
 class Bench:
     """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
-    with them. With `callgrind` what servers execute is counted, and no speed is measured.
+    with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
+    those trials alone that are counted beside the timed ones.
     """
 
     study: Study
@@ -39,6 +40,11 @@ class Bench:
     allowed_devices: frozenset[Path] = frozenset()
     verified: set[Path] = field(default_factory=set)
     callgrind: Callgrind | None = None
+    counter: Callgrind | None = None
+
+    def of(self, trial: Trial) -> Bench:
+        """The bench that a trial is carried out on."""
+        return replace(self, callgrind=self.counter) if trial.counted else self
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""

@@ -8,7 +8,9 @@ from io import StringIO
 from rich.console import Console
 
 from dbdyno.records.record import Counted, CountedFunction
+from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.parts import counted as part
+from tests.analyse.test_counted import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.cli.schemas import require_valid
 
 BASELINE = Counted(
@@ -64,3 +66,30 @@ def test_the_document_is_json() -> None:
     assert [one["variant"] for one in found["counted"]] == ["fast", "baseline"]
     assert [one["change"] for one in found["changes"]] == [-300.0]
     assert "changes" not in part.document([("baseline", BASELINE)]).model_dump_json()
+
+
+def shown(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_counts_stand_beside_the_timed_effects_in_every_form() -> None:
+    analysis = analysed(("baseline", SLOW_WORK), (FAST, FAST_WORK))
+    output = StringIO()
+    terminal.render(analysis, Console(file=output, width=160), details=True)
+    text = shown(output.getvalue())
+    assert "Counted work variant instructions per op ratio repeats differ by throughput, ratio" in text
+    assert f"{FAST} 70.00 0.7 1.4 % 1." in text
+    assert "read 20.00 50.00 -30.00 100 %" in text
+    assert f"| {FAST} | 70.00 | 0.7 | 1.4 % |" in markdown.render(analysis).replace("\\", "")
+    page = html.render(analysis)
+    assert "Counted work" in page and f"{FAST} against baseline" in page
+    [_, fast] = json.loads(as_json.render(analysis))["counted"]
+    assert (fast["instructions_per_op"], fast["ratio"], fast["told"]) == (70.0, 0.7, True)
+
+
+def test_what_is_not_told_is_marked_and_what_was_not_counted_has_its_cause() -> None:
+    table = part.beside_table(analysed(("baseline", SLOW_WORK), (FAST, SLOW_WORK)))
+    assert [row[:3] for row in table.rows] == [("baseline", "100.0", "–"), (FAST, "100.0", "~1")]
+    analysis = analysed(("baseline", SLOW_WORK), (FAST, None))
+    assert part.beside_table(analysis).rows[1][1:4] == ("not counted", "–", "–")
+    assert part.beside_notes(analysis)[0] == f"{FAST} was not counted: no answer under Valgrind."

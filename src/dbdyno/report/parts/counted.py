@@ -8,8 +8,10 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.counted import InstructionChange, changes, spread
+from dbdyno.analyse.counted import CountedVariant, InstructionChange, changes, spread
+from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen
+from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table
@@ -61,6 +63,10 @@ def functions_table(name: str, counted: Counted) -> Shown:
 
 def changes_table(one: Named, other: Named) -> Shown:
     """The functions that gained or lost most instructions per transaction."""
+    return _changes(one[0], other[0], changes(one[1], other[1]))
+
+
+def _changes(name: str, against: str, found: Sequence[InstructionChange]) -> Shown:
     rows = [
         (
             _function(change.name, change.module),
@@ -69,10 +75,10 @@ def changes_table(one: Named, other: Named) -> Shown:
             _signed(change.change),
             numbers.DASH if change.share is None else numbers.share_text(change.share, digits=3),
         )
-        for change in changes(one[1], other[1])[:SHOWN]
+        for change in found[:SHOWN]
     ]
     heads = ("function", "per op", "against", "change", "of all change")
-    names = f"{safe.clean(one[0])} against {safe.clean(other[0])}"
+    names = f"{safe.clean(name)} against {safe.clean(against)}"
     return Shown(f"{names}: own instructions per transaction", heads, rows)
 
 
@@ -100,6 +106,63 @@ def sentences(each: Sequence[Named]) -> list[str]:
             f"against {safe.clean(each[1][0])}: {numbers.change_text(ours / theirs - 1.0)}."
         )
     return lines
+
+
+TITLE = "Counted work"
+BESIDE = (
+    "Counted once, after the timed blocks; repeats differ by: the largest of them over the smallest. ~: the "
+    "repeats of the two overlap, so the difference is not told."
+)
+
+
+def beside_table(analysis: Analysis) -> Shown:
+    """The instructions of each variant beside what was measured of it."""
+    effects = {variant.name: variant.effect for variant in analysis.variants}
+    response = metrics.find(analysis.method.response).title
+    rows = []
+    for one in analysis.counted:
+        effect = effects.get(one.variant)
+        timed = f"{numbers.ratio_text(effect.ratio)} ({numbers.interval_text(effect)})" if effect else ""
+        rows.append((safe.clean(one.variant), *_counted_cells(one), timed or numbers.DASH))
+    heads = ("variant", "instructions per op", "ratio", "repeats differ by", f"{response}, ratio")
+    return Shown(TITLE, heads, rows)
+
+
+def _counted_cells(one: CountedVariant) -> tuple[str, str, str]:
+    if one.instructions_per_op is None:
+        return "not counted", numbers.DASH, numbers.DASH
+    mark = "" if one.told else "~"
+    ratio = numbers.DASH if one.ratio is None else f"{mark}{one.ratio:.4g}"
+    return number_text(one.instructions_per_op), ratio, numbers.share_text(one.spread, digits=2)
+
+
+def changes_tables(analysis: Analysis) -> list[Shown]:
+    """The functions in which each variant differs from the baseline."""
+    return [
+        _changes(one.variant, analysis.baseline.name, one.changes) for one in analysis.counted if one.changes
+    ]
+
+
+def beside_notes(analysis: Analysis) -> list[str]:
+    """What the counts are, and why some are missing."""
+    missing = [
+        f"{safe.clean(one.variant)} was not counted: {safe.clean(one.cause)}."
+        for one in analysis.counted
+        if one.cause
+    ]
+    return [*missing, BESIDE, NOTES[0]]
+
+
+def render_beside(analysis: Analysis, console: Console, functions: bool) -> None:
+    """Prints the table, with `functions` those that differ, and the notes; nothing where none was counted."""
+    if not analysis.counted:
+        return
+    for table in [beside_table(analysis), *(changes_tables(analysis) if functions else [])]:
+        console.print()
+        console.print(Text(table.title, style="bold"))
+        console.print(as_table(table))
+    for note in beside_notes(analysis):
+        console.print(Text(note, style="dim"))
 
 
 def render(each: Sequence[Named], console: Console) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse import Analysis
+from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.model import TrialResult
 from dbdyno.frozen import Configuration, level_text
 from dbdyno.records import metrics
@@ -48,6 +49,8 @@ def render_run(analysis: Analysis, console: Console) -> None:
         table.add_column(heading, overflow="fold", justify="left" if words else "right")
     for trial in analysis.trials:
         table.add_row(*map(Text, _row(trial, analysis)))
+    for one in analysis.counted:
+        table.add_row(*map(Text, _counted_row(one)))
     console.print(table)
     if run.configuration is not None:
         _render_configuration(run.configuration, console)
@@ -63,7 +66,9 @@ def render(record: Record, console: Console) -> None:
         _pairs(
             {
                 "run": record.run,
-                "block": f"{record.block}, place {record.position}",
+                "block": "none: its work is counted"
+                if record.of_no_block
+                else f"{record.block}, place {record.position}",
                 "outcome": record.outcome.value,
                 "cause": record.cause,
                 "what would help": record.remedy,
@@ -91,6 +96,18 @@ def render(record: Record, console: Console) -> None:
     if record.server_log.strip():
         console.print(Text("the end of the server's log", style="bold"))
         console.print(Text("\n".join(log_end(record))))
+
+
+def _counted_row(one: CountedVariant) -> Iterator[str]:
+    yield str(one.trial)
+    yield numbers.DASH
+    yield safe.clean(one.variant)
+    if one.instructions_per_op is None:
+        yield f"not counted: {safe.clean(one.cause)}"
+        yield numbers.DASH
+    else:
+        yield "counted"
+        yield f"{metrics.number_text(one.instructions_per_op)} instructions"
 
 
 def log_end(record: Record) -> list[str]:
