@@ -79,6 +79,7 @@ class FakeEngine:
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
     NEEDS: Sequence[Need] = ()
+    CACHE_MISSES: str = "misses"
     idle: str = ""
     cap: int = 100
     fails_to_start_with_speed: int | None = None

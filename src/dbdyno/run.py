@@ -26,6 +26,7 @@ from dbdyno.trial.check import check
 from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import drive
+from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.observe import PERIOD_S, Observer
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, require_in_effect, verify
@@ -202,6 +203,9 @@ def steps_of(
         with draft.stage("verify"):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
             require_in_effect(draft.evidence)
+        if has_passes(running) and not bench.callgrind:
+            with draft.stage("fill"):
+                draft.filled(fill(running))
         for phase in trial.phases:
             if phase is not trial.phases[0]:
                 # What the phases so far showed stays, whatever happens to the next.

@@ -10,6 +10,7 @@ from dbdyno.records.record import (
     INSTRUCTIONS,
     Counted,
     Evidence,
+    Filled,
     Outcome,
     PhaseRecord,
     Reading,
@@ -64,6 +65,15 @@ def test_a_trial_shows_its_settings_its_cause_and_the_end_of_its_log(failed: Run
 def test_a_run_as_json_has_every_trial(failed: Run) -> None:
     shown = json.loads(dyno("show", "--json").stdout)
     assert [trial["outcome"] for trial in shown["trials"]] == ["measured", "failed", "measured", "measured"]
+
+
+def test_passes_that_filled_the_caches_are_shown(run: Run) -> None:
+    filled = Filled(counter="misses", queries=1000, per_query=(40.0, 2.5, 2.5), stands=True)
+    with Store(store_url()) as store:
+        store.add_record(store.records(run.run)[0].model_copy(update={"filled": filled}))
+    told = "1,000 queries, pass after pass; misses per query: 40.00, 2.500, 2.500"
+    assert told in " ".join(dyno("show", run.run, "0").stdout.split())
+    assert "pass after pass" not in dyno("show", run.run, "1").stdout
 
 
 def test_counted_trials_stand_below_the_timed_ones(run: Run) -> None:

@@ -185,6 +185,9 @@ class Settings(Protocol):
 class Counters(Protocol):
     """What the engine counts by itself. The observer and the proof of a knob's use ask."""
 
+    CACHE_MISSES: str
+    """The counter that tells what the caches of an index of vectors miss; empty where none does."""
+
     def status(self, ask: Ask) -> dict[str, float]:
         """The engine's own counters, by the engine's own names."""
         ...

@@ -46,6 +46,7 @@ class Doubt(StrEnum):
     SERVER_LOG = "server_log"
     THROTTLED = "throttled"
     MIXED_RESETS = "mixed_resets"
+    CACHES_FILLING = "caches_filling"
 
 
 class Reading(Frozen):
@@ -127,6 +128,17 @@ class Counted(Frozen):
     functions: tuple[CountedFunction, ...] = ()
 
 
+class Filled(Frozen):
+    """How the caches of an index were filled before the load: by passes over all `queries`. `per_query` is
+    what the server's `counter` gained for each query, pass by pass; the caches stand where the last pass
+    needed no less than the one before."""
+
+    counter: str
+    queries: int
+    per_query: tuple[float, ...]
+    stands: bool
+
+
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
     one that was `counted` in place of timed."""
@@ -144,10 +156,10 @@ class Record(Frozen):
 
     `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
-    and how long that took; `evidence` holds the settings read from the live server. `phases` are those that
-    began; `trial_doubts` belong to none of them. A trial whose work was counted beside the timed blocks has
-    the `block` NO_BLOCK. A record that is not `whole` was kept between two phases of
-    a trial that went on.
+    and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
+    caches were filled, where they were. `phases` are those that began; `trial_doubts` belong to none of them.
+    A trial whose work was counted beside the timed blocks has the `block` NO_BLOCK. A record that is not
+    `whole` was kept between two phases of a trial that went on.
     """
 
     format: int = FORMAT
@@ -168,6 +180,7 @@ class Record(Frozen):
     stages_s: dict[str, float] = Field(default_factory=dict)
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
+    filled: Filled | None = Field(default=None, exclude_if=lambda filled: filled is None)
     phases: tuple[PhaseRecord, ...] = ()
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""

@@ -10,12 +10,21 @@ from dataclasses import dataclass, field
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
-from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Record
+from dbdyno.records.record import (
+    Check,
+    Doubt,
+    Evidence,
+    Filled,
+    Observation,
+    Outcome,
+    PhaseRecord,
+    Record,
+)
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
-UNDER_LOAD = ("drive", "check")
+UNDER_LOAD = ("fill", "drive", "check")
 """A server that dies in one of these stages was broken by the load; one that dies earlier failed to start."""
 
 
@@ -29,6 +38,7 @@ class Draft:
     evidence: tuple[Evidence, ...] = ()
     reset: Mapping[str, Level] = field(default_factory=dict)
     _running: Running | None = None
+    _filled: Filled | None = None
     _outcome: Outcome = Outcome.MEASURED
     _cause: str = ""
     _remedy: str = ""
@@ -69,6 +79,16 @@ class Draft:
         """The server is up."""
         self._running, self.reset = running, reset
         return running
+
+    def filled(self, filled: Filled) -> None:
+        """The caches were filled, or as far as they could be."""
+        self._filled = filled
+        if not filled.stands:
+            each = ", ".join(f"{gained:.1f}" for gained in filled.per_query) or "no whole pass"
+            self.doubt(
+                Doubt.CACHES_FILLING,
+                f"{filled.counter} per query, pass by pass over {filled.queries} queries: {each}",
+            )
 
     def phase_began(self, phase: Phase) -> None:
         self._phases.append(PhaseRecord(name=phase.name))
@@ -129,6 +149,7 @@ class Draft:
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
             evidence=self.evidence,
+            filled=self._filled,
             phases=tuple(self._phases),
             trial_doubts=dict(self._doubts),
             server_log=running.server.log() if running else self._log,

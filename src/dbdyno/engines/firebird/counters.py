@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
 
+CACHE_MISSES = ""
 exercised = embedded.exercised
 unmoved = embedded.unmoved
 

@@ -60,6 +60,9 @@ VIEW: View = {
 """What it says of its own time (`SHOW GLOBAL STATUS`); a lock's wait is counted in milliseconds there. The
 cache of vector indexes has no counter: what it misses shows as page requests."""
 
+CACHE_MISSES = "Innodb_buffer_pool_read_requests"
+"""The cache of a vector index has no counter. What it misses is read through the buffer pool."""
+
 
 def status(ask: Ask) -> dict[str, float]:
     return numbers(ask("SHOW GLOBAL STATUS"))

@@ -17,6 +17,7 @@ PROOFS: Proofs = {
 
 VIEW: View = mariadb.VIEW
 
+CACHE_MISSES = ""
 status = mariadb.status
 
 

@@ -47,6 +47,8 @@ VIEW: View = {
 }
 """What it says of its own time, from its statistics views."""
 
+CACHE_MISSES = "blks_read"
+
 
 def status(ask: Ask) -> dict[str, float]:
     views = {str(row[0]) for row in ask("SELECT viewname FROM pg_views WHERE viewname LIKE 'pg_stat%'")}

@@ -75,6 +75,7 @@ def render(record: Record, console: Console) -> None:
                 "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.started_unix_s)),
                 "engine": record.engine_version,
                 "host": record.host,
+                "caches filled": _filled_text(record),
                 "seconds by stage": stages,
                 **{f"doubt: {doubt.value}": text for doubt, text in record.doubts.items()},
             }
@@ -108,6 +109,15 @@ def _counted_row(one: CountedVariant) -> Iterator[str]:
     else:
         yield "counted"
         yield f"{metrics.number_text(one.instructions_per_op)} instructions"
+
+
+def _filled_text(record: Record) -> str:
+    """The passes over all queries before the load; empty where there were none."""
+    if record.filled is None:
+        return ""
+    each = ", ".join(metrics.number_text(gained) for gained in record.filled.per_query)
+    asked = f"{record.filled.queries:,} queries, pass after pass"
+    return f"{asked}; {record.filled.counter} per query: {each or numbers.DASH}"
 
 
 def log_end(record: Record) -> list[str]:

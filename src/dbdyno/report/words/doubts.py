@@ -55,6 +55,10 @@ WARNINGS: dict[Doubt, Advice] = {
         "a CPU quota that the study did not ask for held server or driver back",
         "raise the limit of the container or service that dyno runs in, or ask for less (cpu.quota)",
     ),
+    Doubt.CACHES_FILLING: Advice(
+        "the caches of the index were still being filled when the load began",
+        "raise workload.warmup until it holds several passes over the queries, or take fewer queries",
+    ),
     Doubt.MIXED_RESETS: Advice(
         "the pristine data were restored in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",

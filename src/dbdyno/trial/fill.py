@@ -1,0 +1,59 @@
+"""The stage that fills the caches of an index before anything is timed.
+
+An index of vectors is searched through a cache of its graph, which fills with the first searches. So all
+queries are asked, pass after pass, until a pass misses no less than the one before it. That is decided by the
+server's own counter and by nothing else, so all variants are treated alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dbdyno.datasets.vectors import open_vector_set
+from dbdyno.driver.job import Closed
+from dbdyno.layers.setup import Running
+from dbdyno.records.record import Filled
+
+PASSES_MOST = 10
+LONGEST_S = 300.0
+"""What all passes take together at most."""
+LESS_SHARE, LESS_PER_QUERY = 0.05, 0.5
+"""A pass that misses less by no more than the larger of the two misses no less: the rest is chance."""
+
+
+def has_passes(running: Running) -> bool:
+    """Whether the load asks a set of queries, of a server that says what its caches miss."""
+    counter = running.setup.engine.counters.CACHE_MISSES
+    return bool(running.setup.job.options.get("dataset")) and counter in running.status()
+
+
+def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Filled:
+    """Asks all queries, pass after pass, until the caches stand, or for as long as is allowed."""
+    job, counter = running.setup.job, running.setup.engine.counters.CACHE_MISSES
+    queries = open_vector_set(Path(str(job.options["dataset"]))).queries
+    # It writes nothing, because every trial begins with the same rows.
+    asking = {**job.options, "write_share": 0.0, "score_share": 0.0}
+    one_pass = job.but(
+        options=asking, load=Closed(), ramp_s=0.0, warmup_s=0.0, slices=None, settle_s=0.0, operations=queries
+    )
+    over, misses = clock() + LONGEST_S, list[float]()
+    before = running.status()[counter]
+    while len(misses) < PASSES_MOST and not stands(misses) and (left_s := over - clock()) > 0.0:
+        asked = running.load.run(one_pass.but(duration_s=left_s)).operations
+        after = running.status()[counter]
+        if asked < queries:
+            # What is left of a pass was cut off: it cannot be compared with a whole one.
+            break
+        misses.append((after - before) / asked)
+        before = after
+    return Filled(counter=counter, queries=queries, per_query=tuple(misses), stands=stands(misses))
+
+
+def stands(misses: Sequence[float]) -> bool:
+    """Whether the last pass missed no less than the one before it."""
+    if len(misses) < 2:
+        return False
+    before, last = misses[-2:]
+    return before - last <= max(LESS_SHARE * before, LESS_PER_QUERY)

@@ -1,0 +1,167 @@
+"""Caches are filled by passes over all queries, until the server's own counter says that they stand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from dbdyno.driver.job import Closed, Job, Open
+from dbdyno.driver.load import Load
+from dbdyno.driver.tally import Tally
+from dbdyno.engines.engine import Server
+from dbdyno.frozen import Level
+from dbdyno.host.journal import open_journal
+from dbdyno.layers.setup import Running, Setup
+from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
+from dbdyno.records.record import Doubt, Filled, Outcome
+from dbdyno.run import run_trial
+from dbdyno.study import Workload
+from dbdyno.trial import fill
+from dbdyno.trial.draft import Draft
+from dbdyno.trial.fill import LONGEST_S, PASSES_MOST, has_passes, stands
+from tests.fakes import Stages, make_bench, make_run, make_study, make_tally
+from tests.trials import bench_of, study_of
+
+QUERIES = 50
+OPTIONS: dict[str, Level] = {
+    "dataset": "", "k": 10, "ef": 60, "m": 8, "ef_construction": 0, "distance": "euclidean",
+    "write_share": 0.0, "score_share": 1.0, "vectors": 3_000, "dimensions": 32, "queries": QUERIES,
+    "clusters": 1, "intrinsic_dimension": 8, "noise": 0.1, "data_seed": 1,
+}  # fmt: skip
+
+
+@pytest.fixture
+def some_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set of queries that lies nowhere."""
+    monkeypatch.setattr(fill, "open_vector_set", lambda folder: SimpleNamespace(queries=QUERIES))
+
+
+class Caches:
+    """A server whose caches miss so much for each query, pass by pass; the last figure goes on. A pass is cut
+    off after `answers`."""
+
+    def __init__(self, *per_query: float, answers: int = QUERIES) -> None:
+        self._per_query = itertools.chain(per_query, itertools.repeat(per_query[-1]))
+        self._answers = answers
+        self._missed = 1000.0
+        self.jobs: list[Job] = []
+
+    def run(self, job: Job) -> Tally:
+        self.jobs.append(job)
+        self._missed += self._answers * next(self._per_query)
+        return make_tally(operations=self._answers)
+
+    def running(self, counter: str = "misses", **options: object) -> Running:
+        counters = SimpleNamespace(CACHE_MISSES=counter, status=lambda ask: {"misses": self._missed})
+        job = Job(
+            workload="vector_search",
+            options={"dataset": "/set", "write_share": 0.5, **options},
+            clients=4,
+            load=Open(rate_per_s=9.0),
+            slices=4,
+            settle_s=0.1,
+        )
+        setup = SimpleNamespace(engine=SimpleNamespace(counters=counters), job=job)
+        return Running(cast(Setup, setup), cast(Server, SimpleNamespace()), cast(Load, self))
+
+
+def ticking(step_s: float) -> Callable[[], float]:
+    ticks: Iterator[int] = itertools.count()
+    return lambda: next(ticks) * step_s
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_passes_end_when_one_misses_no_less_than_the_one_before() -> None:
+    server = Caches(40.0, 3.0, 2.75)
+    assert fill.fill(server.running()) == Filled(
+        counter="misses", queries=QUERIES, per_query=(40.0, 3.0, 2.75), stands=True
+    )
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_a_cache_that_is_too_small_stands_as_well() -> None:
+    found = fill.fill(Caches(40.0, 40.0).running())
+    assert (found.per_query, found.stands) == ((40.0, 40.0), True)
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_passes_are_bounded_and_what_still_falls_is_told() -> None:
+    falling = [2.0**power for power in range(20, 5, -1)]
+    found = fill.fill(Caches(*falling).running())
+    assert (len(found.per_query), found.stands) == (PASSES_MOST, False)
+    late = fill.fill(Caches(*falling).running(), ticking(LONGEST_S / 2))
+    assert (len(late.per_query), late.stands) == (1, False)
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_a_pass_that_was_cut_off_is_not_compared() -> None:
+    found = fill.fill(Caches(40.0, answers=QUERIES - 1).running())
+    assert (found.per_query, found.stands) == ((), False)
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_a_pass_asks_each_query_once_and_writes_nothing() -> None:
+    server = Caches(1.0)
+    fill.fill(server.running())
+    for job in server.jobs:
+        assert (job.operations, job.clients, job.load, job.slices, job.warmup_s) == (
+            QUERIES, 4, Closed(), None, 0.0
+        )  # fmt: skip
+        assert job.options["write_share"] == 0.0 and 0.0 < job.duration_s <= LONGEST_S
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "over"),
+    [(100.0, 95.0, True), (100.0, 94.0, False), (1.0, 0.5, True), (1.0, 0.4, False), (3.0, 9.0, True)],
+)
+def test_what_is_no_less_is_within_chance(before: float, last: float, over: bool) -> None:
+    assert stands([before, last]) is over
+    assert not stands([before]) and not stands([])
+
+
+def test_only_a_server_that_counts_what_it_misses_is_asked() -> None:
+    assert has_passes(Caches(1.0).running())
+    assert not has_passes(Caches(1.0).running(counter=""))
+    assert not has_passes(Caches(1.0).running(dataset=""))
+
+
+@pytest.mark.parametrize(("standing", "doubted"), [(True, False), (False, True)])
+def test_caches_that_still_fill_make_the_trial_doubtful(homes: Path, standing: bool, doubted: bool) -> None:
+    study = make_study(1, 2)
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal)
+        draft = Draft(make_plan(study, Order(seed=1)).trials[0], bench, lambda trial, stage: None)
+    filled = Filled(counter="misses", queries=QUERIES, per_query=(9.0, 3.0), stands=standing)
+    draft.filled(filled)
+    record = draft.record()
+    assert record.filled == filled
+    assert (Doubt.CACHES_FILLING in record.doubts) is doubted
+    if doubted:
+        assert (
+            record.doubts[Doubt.CACHES_FILLING] == "misses per query, pass by pass over 50 queries: 9.0, 3.0"
+        )
+
+
+@pytest.mark.engine
+def test_the_graph_of_a_vector_index_is_there_before_anything_is_timed(homes_with_engines: Path) -> None:
+    searches = Workload(
+        name="vector_search", clients=2, warmup_s=0.0, duration_s=0.5, options=OPTIONS,
+        run_options=frozenset({"k", "ef", "write_share", "score_share"}),
+    )  # fmt: skip
+    study = study_of("mariadb", {}).model_copy(update={"workload": searches})
+    progress = Stages()
+    with open_journal() as journal:
+        trial = make_plan(study, Order(seed=1)).trials[0]
+        record = run_trial(trial, bench_of(study, journal), lambda record: None, progress)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    stages = [stage for _, stage in progress.seen]
+    assert stages.index("verify") < stages.index("fill") < stages.index("drive")
+    assert record.filled is not None and record.filled.stands
+    assert record.filled.per_query[0] > 2.0 * record.filled.per_query[-1], "the first pass reads the graph"
+    assert Doubt.CACHES_FILLING not in record.doubts
