@@ -21,8 +21,8 @@ from dbdyno.analyse.compare import (
     VariantGap,
     compare,
     judged,
-    welch,
 )
+from dbdyno.analyse.intervals import welch
 from dbdyno.records.record import Record
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report

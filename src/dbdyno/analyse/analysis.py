@@ -24,6 +24,7 @@ from dbdyno.analyse.model import (
     Role,
     TimeSplit,
     TrialResult,
+    Unit,
     VariantResult,
 )
 from dbdyno.analyse.museum import answer, museum
@@ -79,16 +80,16 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         variants=results,
         trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
         aa=_aa_check(study, trials),
-        floor=floor(trials, method),
+        floor=None if run.brought else floor(trials, method),
         museum=museum(results, trials),
         factorial=_factorial(study, compared),
         gap=_gap(study, compared),
         frontier=frontier(study, compared),
         splits=_splits(study, trials),
-        overhead=overhead([trial.record for trial in shown]),
+        overhead=None if run.brought else overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
         counted=counted_work([record for record in latest if record.of_no_block], variants[0].name),
-        trials_planned=len(shown) if run.sequential else _planned(study, run, records),
+        trials_planned=len(shown) if run.sequential or run.brought else _planned(study, run, records),
     )
 
 
@@ -189,7 +190,14 @@ def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
         assurance=ASSURANCE,
         interval=interval,
         blocks_least=blocks_least(each, interval),
+        unit=_unit(run),
     )
+
+
+def _unit(run: Run) -> Unit:
+    if run.brought is None:
+        return Unit.BLOCK
+    return Unit.PAIR if run.brought.paired else Unit.REPETITION
 
 
 def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.analyse.intervals import half_width, ratio_of, usable
-from dbdyno.analyse.model import Role, Summary, TrialResult
+from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
+from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Interval
@@ -72,6 +72,20 @@ def with_copies(trials: Sequence[Trials]) -> Trials:
     candidate, because every comparison rests on it: about as many as the root of the number of candidates
     (C. W. Dunnett, JASA 50, 1955, 1096-1121)."""
     return replace(trials[0], copies=tuple(each for each in trials if each.variant.shares))
+
+
+def ratio_between(
+    metric: str, trials: Trials, baseline: Trials, confidence: float, method: Method
+) -> Ratio | None:
+    """The ratio trials / baseline of a metric: paired by block, or of repetitions that have nothing in
+    common."""
+    if method.unit is not Unit.REPETITION:
+        return ratio_of(metric, pairs(trials, baseline, metric), confidence, method.interval)
+    over, under = (
+        [math.log(value) for value in side.values(metric).values() if usable(value)]
+        for side in (trials, baseline)
+    )
+    return welch(metric, over, under, confidence) if over and under else None
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.assurance import Outlook, outlook
-from dbdyno.analyse.blocks import Block, Trials, paired, pairs, summary_of
+from dbdyno.analyse.blocks import Block, Trials, paired, ratio_between, summary_of
 from dbdyno.analyse.guards import guard_result
-from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
+from dbdyno.analyse.intervals import beyond, judge, usable
 from dbdyno.analyse.latency import added, curve, decode
 from dbdyno.analyse.model import (
     BlockRatio,
@@ -18,6 +18,7 @@ from dbdyno.analyse.model import (
     Percentile,
     Reason,
     Role,
+    Unit,
     VariantResult,
     Verdict,
 )
@@ -95,17 +96,17 @@ def _compared(
 ) -> dict[str, object]:
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
-        "effect": ratio_of(goal.response, pairs(trials, baseline, goal.response), each, method.interval),
+        "effect": ratio_between(goal.response, trials, baseline, each, method),
         "costs": tuple(
             ratio
             for name in costs
             if name != goal.response
-            and (ratio := ratio_of(name, pairs(trials, baseline, name), goal.confidence, method.interval))
+            and (ratio := ratio_between(name, trials, baseline, goal.confidence, method))
         ),
         "guards": tuple(
             result for guard in goal.guards if (result := guard_result(guard, trials, baseline, method))
         ),
-        "dropped": _dropped(trials, baseline, goal.response),
+        "dropped": () if method.unit is Unit.REPETITION else _dropped(trials, baseline, goal.response),
     }
 
 
@@ -152,7 +153,8 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
-    open_still = reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS)
+    # Nobody can add a block to logs.
+    open_still = reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
     more = outlook(result.effect, method) if open_still else Outlook()
     return {"verdict": verdict, "reason": reason, "blocks_more": more.likely, "blocks_more_even": more.even}
 

@@ -130,6 +130,38 @@ def signed_rank(confidence: float, pairs: int) -> int | None:
     return outside - 1 if outside else None
 
 
+def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence: float) -> Ratio:
+    """The ratio of two geometric means from logs of independent trials, with Welch's interval.
+
+    Without two trials on both sides there is no interval. `pairs` is the smaller count.
+    """
+    above, below = np.sort(np.asarray(over, float)), np.sort(np.asarray(under, float))
+    difference = float(above.mean() - below.mean())
+    count = min(len(above), len(below))
+    if count < 2:
+        return Ratio(metric=metric, pairs=count, ratio=math.exp(difference), confidence=confidence)
+    parts = [float(side.var(ddof=1)) / len(side) for side in (above, below)]
+    variance = sum(parts)
+    half = 0.0
+    if variance > 0.0:
+        freedom = 1.0 / sum(
+            (part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, (above, below), strict=True)
+        )
+        # Here, because it takes longer to import than most commands run.
+        from scipy import stats
+
+        half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom)) * math.sqrt(variance)
+    return Ratio(
+        metric=metric,
+        pairs=count,
+        ratio=math.exp(difference),
+        low=math.exp(max(difference - half, -700.0)),
+        high=math.exp(min(difference + half, 700.0)),
+        log_sd=math.sqrt(variance),
+        confidence=confidence,
+    )
+
+
 def _exp(value: float) -> float:
     """exp without overflow: two pairs can give an interval wider than a float holds."""
     return math.exp(min(max(value, -700.0), 700.0))

@@ -29,6 +29,15 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
+class Unit(StrEnum):
+    """What a comparison rests on: blocks of a run; pairs of logs that were brought; or single logs, which
+    have nothing in common and are compared as independent ones."""
+
+    BLOCK = "block"
+    PAIR = "pair"
+    REPETITION = "repetition"
+
+
 class Reason(StrEnum):
     """Why a variant's verdict is inconclusive."""
 
@@ -511,7 +520,8 @@ class Answer(Frozen):
 
 class Method(Frozen):
     """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
-    the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks.
+    the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks,
+    or as many of the `unit`.
     """
 
     response: str
@@ -523,6 +533,7 @@ class Method(Frozen):
     assurance: float
     interval: Interval = Interval.STUDENT
     blocks_least: int
+    unit: Unit = Field(default=Unit.BLOCK, exclude_if=lambda unit: unit is Unit.BLOCK)
 
     @property
     def sequential(self) -> bool:

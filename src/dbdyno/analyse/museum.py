@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.blocks import Trials, pairs
-from dbdyno.analyse.intervals import judge, ratio_of
+from dbdyno.analyse.blocks import Trials, ratio_between
+from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome
 
@@ -76,8 +76,7 @@ def answer(results: Sequence[VariantResult], trials: Sequence[Trials], method: M
 
 def _faster(one: Trials, other: Trials, method: Method) -> bool:
     """Whether one variant is told from another, whatever the margin."""
-    log_ratios = pairs(one, other, method.response)
-    ratio = ratio_of(method.response, log_ratios, method.confidence_each, method.interval)
+    ratio = ratio_between(method.response, one, other, method.confidence_each, method)
     told = method.model_copy(update={"margin": 0.0})
     return ratio is not None and judge(ratio, told)[0] is Verdict.FASTER
 

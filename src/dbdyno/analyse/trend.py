@@ -22,8 +22,8 @@ from enum import StrEnum
 from itertools import pairwise
 from statistics import stdev
 
-from dbdyno.analyse.compare import RUNS_LEAST, excludes_one, welch
-from dbdyno.analyse.intervals import ratio_of, usable, within
+from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
+from dbdyno.analyse.intervals import ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.frozen import Frozen, level_text

@@ -30,6 +30,7 @@ VERBS = {
     "show": "Show a run as it was recorded, or one of its trials with all evidence.",
     "gate": "Hold a run against another, and end with the verdict's exit code.",
     "explain": "Explain the gap between two variants of a run as a product of factors.",
+    "import": "Make a run of logs that pgbench or sysbench wrote, to report and compare it.",
     "compare": "Compare runs of one study, on different hosts or days.",
     "trend": "Follow one study over many runs: each ratio, and whether it moved.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",

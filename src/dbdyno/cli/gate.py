@@ -17,7 +17,7 @@ from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verd
 from dbdyno.cli.formats import deliver, format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.study_file import require_measured, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.records.record import Run
@@ -81,6 +81,8 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
     # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
     if again is not None and setup_of(again) == setup_of(reference):
         reference = again
+    for each in (run, reference):
+        require_measured(each)
     if run.run == reference.run:
         raise UserError("a run cannot be held against itself", "name two runs; see: dyno runs")
     ours, theirs = analysis_of(store, run), analysis_of(store, reference)
@@ -153,7 +155,7 @@ def _history(store: Store, run: Run) -> Iterator[Run]:
     alike = _circumstances(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or _circumstances(other) != alike:
+        if not summary.finished or other.brought or _circumstances(other) != alike:
             continue
         try:
             asked = study_of(other)

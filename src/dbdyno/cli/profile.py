@@ -24,7 +24,7 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.study_file import COUNTED_S, measured_installation, overhead_s, study_of
+from dbdyno.cli.study_file import COUNTED_S, measured_installation, overhead_s, require_measured, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -108,6 +108,7 @@ def command(
         raise UserError("--counted draws no flame graph", "leave --output out, or --counted")
     with Store(store_url(store)) as opened:
         found = opened.run(run)
+    require_measured(found)
     study = with_time_to_probe(study_of(found))
     trials = [_trial(study, found, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
+from dbdyno.brought import study as brought_study
 from dbdyno.calibrate.kept import found_for, place_of
 from dbdyno.cli.arrangement import arranged_for
 from dbdyno.datasets import VECTOR_SEARCH
@@ -190,6 +191,8 @@ def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
+    if run.brought is not None:
+        return asked_of(run)
     study = asked_of(run)
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
@@ -243,6 +246,7 @@ def with_calibration(study: Study, used: Calibrated | None) -> Study:
 
 def measured_installation(study: Study, run: Run) -> Installation:
     """The engine that a run measured. Raises UserError when there is another in its place now."""
+    require_measured(run)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     if installation.digest != run.installation.get("digest"):
         raise UserError(
@@ -250,6 +254,15 @@ def measured_installation(study: Study, run: Run) -> Installation:
             "restore that engine, or start a new run",
         )
     return installation
+
+
+def require_measured(run: Run) -> None:
+    """Raises UserError for a run that was brought: no trial of it can be repeated here."""
+    if run.brought is not None:
+        raise UserError(
+            f"run {run.run} was made of logs of {run.brought.tool}, so Dyno has no setup to measure again",
+            "`report`, `compare`, `show` and `export` read such a run",
+        )
 
 
 def facts_of(installation: Installation) -> dict[str, str]:
@@ -273,7 +286,10 @@ def is_of(run: Run, study: Study) -> bool:
 
 
 def asked_of(run: Run) -> Study:
-    """What a run's study asks, with the configuration file as it was."""
+    """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
+    are compared by."""
+    if run.brought is not None:
+        return brought_study.study_of(run, run.brought)
     kept = run.configuration
     names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None)
     return parse_study(run.study_text.encode(), names, run.study_path)

@@ -271,6 +271,25 @@ class Calibrated(Frozen):
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
 
 
+class Brought(Frozen):
+    """What a run is that Dyno did not carry out: the logs of a `tool`, each a repetition of a variant.
+
+    `paired` says that the user stated that repetition i of every variant belongs together. `clients` and
+    `duration_s` are those of the repetitions, or 0 where they differ or are not known. `remarks` tell what a
+    reader of the figures must know of the logs.
+    """
+
+    tool: str
+    title: str
+    variants: tuple[str, ...]
+    paired: bool = False
+    response: str
+    margin: float
+    clients: int = 0
+    duration_s: float = 0.0
+    remarks: tuple[str, ...] = ()
+
+
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
@@ -279,7 +298,8 @@ class Run(Frozen):
     study's own. `configuration` is the engine's own file where the study starts from one. A run with a
     `budget_s` leaves out what its first block found blocked. `reference` is the run that took turns with this
     one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
-    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other."""
+    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other. One that
+    was `brought` has no study but what it says of itself; `study_text` then lists the logs."""
 
     format: int = RUN_FORMAT
     run: str
@@ -302,6 +322,7 @@ class Run(Frozen):
     calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
     arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
+    brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
 
 
 def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:

@@ -55,7 +55,7 @@ def comparison(found: Comparison) -> str:
         "## What differs",
         _words(compare.difference_heads(found), compare.difference_rows(found))
         if found.differences
-        else _escaped(compare.NOTHING_DIFFERS),
+        else _escaped(compare.nothing_differs(found)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -97,7 +97,7 @@ def _facts(analysis: Analysis) -> str:
     study, run = analysis.study, analysis.run
     return _escaped(
         f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)} · {study.design.value},"
-        f" {numbers.plural(study.blocks, 'block')}, {len(analysis.trials)} of {analysis.trials_planned}"
+        f" {naming.size_text(analysis)}, {len(analysis.trials)} of {analysis.trials_planned}"
         f" trials · run {safe.clean(run.run)} · Dyno {safe.clean(run.dyno_version)}"
     )
 
@@ -125,8 +125,8 @@ def _cost(ratio: Ratio | None) -> str:
 
 def _notes(analysis: Analysis) -> str:
     notes = [
-        "Ratio: variant / baseline, geometric mean over blocks."
-        f" {method.intervals_text(analysis)} Intervals of costs hold each by itself.",
+        f"{method.ratio_text_of(analysis)} {method.intervals_text(analysis)}"
+        " Intervals of costs hold each by itself.",
         *answer.notes(analysis),
         method.aa_text(analysis),
         method.floor_text(analysis),

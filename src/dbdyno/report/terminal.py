@@ -72,7 +72,7 @@ def _title(analysis: Analysis) -> Text:
         f"{done} trials" if done == analysis.trials_planned else f"{done} of {analysis.trials_planned} trials"
     )
     setting = f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)}"
-    facts = f"{setting} · {numbers.plural(study.blocks, 'block')}, {trials}"
+    facts = f"{setting} · {naming.size_text(analysis)}, {trials}"
     return Text.assemble((safe.clean(study.title), "bold"), "\n", (facts, "dim"))
 
 
@@ -189,7 +189,7 @@ def _cost(ratio: Ratio | None, interval: bool) -> Text:
 
 
 def _footnote(analysis: Analysis, width: int) -> Text:
-    lines = ["Ratio: variant / baseline, geometric mean over blocks. " + method.intervals_text(analysis)]
+    lines = [f"{method.ratio_text_of(analysis)} {method.intervals_text(analysis)}"]
     if width >= STACKED_BELOW and _fitting(analysis, width)[0].costs:
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: it may be 1."
     if analysis.aa is not None:

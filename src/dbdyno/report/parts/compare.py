@@ -23,7 +23,12 @@ from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words import numbers, safe
 
-NOTHING_DIFFERS = "Apples to apples: nothing that Dyno reads differs between the two runs."
+
+def nothing_differs(found: Comparison) -> str:
+    """What is said in the place of an empty table."""
+    if found.left.brought is not None:
+        return "Apples to apples? Nobody knows: the logs do not tell of hosts, servers or settings."
+    return "Apples to apples: nothing that Dyno reads differs between the two runs."
 
 
 def title(found: Comparison) -> str:
@@ -46,7 +51,7 @@ def render(found: Comparison, console: Console) -> None:
     console.print(Text(note(found), style="dim"))
     console.print()
     if not found.differences:
-        console.print(NOTHING_DIFFERS)
+        console.print(nothing_differs(found))
         return
     console.print(Text("Apples to apples? What differs", style="bold"))
     console.print(_table(difference_heads(found), difference_rows(found)))
@@ -197,6 +202,8 @@ def note(found: Comparison) -> str:
         lines.append(
             "*: no cycles were counted; the frequency is the one that the host names, at the run's start."
         )
+    if found.left.brought is not None:
+        lines.append(f"Both runs were made of logs of {found.left.brought.tool}, not measured by Dyno.")
     if any(found.doubtful):
         lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")
     if found.sequential:

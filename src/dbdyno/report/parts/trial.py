@@ -35,8 +35,7 @@ def render_run(analysis: Analysis, console: Console) -> None:
                 "from": run.installation.get("origin", ""),
                 "host": f"{run.host.get('name', '')}, {(run.host.get('cpu') or {}).get('model', '')}",
                 "kernel": str(run.host.get("kernel", "")),
-                "blocks": str(run.blocks),
-                "seed": str(run.seed),
+                **({} if run.brought else {"blocks": str(run.blocks), "seed": str(run.seed)}),
                 "reference": run.reference or "",
                 "dyno": run.dyno_version,
             }

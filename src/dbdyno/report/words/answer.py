@@ -15,6 +15,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
+from dbdyno.report.words.brought import warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
     differs,
@@ -94,7 +95,8 @@ def _frontier_differs(analysis: Analysis) -> bool:
 
 def _level(analysis: Analysis) -> str:
     """Several helped, and the blocks do not tell the strongest from the next."""
-    return f"{_enumerated(analysis, analysis.answer.level)} helped; the blocks cannot tell them apart."
+    unit = analysis.method.unit
+    return f"{_enumerated(analysis, analysis.answer.level)} helped; the {unit}s cannot tell them apart."
 
 
 def _best(analysis: Analysis, name: str) -> str:
@@ -109,7 +111,7 @@ def _best(analysis: Analysis, name: str) -> str:
 
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
     """The rest of the answer: a heading and the variants it holds for, only where there are any."""
-    answer = analysis.answer
+    answer, brought = analysis.answer, analysis.run.brought
     idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))
     no_effect = tuple(name for name in answer.no_effect if name not in idle)
     groups = (
@@ -122,7 +124,8 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Blocked", answer.blocked),
         ("Failed", answer.failed),
     )
-    return [(title, _enumerated(analysis, names)) for title, names in groups if names]
+    told = [("Brought", warning(brought, analysis.method.unit))] if brought is not None else []
+    return [*told, *((title, _enumerated(analysis, names)) for title, names in groups if names)]
 
 
 def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
@@ -157,6 +160,8 @@ def notes(analysis: Analysis) -> list[str]:
         ]
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
+    if analysis.run.brought is not None:
+        return [*lines, *(f"{one}." for one in analysis.run.brought.remarks)]
     return [*lines, *_to_go_on(analysis)]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dbdyno.analyse.model import Analysis, Blocking, Method
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome
+from dbdyno.records.record import Brought, Outcome
+from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import (
     DASH,
     interval_text,
@@ -27,10 +28,11 @@ INTERVALS: dict[Interval, str] = {
 
 def method_text(analysis: Analysis) -> list[str]:
     """How each number was made, a sentence or two per item."""
-    method, metric = analysis.method, metrics.find(analysis.method.response)
-    unit = f" ({metric.unit})" if metric.unit else ""
+    if analysis.run.brought is not None:
+        return _brought_text(analysis, analysis.run.brought)
+    method = analysis.method
     return [
-        f"Response: {metric.title}{unit}. {metric.definition}",
+        _response_text(method),
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so a disturbance of a whole block cancels out.",
         *filter(None, [_baselines_text(analysis)]),
@@ -40,8 +42,7 @@ def method_text(analysis: Analysis) -> list[str]:
         " hold over its whole interval.",
         "Costs (p99, CPU per operation): each interval holds alone with"
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
-        f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
-        " count as no effect, when the whole interval lies there.",
+        _margin_text(method),
         "More blocks: this many settle the variant in"
         f" {share_text(method.assurance)} of cases, as far as the blocks show its ratio and spread."
         f"{_two_numbers(analysis)}",
@@ -53,6 +54,40 @@ def method_text(analysis: Analysis) -> list[str]:
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
     ]
+
+
+def _response_text(method: Method) -> str:
+    metric = metrics.find(method.response)
+    unit = f" ({metric.unit})" if metric.unit else ""
+    return f"Response: {metric.title}{unit}. {metric.definition}"
+
+
+def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
+    """The same for a run that was brought."""
+    method = analysis.method
+    return [
+        f"Logs: {brought.warning(told, method.unit)}",
+        _response_text(method),
+        f"{brought.RATIOS[method.unit]} Interval: {brought.INTERVALS[method.unit]}. {_correction(method)}",
+        f"A verdict needs at least {plural(method.blocks_least, method.unit)} of variant and baseline.",
+        _margin_text(method),
+        _steady_text(analysis),
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in told.remarks),
+    ]
+
+
+def ratio_text_of(analysis: Analysis) -> str:
+    """What a ratio of the response is."""
+    if analysis.run.brought is not None:
+        return brought.RATIOS[analysis.method.unit]
+    return "Ratio: variant / baseline, geometric mean over blocks."
+
+
+def _margin_text(method: Method) -> str:
+    return (
+        f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
+        " count as no effect, when the whole interval lies there."
+    )
 
 
 def _steady_text(analysis: Analysis) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.model import Analysis, FactorEffect, Interaction
 from dbdyno.frozen import level_text
 from dbdyno.records.record import Outcome
+from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 
@@ -17,6 +18,8 @@ _LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==
 
 def engine_text(analysis: Analysis) -> str:
     """The engine, in the version that answered."""
+    if analysis.run.brought is not None:
+        return f"logs of {analysis.run.brought.tool}"
     answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
     records = answered or [trial.record for trial in analysis.trials]
     versions = sorted({record.engine_version for record in records if record.engine_version})
@@ -26,11 +29,20 @@ def engine_text(analysis: Analysis) -> str:
 
 def workload_text(analysis: Analysis) -> str:
     """The workload and how it is driven."""
+    if analysis.run.brought is not None:
+        return brought.workload_text(analysis.run.brought)
     workload = analysis.study.workload
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
     schedule = f", schedule {workload.schedule}" if workload.schedule else ""
     think_time = f", think time {workload.think_time}" if workload.think_time else ""
     return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}{schedule}{think_time}")
+
+
+def size_text(analysis: Analysis) -> str:
+    """How many times each variant ran."""
+    if analysis.run.brought is not None:
+        return brought.size_text(analysis)
+    return plural(analysis.study.blocks, "block")
 
 
 def factor_text(name: str) -> str:

@@ -11,6 +11,7 @@ from dbdyno.analyse.model import (
     Method,
     Reason,
     Role,
+    Unit,
     VariantResult,
     Verdict,
 )
@@ -95,6 +96,8 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
 
 
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
+    if variant.reason is Reason.SPREAD and method.unit is not Unit.BLOCK:
+        return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
     if variant.reason is Reason.SPREAD:
         more = blocks_text(variant)
         return (
@@ -103,7 +106,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
             else f"the noise is too large: {_beyond(variant)} would be needed"
         )
     if variant.reason is Reason.TOO_FEW_PAIRS:
-        few = f"a verdict needs at least {plural(method.blocks_least, 'block')} with it and the baseline"
+        few = f"a verdict needs at least {plural(method.blocks_least, method.unit)} with it and the baseline"
         more = blocks_text(variant)
         return f"{few}; {more} would settle it" if more else few
     return {

@@ -1,0 +1,76 @@
+"""Which files make up one repetition: a benchmark that ran once, in one file or in one for each thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import UserError
+
+OF_A_THREAD = re.compile(r"(?P<run>.*[^\d.]\.\d+)(?:\.(?P<thread>\d+))?")
+"""pgbench's names: `pgbench_log.4711` is of the first thread, `pgbench_log.4711.1` of the second."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The files of one benchmark that ran once."""
+
+    name: str
+    files: tuple[Path, ...]
+
+
+def of_threads(paths: Sequence[Path]) -> list[Repetition]:
+    """The repetitions of pgbench that lie at these paths: the files of a process's threads belong together.
+
+    A path is a file or a folder. Raises UserError where one does not exist, is empty, or where the file of a
+    thread is missing.
+    """
+    threads: dict[str, dict[int, Path]] = {}
+    for path in _files(paths):
+        name = OF_A_THREAD.fullmatch(path.name)
+        run = str(path.parent / name["run"]) if name else str(path)
+        threads.setdefault(run, {})[int(name["thread"] or 0) if name else 0] = path
+    return [Repetition(run, _whole(run, files)) for run, files in threads.items()]
+
+
+def one_each(paths: Sequence[Path]) -> list[Repetition]:
+    """The repetitions at these paths where each has a file of its own."""
+    return [Repetition(str(path), (path,)) for path in _files(paths)]
+
+
+def _whole(run: str, files: dict[int, Path]) -> tuple[Path, ...]:
+    missing = [number for number in range(max(files)) if number not in files]
+    if missing:
+        lacking = f"{run}.{missing[0]}" if missing[0] else run
+        raise UserError(
+            f"{lacking} is missing: each thread of pgbench writes a file of its own",
+            "give all files of a run; a log of one thread alone: rename it",
+        )
+    return tuple(files[number] for number in sorted(files))
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for path in paths:
+        for file in _in_folder(path) if path.is_dir() else [path]:
+            if not file.is_file():
+                raise UserError(f"{file} is not there", "give log files, or a folder with nothing else in it")
+            if file.resolve() in seen:
+                raise UserError(f"{file} is given twice", "name each log once")
+            seen.add(file.resolve())
+            yield file
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """Its files, in the order in which a reader counts: 2 before 10."""
+    files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+    if not files:
+        raise UserError(f"{folder} holds no file", "give the folder that the logs lie in")
+    return sorted(files, key=_counting)
+
+
+def _counting(path: Path) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]

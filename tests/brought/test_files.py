@@ -1,0 +1,56 @@
+"""The files of each repetition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.brought.files import of_threads, one_each
+from dbdyno.errors import UserError
+
+
+def folder_with(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).write_text("a line\n")
+    return folder
+
+
+def test_the_threads_of_a_process_are_one_repetition(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path, "log.20", "log.100", "log.20.1", "log.20.10", *(f"log.20.{n}" for n in range(2, 10))
+    )
+    found = of_threads([folder])
+    assert [Path(each.name).name for each in found] == ["log.20", "log.100"]
+    assert [file.name for file in found[0].files] == ["log.20", *(f"log.20.{n}" for n in range(1, 11))]
+    assert [file.name for file in found[1].files] == ["log.100"]
+
+
+def test_a_file_with_another_name_is_a_repetition_of_its_own(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "monday.log", "tuesday.log")
+    assert [each.files for each in of_threads([folder])] == [
+        (folder / "monday.log",),
+        (folder / "tuesday.log",),
+    ]
+    assert len(one_each([folder])) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["log.20.1"], "log.20 is missing"),
+        (["log.20", "log.20.2"], "log.20.1 is missing"),
+        ([], "holds no file"),
+    ],
+)
+def test_a_folder_that_lacks_a_file_is_refused(tmp_path: Path, names: list[str], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        of_threads([folder_with(tmp_path, *names)])
+
+
+def test_a_path_must_be_there_and_be_named_once(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "a.log")
+    with pytest.raises(UserError, match="is not there"):
+        one_each([folder / "b.log"])
+    with pytest.raises(UserError, match="is given twice"):
+        one_each([folder, folder / "a.log"])

@@ -1,0 +1,155 @@
+"""`dyno import`, and every verb that reads such a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.schemas import require_valid
+from tests.cli.test_cli import complaint, dyno
+
+SYSBENCH = Path(__file__).parent.parent / "brought" / "logs" / "sysbench"
+REPETITIONS = 6
+
+
+@pytest.fixture
+def logs(homes: Path) -> Path:
+    """Six logs of each of two sides; `new` does half as much again in the same time."""
+    for side, rate in (("old", 100), ("new", 150)):
+        (homes / side).mkdir()
+        for repetition in range(REPETITIONS):
+            _log(homes / side / f"pgbench_log.{repetition + 10}", repetition, rate + repetition % 3)
+    return homes
+
+
+def _log(path: Path, repetition: int, per_s: int) -> None:
+    """Eight seconds of one client."""
+    start, step = 1_700_000_000 + 100 * repetition, 1_000_000 // per_s
+    ends = [number * step for number in range(1, 8 * per_s)]
+    lines = [
+        f"0 {number} {step - number % 7} 0 {start + end // 1_000_000} {end % 1_000_000}"
+        for number, end in enumerate(ends, 1)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def imported(logs: Path, *more: str) -> None:
+    said = dyno(
+        "import", "pgbench", "--as", f"old={logs}/old", "--as", f"new={logs}/new", "--name", "both", *more
+    )
+    assert said.returncode == 0, said.stderr
+    assert "6 repetitions" in said.stderr and said.stdout.startswith("run ")
+
+
+def report(*arguments: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(dyno("report", "both", "--json", *arguments).stdout)
+    return found
+
+
+def variant(name: str) -> dict[str, object]:
+    variants = report()["variants"]
+    assert isinstance(variants, list)
+    [found] = [one for one in variants if one["name"] == name]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_two_sets_of_logs_are_compared_as_independent_repetitions(logs: Path) -> None:
+    imported(logs)
+    effect = variant("new")["effect"]
+    assert isinstance(effect, dict) and variant("new")["verdict"] == "faster"
+    assert effect["ratio"] == pytest.approx(1.5, rel=0.02) and effect["pairs"] == REPETITIONS
+    assert variant("new")["block_ratios"] == [] and variant("new")["dropped"] == []
+    assert report()["method"]["unit"] == "repetition"  # type: ignore[index]
+    require_valid("report", dyno("report", "both", "--json").stdout)
+
+
+def test_pairs_are_compared_only_where_the_user_states_them(logs: Path) -> None:
+    imported(logs, "--paired")
+    ratios = variant("new")["block_ratios"]
+    assert isinstance(ratios, list) and len(ratios) == REPETITIONS
+    # Each pair has one and the same repetition of both sides, so its ratio hardly varies.
+    assert all(one["ratio"] == pytest.approx(1.5, rel=0.01) for one in ratios)
+    (logs / "new" / "pgbench_log.10").unlink()
+    said = complaint("import", "pgbench", "--as", f"a={logs}/old", "--as", f"b={logs}/new", "--paired")
+    assert "a has 6, b has 5" in said
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize("how", [(), ("--paired",)], ids=["independent", "paired"])
+def test_every_report_says_that_dyno_did_not_measure_it(logs: Path, form: str, how: tuple[str, ...]) -> None:
+    imported(logs, *how)
+    text = " ".join(dyno("report", "both", "--format", form).stdout.split())
+    assert "not measured by Dyno" in text and "logs of pgbench" in text
+    assert "random order" not in text and "warm-up, " not in text
+    shown = text.partition("<main>")[2].partition("<script")[0] or text
+    assert "block" not in shown and "resume" not in shown
+    if form == "html":
+        assert "What was asked for, and what each later reading showed" not in text
+
+
+def test_too_few_logs_give_no_verdict_and_one_variant_is_a_report(logs: Path) -> None:
+    one = str(logs / "old" / "pgbench_log.10")
+    other = f"new={logs}/new/pgbench_log.10"
+    assert dyno("import", "pgbench", one, "--as", other, "--name", "both").returncode == 0
+    text = " ".join(dyno("report", "both").stdout.split())
+    assert "a verdict needs at least 6 repetitions" in text and variant("new")["verdict"] == "inconclusive"
+    assert dyno("import", "pgbench", one, "--name", "alone").returncode == 0
+    assert "1 repetition" in dyno("report", "alone").stdout
+
+
+def test_runs_of_logs_are_shown_listed_exported_and_compared(logs: Path) -> None:
+    imported(logs, "--note", "the old disk", "--title", "Old or new?")
+    assert "Old or new?" in dyno("show", "both").stdout
+    assert "/old/pgbench_log.10" in dyno("show", "both").stdout.replace("\n", "")
+    assert "the old disk" in " ".join(dyno("runs").stdout.split())
+    for output, verb in (
+        ("show", ["show", "both"]),
+        ("show-trial", ["show", "both", "0"]),
+        ("runs", ["runs"]),
+    ):
+        require_valid(output, dyno(*verb, "--json").stdout)
+    said = dyno("export", "both", "--csv", str(logs / "tables"))
+    assert said.returncode == 0 and len((logs / "tables" / "trials.csv").read_text().splitlines()) == 13
+    assert dyno("import", "pgbench", "--as", f"old={logs}/new", "--name", "again").returncode == 0
+    compared = dyno("compare", "both", "again")
+    assert compared.returncode == 0 and "not measured by Dyno" in " ".join(compared.stdout.split())
+    assert "Apples to apples: nothing" not in compared.stdout
+
+
+def test_what_needs_a_setup_refuses_a_run_of_logs(logs: Path) -> None:
+    imported(logs)
+    assert "logs of pgbench" in complaint("profile", "both")
+    assert "logs of pgbench" in complaint("run", "--resume", "both", "--add-blocks", "2")
+    assert dyno("import", "pgbench", str(logs / "old"), "--name", "again").returncode == 0
+    assert "logs of pgbench" in complaint("gate", "both", "--against", "again")
+
+
+def test_output_of_sysbench_is_imported_as_well(homes: Path) -> None:
+    said = dyno(
+        "import", "sysbench", str(SYSBENCH / "plain.txt"), str(SYSBENCH / "histogram.txt"), "--name", "both"
+    )
+    assert said.returncode == 0, said.stderr
+    text = " ".join(dyno("report", "both", "--format", "markdown").stdout.split())
+    assert "2 repetitions" in text and "logs of sysbench" in text
+    trials = report()["trials"]
+    assert isinstance(trials, list)
+    known = [set(trial["metrics"]) & {"p50_ms", "p95_ms", "p99_ms"} for trial in trials]
+    assert known == [{"p95_ms"}, {"p50_ms", "p95_ms", "p99_ms"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pgbench"], "no log was named"),
+        (["pgbench", "nowhere.log"], "nowhere.log is not there"),
+        (["pgbench", "--as", "logs"], "does not say whose logs these are"),
+        (["pgbench", "x.log", "--margin", "2"], '--margin: "2" is no percentage'),
+        (["pgbench", "x.log", "--response", "p98_ms"], "unknown metric"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_kept(homes: Path, arguments: list[str], said: str) -> None:
+    assert said in complaint("import", *arguments)
+    assert json.loads(dyno("runs", "--json").stdout) == []
