@@ -22,7 +22,7 @@ from dbdyno.host import paths
 from dbdyno.host.interrupts import raise_on_signals
 
 VERBS = {
-    "init": "Write a first study, from five answers or from two configuration files.",
+    "init": "Write a first study; or a workload, from what a server was asked in production.",
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
     "calibrate": "Find the arrangement of this host that tells the smallest differences, and keep it.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",

@@ -11,6 +11,7 @@ import click
 from dbdyno.cli import first_study
 from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.study_file import catalogue, installation_of
+from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.engine import Engine, Proposal
@@ -22,14 +23,29 @@ from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.reference import Reference
 
+WORKLOAD = "workload"
 GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
 SIZES = {"scale": 10, "warehouses": 2, "table_size": 100_000, "vectors": 10_000}
 """Options of workloads that say how large the data are, with a size that is made within a minute or two."""
 CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
 
 
+class _Kinds(click.Group):
+    """A study of an engine, by its name, or a workload."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*sorted(registry.ENGINES), WORKLOAD]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        return workload_file if name == WORKLOAD else study if name in registry.ENGINES else None
+
+
+@click.group(cls=_Kinds)
+def command() -> None:
+    """Write a first study of an engine, with comments; or a workload from what a server was asked."""
+
+
 @click.command()
-@click.argument("engine", type=click.Choice(sorted(registry.ENGINES)))
 @click.option("--goal", type=click.Choice(list(GOALS)), help="What hurts.")
 @click.option("--workload", help="What the load is.")
 @click.option("--clients", type=click.IntRange(1), help="How many clients work at a time.")
@@ -40,8 +56,9 @@ CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
     "--and", "--to", "other", type=click.Path(path_type=Path), help="Vary what differs in this one."
 )
 @click.option("--output", type=click.Path(path_type=Path), default=Path("study.toml"), show_default=True)
-def command(
-    engine: str,
+@click.pass_context
+def study(
+    context: click.Context,
     goal: str | None,
     workload: str | None,
     clients: int | None,
@@ -51,11 +68,13 @@ def command(
     other: Path | None,
     output: Path,
 ) -> None:
-    """Write a first study of ENGINE, with comments. It asks five questions on a terminal; an option answers
-    one of them. With --from and --and, the study varies what differs between two configuration files.
+    """Write a first study of this engine, with comments. It asks five questions on a terminal; an option
+    answers one of them. With --from and --and, the study varies what differs between two configuration
+    files.
 
     Levels and clients are proposed for the memory and the CPUs of this host.
     """
+    engine = str(context.info_name)
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
     if other is not None and base is None:

@@ -23,6 +23,7 @@ from dbdyno.cli.data import VectorSetRow
 from dbdyno.cli.plan import PlanDocument
 from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.runs import RunRow
+from dbdyno.cli.traffic import Drawn
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.obtain.installation import Offer
@@ -98,6 +99,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "data-inspect": _of(VectorSetRow),
     "probe": _of(ProbeDocument),
     "config": _of(list[ConfigRow]),
+    "init-workload": _of(Drawn),
     "load-prepare": _of(Prepared),
     "load-run": _of(Tally),
     "load-check": _of(list[Invariant]),

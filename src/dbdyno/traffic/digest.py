@@ -1,0 +1,67 @@
+"""Statements that differ in their values alone, in one group.
+
+A *shape* is a statement with a `?` in the place of each value. A *digest* is a shape whose lists of values
+are cut to one: `IN (?, ?)` and `IN (?, ?, ?)` are two shapes of one digest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dbdyno.traffic.tokens import Dialect, Kind, Token, tokens
+
+VALUES = (Kind.TEXT, Kind.NUMBER)
+SIGN = re.compile(
+    r"([(,=<>+*/%|&!-]|\b(select|and|or|not|where|between|limit|offset|then|else|when|case|like|on)) ?-$",
+    re.I,
+)
+"""The end of a text whose minus belongs to the number behind it, not between two values."""
+PLACE = "?"
+"""Stands for a value in shapes and digests."""
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A statement taken apart: the `pieces` of its text stand around its `values`, one more than these."""
+
+    pieces: tuple[str, ...]
+    values: tuple[Token, ...]
+    verb: str
+
+    @property
+    def shape(self) -> str:
+        return PLACE.join(self.pieces)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.shape)
+
+
+def shaped(statement: str, dialect: Dialect) -> Shaped:
+    """Takes a statement apart. Comments are left out, white space is one blank, and a binary value stays in
+    the text, because no script can draw one."""
+    pieces, values, verb = [""], list[Token](), ""
+    for token in tokens(statement.strip().rstrip(";").strip(), dialect):
+        if token.kind in VALUES or token.kind is Kind.PARAMETER:
+            if token.kind is Kind.NUMBER and SIGN.search(pieces[-1]):
+                pieces[-1], token = pieces[-1][:-1], Token(Kind.NUMBER, f"-{token.text}")
+            values.append(token)
+            pieces.append("")
+            continue
+        verb = verb or (token.text.upper() if token.kind is Kind.NAME else "")
+        if token.kind is Kind.BLANK:
+            pieces[-1] += "" if pieces[-1].endswith(" ") else " "
+        else:
+            pieces[-1] += token.text
+    pieces[0], pieces[-1] = pieces[0].lstrip(), pieces[-1].rstrip()
+    return Shaped(tuple(pieces), tuple(values), verb)
+
+
+_LIST = re.compile(r"\( ?\?(?: ?, ?\?)+ ?\)|(?i:(?<=\bin )\( ?\? ?\)|(?<=\bin)\( ?\? ?\))")
+_ROWS = re.compile(r"(\(\?, \.\.\.\)|\( ?\? ?\))(?: ?, ?\1)+")
+
+
+def digest_of(shape: str) -> str:
+    """A shape with one list in the place of lists of any length, and one row in the place of several."""
+    return _ROWS.sub(r"\1", _LIST.sub("(?, ...)", shape))

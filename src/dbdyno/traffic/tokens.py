@@ -1,0 +1,75 @@
+"""SQL cut into tokens, as far as telling values from the rest needs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Kind(Enum):
+    """What a token is. `BLANK` is white space or a comment; `BINARY` a value in hexadecimal or bits;
+    `PARAMETER` a value's place, `$1`."""
+
+    BLANK = auto()
+    BINARY = auto()
+    TEXT = auto()
+    PARAMETER = auto()
+    NUMBER = auto()
+    NAME = auto()
+    SYMBOL = auto()
+
+
+class Dialect(Enum):
+    """Whose SQL it is: double quotes hold a text in MySQL's, and a name in PostgreSQL's."""
+
+    MYSQL = auto()
+    POSTGRESQL = auto()
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a statement as it is written."""
+
+    kind: Kind
+    text: str
+
+
+def _quoted(quote: str, escapes: bool) -> str:
+    """From quote to quote; a doubled quote stands for itself, and so does any letter behind a backslash."""
+    letter = rf"[^{quote}\\]|\\." if escapes else f"[^{quote}]"
+    return rf"{quote}(?:{letter}|{quote}{quote})*(?:{quote}|\Z)"
+
+
+def _patterns(dialect: Dialect) -> Iterator[tuple[Kind, str]]:
+    mysql = dialect is Dialect.MYSQL
+    yield Kind.BLANK, r"\s+|--(?=\s|\Z)[^\n]*|/\*(?![!+]).*?(?:\*/|\Z)" + (r"|\#[^\n]*" if mysql else "")
+    yield Kind.BINARY, r"[xXbB]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+(?!\w)|0b[01]+(?!\w)"
+    if mysql:
+        yield Kind.TEXT, f"{_quoted(chr(39), True)}|{_quoted(chr(34), True)}"
+    else:
+        yield (
+            Kind.TEXT,
+            rf"[eE]{_quoted(chr(39), True)}|{_quoted(chr(39), False)}|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)",
+        )
+    yield Kind.PARAMETER, r"\$\d+"
+    yield Kind.NUMBER, r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$])"
+    name = _quoted("`" if mysql else chr(34), False)
+    yield Kind.NAME, rf"{name}|@{{0,2}}[^\W\d][\w$]*|\d[\w$]*"
+    yield Kind.SYMBOL, r"/\*[!+].*?(?:\*/|\Z)|<=>|<>|!=|<=|>=|:=|\|\||&&|->>?|::|."
+
+
+_TOKEN = {
+    dialect: re.compile(
+        "|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _patterns(dialect)), re.DOTALL
+    )
+    for dialect in Dialect
+}
+
+
+def tokens(statement: str, dialect: Dialect) -> Iterator[Token]:
+    """The tokens of a statement; joined, they are the statement. What does not end goes to its end."""
+    for found in _TOKEN[dialect].finditer(statement):
+        kind = next(kind for kind in Kind if found[kind.name] is not None)
+        yield Token(kind, found[0])

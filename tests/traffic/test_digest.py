@@ -1,0 +1,47 @@
+"""Statements that differ in their values alone have one digest."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from dbdyno.traffic.digest import shaped
+from dbdyno.traffic.tokens import Dialect
+
+NUMBERS = some.integers(-(10**12), 10**12).map(str) | some.decimals(-1000, 1000, places=2).map(str)
+TEXTS = some.text(some.characters(codec="utf-8", exclude_characters="'\\\0"), max_size=20).map(
+    lambda text: f"'{text}'"
+)
+
+
+@given(
+    some.lists(NUMBERS | TEXTS, min_size=2, max_size=6), some.lists(NUMBERS | TEXTS, min_size=2, max_size=6)
+)
+def test_neither_values_nor_the_length_of_a_list_matter(one: list[str], other: list[str]) -> None:
+    made = [
+        shaped(f"SELECT a FROM t WHERE b IN ({', '.join(values)}) AND c = {values[0]}", Dialect.MYSQL)
+        for values in (one, other)
+    ]
+    assert made[0].digest == made[1].digest == "SELECT a FROM t WHERE b IN (?, ...) AND c = ?"
+    assert [token.text for token in made[0].values] == [*one, one[0]]
+
+
+@pytest.mark.parametrize(
+    ("statement", "digest", "verb"),
+    [
+        ("select  1 -- why\n from\tt;", "select ? from t", "SELECT"),
+        ("INSERT INTO t VALUES (1,'a'), (2,'b')", "INSERT INTO t VALUES (?, ...)", "INSERT"),
+        ("/* app */ UPDATE t SET a = a + 1", "UPDATE t SET a = a + ?", "UPDATE"),
+        ("SELECT a FROM t WHERE b in (5)", "SELECT a FROM t WHERE b in (?, ...)", "SELECT"),
+        ("SELECT 5 -3, 5-3, 5 * -3", "SELECT ? -?, ?-?, ? * ?", "SELECT"),
+        ("UPDATE t SET a = a + -5", "UPDATE t SET a = a + ?", "UPDATE"),
+        ("SELECT f(5)", "SELECT f(?)", "SELECT"),
+        ("(SELECT 1)", "(SELECT ?)", "SELECT"),
+        ("SELECT 0xAB", "SELECT 0xAB", "SELECT"),
+        ("", "", ""),
+    ],
+)
+def test_a_statement_has_this_digest(statement: str, digest: str, verb: str) -> None:
+    found = shaped(statement, Dialect.MYSQL)
+    assert (found.digest, found.verb) == (digest, verb)

@@ -1,0 +1,38 @@
+"""What is taken of a log, and why the rest is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.traffic.groups import VALUES_MOST, grouped
+from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.tokens import Dialect
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("SELECT 1", ""),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", ""),
+        ("CALL p(1)", ""),
+        ("BEGIN", "it begins or ends a transaction"),
+        ("SET NAMES utf8mb4", "it is about the session or the server"),
+        ("SHOW TABLES", "it is about the session or the server"),
+        ("CREATE TABLE t (a INT)", "it changes the schema"),
+        ("LOCK TABLES t READ", "it is no SELECT, INSERT, UPDATE, DELETE, REPLACE, MERGE or CALL"),
+        ("SELECT a FROM t WHERE b ? 'c'", "it holds a ? outside of quotes"),
+        ("SELECT 1; SELECT 2", "it is several statements in one"),
+        (f"SELECT {', '.join('1' * (VALUES_MOST + 1))}", f"it holds more than {VALUES_MOST} values"),
+    ],
+)
+def test_a_statement_is_taken_or_left_out_with_a_reason(statement: str, reason: str) -> None:
+    [group] = grouped("", [Seen(statement, 1)], Dialect.MYSQL).groups
+    assert group.why_not == reason
+
+
+def test_what_took_longest_comes_first_and_else_what_came_most_often() -> None:
+    timed = [Seen("SELECT a", 1, 0.1), Seen("SELECT a", 2, 0.1), Seen("SELECT b", 3, 0.5)]
+    assert [group.digest for group in grouped("", timed, Dialect.MYSQL).groups] == ["SELECT b", "SELECT a"]
+    untimed = [Seen("SELECT b", 3), Seen("SELECT a", 1), Seen("SELECT a", 2)]
+    found = grouped("", untimed, Dialect.MYSQL)
+    assert [group.digest for group in found.groups] == ["SELECT a", "SELECT b"] and found.took_s is None

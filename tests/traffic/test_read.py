@@ -1,0 +1,69 @@
+"""What a file is, told by what stands in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.traffic.read import traffic_of
+from tests.traffic import test_general_log, test_slow_log
+
+STATEMENTS = """\
+query,calls,total_exec_time,rows
+"SELECT a FROM t
+WHERE b = $1 AND c = $2",300,1500.5,300
+COMMIT,10,1.0,0
+"UPDATE t SET a = $1",100,500,100
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "digests"),
+    [
+        (test_slow_log.MARIADB, "slow log", 2),
+        (test_slow_log.MYSQL, "slow log", 1),
+        (test_general_log.MARIADB, "general log", 2),
+        (test_general_log.MYSQL, "general log", 1),
+        (STATEMENTS, "pg_stat_statements", 3),
+    ],
+)
+def test_a_file_is_known_by_what_stands_in_it(tmp_path: Path, text: str, kind: str, digests: int) -> None:
+    path = tmp_path / "seen"
+    path.write_text(text)
+    found = traffic_of(path)
+    assert (found.kind, len(found.groups)) == (kind, digests)
+
+
+def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "seen.csv"
+    path.write_text(STATEMENTS)
+    found = traffic_of(path)
+    first = found.groups[0]
+    assert (first.digest, first.count, first.line) == ("SELECT a FROM t WHERE b = ? AND c = ?", 300, 2)
+    assert first.took_s == pytest.approx(1.5005) and found.count == 410
+    assert found.groups[-1].why_not == "it begins or ends a transaction"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("SELECT 1;\n", "is no log that Dyno knows; it begins: 'SELECT 1;'"),
+        ("query,calls\nSELECT,many\n", "line 2: this is no row of query, calls"),
+        ("query,calls\n", "holds no statement"),
+        (f"{test_slow_log.MARIADB.splitlines()[3]}\n", "holds no statement"),
+    ],
+)
+def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "seen"
+    path.write_text(text)
+    with pytest.raises(UserError) as refused:
+        traffic_of(path)
+    assert said in refused.value.message and refused.value.hint
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        traffic_of(tmp_path / "nowhere.log")

@@ -1,0 +1,75 @@
+"""The workload file, which the driver accepts as it is."""
+
+from __future__ import annotations
+
+import tomllib
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from dbdyno.traffic.groups import grouped
+from dbdyno.traffic.script import script, weights_of
+from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.tokens import Dialect
+
+SEEN = [
+    *(Seen(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),
+    Seen("SELECT a FROM t WHERE b IN (1, 2)", 4, 0.1),
+    Seen("SELECT a FROM t WHERE b IN (5, 6)", 5, 0.1),
+    Seen("SELECT a FROM t WHERE b IN (1, 2, 3)", 6, 0.1),
+    Seen("UPDATE t SET a = _utf8'x' WHERE d > DATE '2024-01-01' AND e = 1.5", 7, 2.0),
+    Seen("UPDATE t SET a = _utf8'y' WHERE d > DATE '2024-01-02' AND e = 2", 8, 2.0),
+    Seen("COMMIT", 9, 0.1),
+]
+
+
+def made(seen: list[Seen], dialect: Dialect = Dialect.MYSQL) -> tuple[str, dict[str, dict[str, object]]]:
+    traffic = grouped("slow log", seen, dialect)
+    text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])
+    return text, {each["name"]: each for each in tomllib.loads(text)["transactions"]}
+
+
+def test_each_digest_is_a_transaction_with_the_share_that_was_seen() -> None:
+    text, found = made(SEEN)
+    assert {name: each["weight"] for name, each in found.items()} == {
+        "update_1": 2,
+        "select_2": 3,
+        "select_3": 3,
+    }
+    assert "# 2 times, 22.2 % of the statements, 67.8 % of the time, WRITES." in text
+    assert "the most frequent of 2 lengths of its lists" in text
+    assert "# 8 of the 9 statements in slow.log (slow log): 3 of 4 digests." in text
+
+
+def test_what_varied_is_drawn_and_what_never_changed_stays() -> None:
+    _, found = made(SEEN)
+    assert found["select_2"]["values"] == {"p1": "uniform(1, 3)"}
+    assert found["select_2"]["statements"] == ["SELECT a FROM t WHERE b = :p1 AND c = 'it''s' LIMIT 10"]
+    assert found["select_3"]["values"] == {"p1": "uniform(1, 5)", "p2": "uniform(2, 6)"}
+
+
+def test_a_value_that_is_part_of_the_syntax_stays() -> None:
+    _, found = made(SEEN)
+    assert found["update_1"]["statements"] == [
+        "UPDATE t SET a = _utf8'x' WHERE d > DATE '2024-01-01' AND e = :p1"
+    ]
+
+
+def test_values_that_nobody_knows_are_to_be_filled_in() -> None:
+    text, found = made([Seen("SELECT a FROM t WHERE b = $1", 2, 0.5, 300)], Dialect.POSTGRESQL)
+    assert found["select_1"]["values"] == {"p1": "fill_in()"} and "# TO BE FILLED IN" in text
+    assert found["select_1"]["weight"] == 300
+
+
+@given(some.lists(some.text(some.characters(codec="utf-8"), max_size=40), min_size=1, max_size=5))
+def test_whatever_was_asked_the_file_is_toml(texts: list[str]) -> None:
+    made([Seen(f"SELECT {text}", 1) for text in ["1", *texts]])
+
+
+def test_weights_keep_their_proportion_where_a_file_cannot_hold_them() -> None:
+    traffic = grouped(
+        "",
+        [Seen("SELECT a", 1, times=4_000_000_000), Seen("SELECT b", 2, times=1_000_000_000)],
+        Dialect.MYSQL,
+    )
+    assert weights_of(traffic.groups) == [1_000_000_000, 250_000_000]
