@@ -43,6 +43,19 @@ def test_a_build_is_an_installation_that_says_what_it_was_built_from(folder: Pat
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("flags", ["none", "-Wall"])
+def test_where_and_with_which_silent_flag_it_was_built_does_not_show(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str
+) -> None:
+    """Neither in the code nor in any other byte."""
+    first = built(SQLITE, fork_wish(), folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a longer name of a cache"))
+    again = built(SQLITE, fork_wish(flags=flags), folder)
+    assert again.program != first.program
+    assert again.program.read_bytes() == first.program.read_bytes()
+
+
+@pytest.mark.engine
 def test_a_source_that_changes_during_a_run_changes_nothing_in_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,6 +275,8 @@ def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPat
             "The following signatures couldn't be verified: NO_PUBKEY 6ED0E7B82643E131",
             "debian-archive-keyring",
         ),
+        ("E: Failed to fetch http://mirror.invalid/pool/t/toy_1.dsc  404  Not Found", "its own index lists"),
+        ("E: Failed to fetch http://mirror.invalid/dists/sid/InRelease  404  Not Found", "that suite"),
         ("E: Could not resolve 'mirror.invalid'", "cannot be reached"),
         ("E: You don't have enough free space: No space left on device", "make room"),
     ],

@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -202,7 +202,10 @@ class _Here:
 
 def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet: bool) -> float:
     """Seconds that the run will take, which are told with its header."""
-    found, builds = estimate(store, study), builds_of(study)
+    builds, trials = builds_of(study), estimate(store, study)
+    beside = 1.0 + (1.0 / len(variants_of(study)) if run.reference else 0.0)
+    builds_s = sum(one.expected_s for one in builds)
+    found = replace(trials, expected_s=trials.expected_s + builds_s)
     if not quiet:
         if run.budget_s is not None and resume is None:
             click.echo(budget_text(study), err=True)
@@ -210,8 +213,7 @@ def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet:
             click.echo(line, err=True)
         kept = 0 if resume is None else len(store.records(run.run))
         click.echo(header(study, run, found, kept, time.time()), err=True)
-    beside = 1.0 / len(variants_of(study)) if run.reference else 0.0
-    return found.expected_s * (1.0 + beside) + sum(one.expected_s for one in builds)
+    return trials.expected_s * beside + builds_s
 
 
 def _reference(

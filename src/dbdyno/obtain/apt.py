@@ -52,6 +52,10 @@ HINTS = (
     ),
     (r"No space left", "make room below the cache folder, or point XDG_CACHE_HOME elsewhere"),
     (
+        r"Failed to fetch \S+/pool/\S+ +404",
+        "the mirror lacks a file that its own index lists; try again later, or name another mirror or suite",
+    ),
+    (
         r"404|does not have a Release file|no longer has a Release file|File not found",
         "this mirror does not have that suite; name another with --mirror",
     ),
