@@ -185,7 +185,7 @@ def test_what_the_rest_of_a_budget_gives_is_told() -> None:
     told = replan_text(study, Replan(blocks=9, left_out=frozenset({"a"}), overhead_s=1.04, enough_s=300.0))
     assert told.startswith(
         "the first block took 1.0 s per trial beside the load, 1 blocked variant left out: the budget gives "
-        "9 blocks; intervals, where ratios vary from block to block: ±"
+        "9 blocks; half of an interval's width: ±"
     )
     told = replan_text(study, Replan(blocks=1, left_out=frozenset(), overhead_s=40.0, enough_s=744.2))
     assert told == (
