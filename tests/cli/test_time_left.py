@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.cli.time_left import TimeLeft
-from dbdyno.study.phases import Phase
+from dbdyno.study.phases import COUNTED, Phase
 from dbdyno.study.trials import Trial, Variant
 
 SLICED = Phase(name="load", warmup_s=2.0, duration_s=6.0, slices=10)
@@ -67,3 +67,9 @@ def test_a_load_in_one_piece_counts_when_its_trial_has_ended() -> None:
     left.trial_ended("a")
     assert left.seconds(1) == pytest.approx(12.0)
     assert left.stretch_began(trial_of("a", WHOLE)) == 0, "the next block begins anew"
+
+
+def test_work_that_is_counted_is_over_when_its_trial_has_ended() -> None:
+    left = TimeLeft(10.0, Clock())
+    assert left.stretch_began(trial_of("a", *COUNTED)) == 0
+    assert left.seconds(1) == 10.0
