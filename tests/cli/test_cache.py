@@ -105,7 +105,7 @@ def test_what_a_process_uses_stays(kept: dict[str, Path]) -> None:
     assert user.stdout.readline()
     said = dyno("cache", "free", "--all")
     assert said.returncode == 0
-    assert "kept engines toy-1.2-aaaa: a dyno uses it" in said.stderr
+    assert "kept engines toy-1.2-aaaa, because a running dyno uses it" in said.stderr
     assert [name for name, path in kept.items() if path.exists()] == ["engine"]
     assert dyno("cache", "free", "toy").returncode == 1
     user.communicate("\n")
@@ -115,7 +115,7 @@ def test_what_a_process_uses_stays(kept: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ([], "nothing was named"),
+        ([], "no name, kind or age"),
         (["toy", "--all"], "in one way"),
         (["nosuch"], "nothing that is kept is called 'nosuch'"),
         (["--older-than", "soon"], "12h, 30d, 4w"),

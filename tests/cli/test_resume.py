@@ -64,7 +64,7 @@ def test_a_study_that_is_only_spelled_otherwise_is_the_same(unfinished: str, stu
 def test_a_study_names_its_own_run(unfinished: str, study: Path) -> None:
     other = study.with_name("other.toml")
     other.write_text(STUDY.replace("Which", "What"))
-    assert "no unfinished run of" in complaint("run", str(other), "--resume")
+    assert "no unfinished run is of" in complaint("run", str(other), "--resume")
     assert f"run {unfinished} is not of {other}" in complaint("run", str(other), "--resume", unfinished)
     assert dyno("run", str(study), "--resume", "--quiet").returncode == 0
 

@@ -295,7 +295,7 @@ def test_an_option_that_is_taken_and_ignored_is_not_in_effect() -> None:
     with tried("firebird", storage__filesystem="ext4", storage__mount="orlov") as trial:
         evidence = trial.evidence["storage.mount"]
         assert not evidence.in_effect
-        assert "took orlov and does not show it in force" in evidence.reason
+        assert "took orlov and does not show it as active" in evidence.reason
 
 
 @needs_root

@@ -51,7 +51,7 @@ def test_an_option_that_is_not_in_force(option: str, shown: str) -> None:
     [
         ("filesystem", "zfs", "'zfs' is no level of it"),
         ("filesystem", "raw", "cannot keep its data on a raw device"),
-        ("mkfs", "-O 'open", "a quote is left open"),
+        ("mkfs", "-O 'open", "a quote is not closed"),
         ("mount", "noatime; rm -rf /", "no level of it"),
         ("read_ahead", "many", "no level of it"),
         ("size", "2", "no level of it"),

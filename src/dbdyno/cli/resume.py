@@ -45,7 +45,7 @@ def extended(run: Run, add_blocks: int) -> Run:
 def _of_study(run: Run, path: Path | None) -> Run:
     if path is not None and not is_of(run, study_at(path)):
         raise UserError(
-            f"run {run.run} is of another version of {path}",
+            f"run {run.run} is not of {path} in its present form",
             f"leave the study out: dyno run --resume {run.run}",
         )
     return run
@@ -56,7 +56,7 @@ def _unfinished(store: Store, path: Path) -> Run:
     run = next((run for run in store.unfinished_runs() if is_of(run, study)), None)
     if run is None:
         raise UserError(
-            f"no unfinished run is of this version of {path}",
+            f"no unfinished run is of {path} in its present form",
             "see: dyno runs; a changed study needs a new run",
         )
     return run
