@@ -8,25 +8,27 @@ from collections.abc import Sequence
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
-from dbdyno.records.record import Outcome
+from dbdyno.records.record import Outcome, Record
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.NO_EFFECT)
+MEASURED = (Verdict.NO_EFFECT, Verdict.SLOWER)
+"""What stands in a museum and has a speed all the same."""
 
 
 def museum(results: Sequence[VariantResult], trials: Sequence[Trials]) -> tuple[Exhibit, ...]:
     """One exhibit per variant that did not help for a reason other than being slower, in the order of
     gravity.
     """
-    by_name = {each.variant.name: each for each in trials}
-    exhibits = [_exhibit(result, by_name[result.name]) for result in results if result.verdict in EXHIBITED]
+    by_name = {each.variant.name: [trial.record for trial in each.all] for each in trials}
+    exhibits = [exhibit(result, by_name[result.name]) for result in results if result.verdict in EXHIBITED]
     return tuple(sorted(exhibits, key=lambda exhibit: EXHIBITED.index(exhibit.verdict)))
 
 
-def _exhibit(result: VariantResult, trials: Trials) -> Exhibit:
+def exhibit(result: VariantResult, records: Sequence[Record]) -> Exhibit:
+    """What shows that a variant ended so, from the records of its trials."""
     assert result.verdict is not None
-    outcome = Outcome.MEASURED if result.verdict is Verdict.NO_EFFECT else Outcome(result.verdict.value)
-    ended = [trial.record for trial in trials.with_outcome(outcome)]
-    shown = ended[:1]
+    outcome = Outcome.MEASURED if result.verdict in MEASURED else Outcome(result.verdict.value)
+    ended = [record for record in records if record.outcome is outcome]
     return Exhibit(
         variant=result.name,
         verdict=result.verdict,
@@ -34,7 +36,7 @@ def _exhibit(result: VariantResult, trials: Trials) -> Exhibit:
         remedy=result.remedy,
         evidence=tuple(
             evidence
-            for record in shown
+            for record in ended[:1]
             for evidence in record.evidence
             if not evidence.in_effect or (outcome is Outcome.MEASURED and evidence.factor in result.changed)
         ),

@@ -33,6 +33,7 @@ VERBS = {
     "import": "Make a run of logs that pgbench or sysbench wrote, to report and compare it.",
     "compare": "Compare runs of one study, on different hosts or days.",
     "trend": "Follow one study over many runs: each ratio, and whether it moved.",
+    "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
     "runs": "List the runs in the store; name, annotate and delete them.",
     "baseline": "Name the runs that others are held against.",

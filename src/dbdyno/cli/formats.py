@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from dbdyno.errors import UserError
 
 FORMATS = ("terminal", "html", "markdown", "json")
 VERDICT_FORMATS = (*FORMATS, "junit")
+TABLE_FORMATS = (*FORMATS, "csv")
 BY_ENDING = {
     ".html": "html",
     ".htm": "html",
@@ -22,6 +23,7 @@ BY_ENDING = {
     ".json": "json",
     ".txt": "terminal",
     ".xml": "junit",
+    ".csv": "csv",
 }
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -35,6 +37,11 @@ def format_options(command: Decorated) -> Decorated:
 def verdict_format_options(command: Decorated) -> Decorated:
     """The same for a verb that shows verdicts, which pipelines read as JUnit XML."""
     return _with_options(command, VERDICT_FORMATS, ".html, .md, .json, .xml (JUnit) or .txt")
+
+
+def table_format_options(command: Decorated) -> Decorated:
+    """The same for a verb whose rows a spreadsheet reads."""
+    return _with_options(command, TABLE_FORMATS, ".html, .md, .json, .csv or .txt")
 
 
 def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) -> Decorated:
@@ -56,21 +63,27 @@ def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) ->
     return command
 
 
-def format_of(form: str | None, as_json: bool, output: Path | None) -> str:
-    """The format that the three options mean. Raises UserError where they contradict each other or say
-    nothing."""
+def format_of(form: str | None, as_json: bool, output: Path | None, offered: Sequence[str] = FORMATS) -> str:
+    """The format that the three options mean. Raises UserError where they contradict each other or name none
+    of those that are offered."""
     if as_json and form not in (None, "json"):
         raise UserError(f"--json and --format {form} contradict each other", "leave one of the two out")
     if as_json or form is not None:
         return form or "json"
     if output is None:
         return str(preferred("format"))
-    if output.suffix.lower() not in BY_ENDING:
+    named = BY_ENDING.get(output.suffix.lower())
+    if named is None or named not in offered:
         raise UserError(
-            f"the ending of {output} names no format",
+            f"the ending of {output} names no format of this command",
             f"add --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
         )
-    return BY_ENDING[output.suffix.lower()]
+    return named
+
+
+def verdict_format_of(form: str | None, as_json: bool, output: Path | None) -> str:
+    """The same for a verb that shows verdicts."""
+    return format_of(form, as_json, output, VERDICT_FORMATS)
 
 
 def deliver(

@@ -14,7 +14,7 @@ import click
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verdicts_of
-from dbdyno.cli.formats import deliver, format_of, verdict_format_options
+from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
 from dbdyno.cli.study_file import require_measured, study_of
@@ -62,7 +62,7 @@ def command(
     `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
     exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
     """
-    form = format_of(form, as_json, output)
+    form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         named = against or found.reference

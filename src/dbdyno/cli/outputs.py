@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
@@ -87,6 +88,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
+    "museum": _of(Museum),
     "show": _show,
     "show-trial": _trial,
     "runs": _of(list[RunRow]),

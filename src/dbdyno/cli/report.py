@@ -10,7 +10,7 @@ import click
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, verdicts_of
-from dbdyno.cli.formats import deliver, format_of, verdict_format_options, write
+from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
 from dbdyno.cli.study_file import study_of
 from dbdyno.errors import UserError
@@ -40,7 +40,7 @@ def command(
     store: str | None,
 ) -> None:
     """Show RUN again: its name, the start of its name, or `last` (the default)."""
-    form = format_of(form, as_json, output)
+    form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         analysis = analysis_of(opened, found)

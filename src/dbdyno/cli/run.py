@@ -20,7 +20,7 @@ from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.building import builds_lines, builds_of, make_builds
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
-from dbdyno.cli.formats import format_of, verdict_format_options
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of, measured_again, require_one_load
 from dbdyno.cli.options import (
     WaitingCommand,
@@ -145,7 +145,7 @@ def command(
 
     Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
     """
-    form = format_of(form, as_json, output)
+    form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
     with writable_store(store_url(store)) as opened:
         _require_free(opened, name)

@@ -20,6 +20,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
@@ -31,6 +32,7 @@ from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import compare, configuration, counted, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
@@ -123,6 +125,11 @@ def gate(found: Gate) -> str:
         figure=gate_figure.figure(found),
         own_css=Markup(_text("gate.css")),
     )
+
+
+def museum(found: Museum) -> str:
+    """What did not help in any run, as a page of its own."""
+    return _page("museum.html", museum=found, part=museum_part, verdicts=verdicts)
 
 
 def _page(template: str, **values: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
@@ -12,6 +13,7 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.report.parts import compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 COSTS = (
@@ -86,6 +88,26 @@ def over_time(found: Trend) -> str:
     if same := trend.shared(found):
         parts.append(f"All: {_escaped(same)}")
     return "\n\n".join([*parts, _bullets(map(_escaped, trend.notes(found)))]) + "\n"
+
+
+def museum(found: Museum) -> str:
+    """What did not help in any run, ending in a newline."""
+    parts = [f"# {museum_part.TITLE}", _escaped(museum_part.about(found))]
+    for piece in found.pieces:
+        told = [text for _, text in museum_part.counts(piece)]
+        rows = [
+            [_escaped(cell) for cell in (
+                museum_part.outcome(one.ending), museum_part.place(one), museum_part.cause(one),
+                "; ".join(museum_part.evidence(one)), safe.clean(one.exhibit.remedy),
+            )]
+            for one in piece.occurrences
+        ]  # fmt: skip
+        parts += [
+            f"## {_escaped(museum_part.name(piece))}",
+            _bullets(_escaped(line) for line in (*told, museum_part.elsewhere(piece)) if line),
+            _table(["outcome", "seen", "cause", "evidence", "what would help"], rows),
+        ]
+    return "\n\n".join(parts if found.pieces else [*parts, museum_part.EMPTY]) + "\n"
 
 
 def explained(found: Gap, title: str) -> str:

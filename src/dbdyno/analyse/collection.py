@@ -1,0 +1,192 @@
+"""The museum across runs: what did not help, wherever it was tried, with its cause and its evidence."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from pydantic import Field
+
+from dbdyno.analyse.model import Analysis, Exhibit, GuardResult, Kept, Ratio, Reason, VariantResult, Verdict
+from dbdyno.analyse.museum import MEASURED, exhibit
+from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.records import metrics
+from dbdyno.records.record import Record
+
+COUNTERS_MOST = 3
+"""So many counters are named beside a speed: the reader wants those that moved most."""
+
+
+class Ending(StrEnum):
+    """How a level can end in the museum, the gravest first."""
+
+    BROKEN = "broken"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    SLOWER = "slower"
+    NOT_EXERCISED = "not-exercised"
+    NO_EFFECT = "no-effect"
+
+
+OF_VERDICT = {
+    Verdict.BROKEN: Ending.BROKEN,
+    Verdict.FAILED: Ending.FAILED,
+    Verdict.BLOCKED: Ending.BLOCKED,
+    Verdict.SLOWER: Ending.SLOWER,
+    Verdict.NO_EFFECT: Ending.NO_EFFECT,
+}
+
+
+class Occurrence(Frozen):
+    """One run in which a piece ended as it did.
+
+    `began_unix_s` is when the run began. `against` holds the baseline's levels of what the piece changes.
+    `ended` of the `trials` ended so; `effect` is the response's ratio variant / baseline, and `counters` are
+    the ratios of other metrics that moved most beside it. `log` is the end of the server's log in the first
+    trial that ended so, where it has no speed.
+    """
+
+    run: str
+    began_unix_s: float
+    study: str
+    study_path: str
+    host: str
+    workload: str
+    ending: Ending
+    exhibit: Exhibit
+    against: dict[str, Level]
+    ended: int
+    trials: int
+    effect: Ratio | None = None
+    counters: tuple[Ratio, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+    idle: str = ""
+    log: str = ""
+
+
+class Piece(Frozen):
+    """What stands in the museum: levels of an engine that were tried together, in every run that tried them.
+
+    Without `levels` it is the baseline of a study. `runs` tried it; `elsewhere` counts the verdicts of those
+    in which it did not end in the museum. The latest occurrence comes first.
+    """
+
+    engine: str
+    levels: dict[str, Level]
+    runs: int
+    occurrences: tuple[Occurrence, ...]
+    elsewhere: dict[Verdict, int] = Field(default_factory=dict)
+
+    def ended(self, ending: Ending) -> tuple[Occurrence, ...]:
+        return tuple(one for one in self.occurrences if one.ending is ending)
+
+
+class Museum(Frozen):
+    """The pieces of `runs` runs, the latest first. `unread` names runs whose study this Dyno cannot read."""
+
+    pieces: tuple[Piece, ...]
+    runs: int
+    unread: tuple[str, ...] = ()
+
+
+def collection(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Museum:
+    """The museum of all runs, in any order."""
+    tried: dict[tuple[str, ...], list[tuple[Analysis, VariantResult]]] = {}
+    for analysis in sorted(analyses, key=lambda one: one.run.created_unix_s, reverse=True):
+        for result in analysis.variants:
+            if result.verdict is not None and result.reason is not Reason.NOT_RUN:
+                tried.setdefault(_key(analysis, result), []).append((analysis, result))
+    pieces = [piece for seen in tried.values() if (piece := _piece(seen)) is not None]
+    pieces.sort(key=lambda piece: piece.occurrences[0].began_unix_s, reverse=True)
+    return Museum(pieces=tuple(pieces), runs=len(analyses), unread=tuple(unread))
+
+
+def chosen(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
+    """The pieces alone that change a level of `layer`, and of these the occurrences that ended so."""
+    return museum.model_copy(update={"pieces": tuple(_chosen(museum.pieces, layer, ending))})
+
+
+def _chosen(pieces: Iterable[Piece], layer: str | None, ending: Ending | None) -> Iterator[Piece]:
+    for piece in pieces:
+        of_layer = layer is None or any(name.split(".", 1)[0] == layer for name in piece.levels)
+        occurrences = piece.occurrences if ending is None else piece.ended(ending)
+        if of_layer and occurrences:
+            yield piece.model_copy(update={"occurrences": occurrences})
+
+
+def _key(analysis: Analysis, result: VariantResult) -> tuple[str, ...]:
+    """What two runs must share for their levels to be one piece: the engine, and the levels that differ from
+    the baseline's. A baseline is a piece of its study alone."""
+    engine = analysis.study.engine.engine
+    if not result.changed:
+        return engine, "", analysis.study.path
+    return engine, *sorted(f"{name}={level_text(level)}" for name, level in result.changed.items())
+
+
+def _piece(seen: Sequence[tuple[Analysis, VariantResult]]) -> Piece | None:
+    endings = [(analysis, result, _ending(result)) for analysis, result in seen]
+    occurrences = [
+        _occurrence(analysis, result, ending) for analysis, result, ending in endings if ending is not None
+    ]
+    if not occurrences:
+        return None
+    analysis, result = seen[0]
+    return Piece(
+        engine=analysis.study.engine.engine,
+        levels=result.changed,
+        runs=len({analysis.run.run for analysis, _ in seen}),
+        occurrences=tuple(occurrences),
+        elsewhere=dict(
+            Counter(result.verdict for _, result, ending in endings if not ending and result.verdict)
+        ),
+    )
+
+
+def _ending(result: VariantResult) -> Ending | None:
+    if result.verdict is None:
+        return None
+    ending = OF_VERDICT.get(result.verdict)
+    return Ending.NOT_EXERCISED if ending is Ending.NO_EFFECT and result.idle else ending
+
+
+def _occurrence(analysis: Analysis, result: VariantResult, ending: Ending) -> Occurrence:
+    records = [trial.record for trial in analysis.trials if trial.record.variant == result.name]
+    shown = exhibit(result, records)
+    return Occurrence(
+        run=analysis.run.run,
+        began_unix_s=analysis.run.created_unix_s,
+        study=analysis.study.title,
+        study_path=analysis.run.study_path,
+        host=next((record.host for record in records), ""),
+        workload=analysis.study.workload.name,
+        ending=ending,
+        exhibit=shown,
+        against={name: level for name, level in analysis.baseline.levels.items() if name in result.changed},
+        ended=len(shown.trials),
+        trials=len(records),
+        effect=result.effect,
+        counters=_counters(result) if ending is Ending.SLOWER else (),
+        guards=tuple(guard for guard in result.guards if guard.state is Kept.BROKEN),
+        idle=result.idle,
+        log="" if shown.verdict in MEASURED else _log(records, shown),
+    )
+
+
+def _log(records: Sequence[Record], shown: Exhibit) -> str:
+    return next((record.server_log for record in records if record.trial in shown.trials[:1]), "")
+
+
+def _counters(result: VariantResult) -> tuple[Ratio, ...]:
+    """The metrics that moved most beside the response. Latencies are left out, because they say the same as
+    a speed does."""
+    moved = [
+        cost
+        for cost in result.costs
+        if cost.low is not None
+        and cost.high is not None
+        and not cost.low <= 1.0 <= cost.high
+        and metrics.find(cost.metric).unit != "ms"
+    ]
+    return tuple(sorted(moved, key=lambda cost: abs(math.log(cost.ratio)), reverse=True)[:COUNTERS_MOST])

@@ -1,0 +1,78 @@
+"""The museum across runs in each form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from functools import cache
+
+from markdown_it import MarkdownIt
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.collection import Museum, collection
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import museum
+from tests.analyse.factory import a_run, every_verdict
+from tests.analyse.test_collection import ran
+from tests.report.cases import hostile
+from tests.report.test_html import Outline
+
+
+@cache
+def found() -> Museum:
+    study, records = every_verdict()
+    return collection([analyse(study, a_run(study), records), ran(1, 0.5), ran(2, 0.6)], unread=["older"])
+
+
+def printed(shown: Museum, width: int = 110) -> str:
+    console = Console(width=width, highlight=False)
+    with console.capture() as text:
+        museum.render(shown, console)
+    return "\n".join(line.rstrip() for line in text.get().split("\n"))
+
+
+def test_as_printed(snapshot: SnapshotAssertion) -> None:
+    assert printed(found()) == snapshot
+
+
+def test_ratios_of_several_runs_stand_in_one_line() -> None:
+    text = " ".join(printed(found()).split())
+    assert re.search(r"slower in 2 of 3 runs: 0\.\d+, 0\.\d+ in its other runs: faster in 1 ", text)
+
+
+def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
+    page, text = html.museum(found()), markdown.museum(found())
+    for told in (
+        "slower in 2 of 3 runs",
+        "the compiler was killed: it had no memory left",
+        "install libjemalloc2",
+    ):
+        assert told in page and told in text
+    tables = MarkdownIt("commonmark").enable("table").render(text)
+    assert tables.count("<table>") == len(found().pieces)
+    assert not [one for one in Outline(page).elements if one[1].get("src") or one[1].get("href")]
+
+
+def test_a_spreadsheet_reads_a_row_for_each_occurrence() -> None:
+    rows = list(csv.DictReader(io.StringIO(museum.as_csv(found()))))
+    assert len(rows) == sum(len(piece.occurrences) for piece in found().pieces)
+    capped = next(row for row in rows if row["outcome"] == "blocked")
+    assert capped["level"] == "memory.huge_pages = always" and capped["show"].startswith("dyno show ")
+    assert "read back madvise" in capped["evidence"] and capped["ratio"] != capped["cause"]
+
+
+def test_text_from_outside_steers_nothing() -> None:
+    shown = collection([hostile()])
+    page, text, table = html.museum(shown), markdown.museum(shown), museum.as_csv(shown)
+    assert "<script>alert" not in page and "alert(1)" in page
+    rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    assert "<script" not in rendered
+    assert all("\x1b" not in each and "\u202e" not in each for each in (page, text, table, printed(shown)))
+
+
+def test_an_empty_museum_says_so() -> None:
+    empty = collection([])
+    assert all(museum.EMPTY in text for text in (printed(empty), html.museum(empty), markdown.museum(empty)))
