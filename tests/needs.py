@@ -15,6 +15,10 @@ from dbdyno.host.volumes.volume import require_maker
 needs_valgrind = pytest.mark.skipif(
     not (shutil.which("valgrind") and shutil.which("vgdb")), reason="needs valgrind: apt install valgrind"
 )
+needs_gcc = pytest.mark.skipif(
+    not shutil.which("gcc") or os.uname().machine != "x86_64",
+    reason="needs gcc on x86-64: apt install gcc libc6-dev",
+)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 

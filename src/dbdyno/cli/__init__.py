@@ -33,6 +33,7 @@ VERBS = {
     "import": "Make a run of logs that pgbench or sysbench wrote, to report and compare it.",
     "compare": "Compare runs of one study, on different hosts or days.",
     "trend": "Follow one study over many runs: each ratio, and whether it moved.",
+    "diff": "Compare two builds function by function: is the code the same, and where is it not?",
     "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
     "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
     "runs": "List the runs in the store; name, annotate and delete them.",
@@ -50,7 +51,7 @@ VERBS = {
     "man": "Write the manual pages into a folder.",
     "cleanup": "Restore what a Dyno that died left behind.",
 }
-_TOUCH_NOTHING = ("init", "plan", "config", "schema", "completion", "man", "cleanup")
+_TOUCH_NOTHING = ("init", "plan", "diff", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not clear up after a dead Dyno first: all but the clearing itself promise no side effect."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
@@ -89,6 +90,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
     "museum": _of(Museum),
+    "diff": _of(CodeDifference),
     "show": _show,
     "show-trial": _trial,
     "runs": _of(list[RunRow]),

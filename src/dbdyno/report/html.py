@@ -20,6 +20,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
@@ -30,6 +31,7 @@ from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
+from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import compare, configuration, counted, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
@@ -125,6 +127,11 @@ def gate(found: Gate) -> str:
         figure=gate_figure.figure(found),
         own_css=Markup(_text("gate.css")),
     )
+
+
+def code(found: CodeDifference) -> str:
+    """Two builds beside each other, as a page of its own."""
+    return _page("code.html", found=found, code=code_part)
 
 
 def museum(found: Museum) -> str:

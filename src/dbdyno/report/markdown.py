@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
+from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
@@ -88,6 +90,23 @@ def over_time(found: Trend) -> str:
     if same := trend.shared(found):
         parts.append(f"All: {_escaped(same)}")
     return "\n\n".join([*parts, _bullets(map(_escaped, trend.notes(found)))]) + "\n"
+
+
+def code(found: CodeDifference) -> str:
+    """Two builds beside each other, ending in a newline."""
+    extensions, changes = code_part.extensions(found), code_part.changes(found, code_part.CHANGES_MOST)
+    rest = (code_part.more(found, code_part.CHANGES_MOST), code_part.data_text(found))
+    parts = [
+        f"# {_escaped(code_part.title(found))}",
+        f"**{_escaped(code_part.sentence(found))}**",
+        _words(code_part.COUNT_HEADS, code_part.counts(found)),
+        _words(code_part.FACT_HEADS, code_part.facts(found)),
+        _words(code_part.EXTENSION_HEADS, extensions) if extensions else "",
+        _words(code_part.CHANGE_HEADS, changes) if changes else "",
+        *map(_escaped, rest),
+        _bullets(_escaped(note) for note in code_part.notes(found)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def museum(found: Museum) -> str:

@@ -1,0 +1,181 @@
+"""Two builds compared function by function: whether one runs other code than the other, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from dbdyno.frozen import Frozen
+from dbdyno.records.binary import Binary, Code, Datum, Function
+
+
+class Likeness(StrEnum):
+    """What two builds have in common. `inert`: code and data are the same, so no measurement can tell them
+    apart. `constants`: the code is the same, and works on other constants, variables or libraries."""
+
+    INERT = "inert"
+    CONSTANTS = "constants"
+    DIFFERENT = "different"
+
+
+class Matching(Frozen):
+    """How many functions, or objects, of two builds are equal, differ, or are in one alone."""
+
+    equal: int
+    differing: int
+    only_left: int
+    only_right: int
+
+    @property
+    def all_equal(self) -> bool:
+        return not (self.differing or self.only_left or self.only_right)
+
+
+class Extent(Frozen):
+    """How much a function is: bytes, instructions, and the parts that the compiler made of it."""
+
+    size_bytes: int
+    instructions: int
+    parts: int
+
+
+class Change(Frozen):
+    """A function that differs, or that one build has alone. `constants_alone`: its code is the same."""
+
+    name: str
+    left: Extent | None
+    right: Extent | None
+    constants_alone: bool = False
+
+    @property
+    def growth_bytes(self) -> int:
+        return (self.right.size_bytes if self.right else 0) - (self.left.size_bytes if self.left else 0)
+
+
+class CodeDifference(Frozen):
+    """What differs between two builds. Functions of one name are compared together: the parts that a compiler
+    split off, and those that several files have. Functions without a name are matched by their code, and what
+    matches none is in one build alone.
+
+    `other_constants` of the equal functions use other nameless constants. `changes` come in the order of the
+    bytes that they add or take away, `changed_data` by name.
+    """
+
+    left: Binary
+    right: Binary
+    likeness: Likeness
+    functions: Matching
+    other_constants: int
+    data: Matching
+    changes: tuple[Change, ...]
+    changed_data: tuple[str, ...]
+
+
+def compare_code(left: Code, right: Code) -> CodeDifference:
+    """What differs between two builds, whatever the addresses."""
+    ours, theirs = _units(left.functions), _units(right.functions)
+    functions, changes = _compared(ours, theirs)
+    nameless = _nameless(ours.get("", []), theirs.get("", []))
+    data, changed_data = _compared_data(left.data, right.data)
+    functions = _sum(functions, nameless)
+    other_constants = sum(change.constants_alone for change in changes)
+    return CodeDifference(
+        left=left.binary,
+        right=right.binary,
+        likeness=_likeness(
+            functions,
+            not other_constants and data.all_equal and left.binary.libraries == right.binary.libraries,
+        ),
+        functions=functions,
+        other_constants=other_constants,
+        data=data,
+        changes=tuple(sorted(changes, key=lambda one: (-abs(one.growth_bytes), one.name))),
+        changed_data=changed_data,
+    )
+
+
+def _likeness(functions: Matching, same_data: bool) -> Likeness:
+    if not functions.all_equal:
+        return Likeness.DIFFERENT
+    return Likeness.INERT if same_data else Likeness.CONSTANTS
+
+
+def _units(functions: Iterable[Function]) -> dict[str, list[Function]]:
+    """Functions by name; those of a stripped file that have none stand under the empty one."""
+    units: dict[str, list[Function]] = {}
+    for function in functions:
+        units.setdefault(function.name, []).append(function)
+    return units
+
+
+def _compared(
+    ours: dict[str, list[Function]], theirs: dict[str, list[Function]]
+) -> tuple[Matching, list[Change]]:
+    equal = differing = 0
+    changes = []
+    for name in sorted((ours.keys() | theirs.keys()) - {""}):
+        left, right = ours.get(name, []), theirs.get(name, [])
+        same_code = Counter(one.code for one in left) == Counter(one.code for one in right)
+        equal += same_code
+        differing += bool(left and right and not same_code)
+        if not same_code or _constants(left) != _constants(right):
+            change = Change(name=name, left=_extent(left), right=_extent(right), constants_alone=same_code)
+            changes.append(change)
+    only_left, only_right = len(ours.keys() - theirs.keys() - {""}), len(theirs.keys() - ours.keys() - {""})
+    return Matching(equal=equal, differing=differing, only_left=only_left, only_right=only_right), changes
+
+
+def _constants(functions: Sequence[Function]) -> Counter[tuple[bytes, bytes]]:
+    return Counter((one.code, one.constants) for one in functions)
+
+
+def _extent(functions: Sequence[Function]) -> Extent | None:
+    if not functions:
+        return None
+    return Extent(
+        size_bytes=sum(one.size for one in functions),
+        instructions=sum(one.instructions for one in functions),
+        parts=len(functions),
+    )
+
+
+def _nameless(left: Sequence[Function], right: Sequence[Function]) -> Matching:
+    """Functions matched by their code, with its constants, because nothing else tells them apart."""
+    ours, theirs = _constants(left), _constants(right)
+    return Matching(
+        equal=(ours & theirs).total(),
+        differing=0,
+        only_left=(ours - theirs).total(),
+        only_right=(theirs - ours).total(),
+    )
+
+
+def _compared_data(left: Iterable[Datum], right: Iterable[Datum]) -> tuple[Matching, tuple[str, ...]]:
+    ours, theirs = _values(left), _values(right)
+    shared = ours.keys() & theirs.keys()
+    differing = {name for name in shared if ours[name] != theirs[name]}
+    matching = Matching(
+        equal=len(shared) - len(differing),
+        differing=len(differing),
+        only_left=len(ours.keys() - shared),
+        only_right=len(theirs.keys() - shared),
+    )
+    return matching, tuple(sorted(differing | (ours.keys() ^ theirs.keys())))
+
+
+def _values(data: Iterable[Datum]) -> dict[str, Counter[tuple[int, bytes]]]:
+    """The values of all objects that share a name."""
+    values: dict[str, Counter[tuple[int, bytes]]] = {}
+    for one in data:
+        values.setdefault(one.name, Counter())[one.size, one.value] += 1
+    return values
+
+
+def _sum(one: Matching, other: Matching) -> Matching:
+    return Matching(
+        equal=one.equal + other.equal,
+        differing=one.differing + other.differing,
+        only_left=one.only_left + other.only_left,
+        only_right=one.only_right + other.only_right,
+    )

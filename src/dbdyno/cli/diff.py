@@ -1,0 +1,40 @@
+"""`dyno diff`: two builds compared function by function."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from dbdyno.analyse.code import compare_code
+from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import code as code_part
+
+
+@click.command()
+@click.argument("left", metavar="BUILD", type=click.Path(path_type=Path))
+@click.argument("right", metavar="BUILD", type=click.Path(path_type=Path))
+@format_options
+def command(left: Path, right: Path, form: str | None, as_json: bool, output: Path | None) -> None:
+    """Compare two builds function by function: is the code the same, and where is it not?
+
+    A BUILD is the path of a program or a shared library. Addresses do not count, so code that only moved is
+    the same. Neither build is run.
+    """
+    # Here, because help and manual pages need no disassembler.
+    from dbdyno.obtain.binary import read_pair
+
+    form = format_of(form, as_json, output)
+    found = compare_code(*read_pair(left, right))
+    deliver(
+        form,
+        output,
+        partial(code_part.render, found),
+        {
+            "html": partial(html.code, found),
+            "markdown": partial(markdown.code, found),
+            "json": partial(found.model_dump_json, indent=2),
+        },
+    )

@@ -1,0 +1,51 @@
+"""The names of functions and objects as the source gave them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from functools import cache
+
+MADE_BY_COMPILER = re.compile(
+    r"(\.(part|cold|constprop|isra|lto_priv|localalias|llvm|warm|clone|__uniq)\b(\.\d+)*|\.\d+)+$"
+)
+"""The ends of names by which compilers tell the parts and copies of a function or an object apart."""
+MANGLED = "_Z"
+LIBRARY = "libstdc++.so.6"
+
+
+@cache
+def base_name(name: str) -> str:
+    """A symbol without what the compiler added: `scan` for `scan.constprop.0.cold`."""
+    return MADE_BY_COMPILER.sub("", name) or name
+
+
+@cache
+def source_name(name: str) -> str:
+    """The name as a programmer writes it: `THD::reset()` for `_ZN3THD5resetEv.part.0`. A name of C++ stays as
+    it is on a machine without its library."""
+    base = base_name(name)
+    demangle = _demangler() if base.startswith(MANGLED) else None
+    return (demangle(base) if demangle else "") or base
+
+
+@cache
+def _demangler() -> Callable[[str], str] | None:
+    """Asks the library of C++, which gives a text that the caller frees, or nothing."""
+    try:
+        function = ctypes.CDLL(LIBRARY).__cxa_demangle
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+
+    def demangle(name: str) -> str:
+        told = function(name.encode(), None, None, None)
+        text = ctypes.string_at(told).decode(errors="replace") if told else ""
+        free(told)
+        return text
+
+    return demangle

@@ -1,0 +1,205 @@
+"""Two builds beside each other: how much of their code differs, where, and what each tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.analyse.code import Change, CodeDifference, Extent, Likeness, Matching
+from dbdyno.records.binary import Binary, Extension
+from dbdyno.report.words import numbers, safe
+
+CHANGES_MOST = 20
+"""The changes that a terminal and Markdown show; a page shows `PAGE_CHANGES_MOST`, JSON all."""
+PAGE_CHANGES_MOST = 500
+DATA_MOST = 20
+SECTIONS = (".text", ".rodata", ".data", ".bss")
+COUNT_HEADS = ("", "equal", "differing", "only left", "only right")
+FACT_HEADS = ("", "left", "right")
+EXTENSION_HEADS = ("extension", "left", "in functions", "right", "in functions", "where most")
+CHANGE_HEADS = ("function", "left bytes", "right bytes", "change", "left instructions", "right instructions")
+NO_NAMES = (
+    "At least one of the builds is stripped, so functions cannot be told by name. They are the ranges of the "
+    "unwinder's table, and a changed one stands in both columns of what one build has alone."
+)
+METHOD = (
+    "Addresses do not count: what an address refers to stands in its place. Functions of one name are "
+    "compared together, the parts that the compiler split off included."
+)
+
+
+def title(found: CodeDifference) -> str:
+    """Which builds."""
+    return f"{safe.clean(found.right.path)} beside {safe.clean(found.left.path)}"
+
+
+def sentence(found: CodeDifference) -> str:
+    """What the comparison says."""
+    if found.likeness is Likeness.INERT:
+        return (
+            "Inert: both builds run the same code on the same data, so a measurement cannot tell them apart."
+        )
+    if found.likeness is Likeness.CONSTANTS:
+        return (
+            f"The code is the same. {numbers.plural(found.other_constants, 'function')} with other "
+            f"constants, {numbers.plural(len(found.changed_data), 'object')} with other values."
+        )
+    functions = found.functions
+    changed = functions.differing + max(functions.only_left, functions.only_right)
+    whole = functions.equal + changed
+    left, right = found.left.code_bytes, found.right.code_bytes
+    growth = f" ({numbers.change_text(right / left - 1.0)})" if left else ""
+    return (
+        f"{numbers.plural(changed, 'function')} of {whole:,} differ ({numbers.part_text(changed, whole)}). "
+        f"The code has {right:,} bytes on the right and {left:,} on the left{growth}."
+    )
+
+
+def notes(found: CodeDifference) -> list[str]:
+    """How it was compared, and what could not be."""
+    return [METHOD] if found.left.named and found.right.named else [METHOD, NO_NAMES]
+
+
+def render(found: CodeDifference, console: Console) -> None:
+    """Prints the sentence, the counts, the facts, the extensions, and the largest changes."""
+    console.print(Text(title(found), style="bold"))
+    console.print(Text(sentence(found)))
+    console.print()
+    console.print(_table(COUNT_HEADS, counts(found)))
+    console.print()
+    console.print(_table(FACT_HEADS, facts(found), right=False))
+    if lines := extensions(found):
+        console.print()
+        console.print(_table(EXTENSION_HEADS, lines))
+    if found.changes:
+        console.print()
+        console.print(_table(CHANGE_HEADS, changes(found, CHANGES_MOST)))
+        for line in (more(found, CHANGES_MOST), data_text(found)):
+            if line:
+                console.print(Text(line))
+    for note in notes(found):
+        console.print(Text(note, style="dim"))
+
+
+def counts(found: CodeDifference) -> list[list[str]]:
+    """Functions and objects by what became of them."""
+    return [_counted("functions", found.functions), _counted("constants and variables", found.data)]
+
+
+def _counted(name: str, matching: Matching) -> list[str]:
+    figures = (matching.equal, matching.differing, matching.only_left, matching.only_right)
+    return [name, *(f"{count:,}" for count in figures)]
+
+
+def facts(found: CodeDifference) -> list[list[str]]:
+    """What each build tells of itself, a row for each fact that either has."""
+    left, right = (_facts(binary) for binary in (found.left, found.right))
+    rows = [[name, left.get(name, ""), right.get(name, "")] for name in {**left, **right}]
+    return [[name, one or numbers.DASH, other or numbers.DASH] for name, one, other in rows if one or other]
+
+
+def _facts(binary: Binary) -> dict[str, str]:
+    told = {
+        "kind": binary.kind.value,
+        "build id": binary.build_id,
+        "compiler": "; ".join(binary.compilers),
+        "flags": "; ".join(binary.producers),
+        "functions": f"{binary.functions:,}",
+        "instructions": f"{binary.instructions:,}",
+        "bytes of functions": f"{binary.code_bytes:,}",
+        **{f"bytes of {name}": f"{binary.sections[name]:,}" for name in SECTIONS if name in binary.sections},
+        "hardening": hardening(binary),
+        "libraries": ", ".join(binary.libraries),
+    }
+    return {name: safe.clean(text) for name, text in told.items()}
+
+
+def hardening(binary: Binary) -> str:
+    """The protections that a build has."""
+    found = binary.hardening
+    told = {
+        "position independent": found.position_independent,
+        f"{found.relro.value} RELRO": found.relro.value != "none",
+        "stack protector": found.stack_protector,
+        f"{numbers.plural(found.fortified, 'checked function')} of the C library": bool(found.fortified),
+        "CET branch tracking": found.branch_tracking,
+        "CET shadow stack": found.shadow_stack,
+        "executable stack": found.executable_stack,
+    }
+    return ", ".join(name for name, there in told.items() if there) or "none"
+
+
+def extensions(found: CodeDifference) -> list[list[str]]:
+    """The extensions of the instruction set that either build uses."""
+    left, right = ({one.name: one for one in side.extensions} for side in (found.left, found.right))
+    return [
+        [
+            safe.clean(name),
+            *_uses(left.get(name)),
+            *_uses(right.get(name)),
+            _examples(right.get(name) or left[name]),
+        ]
+        for name in sorted(left.keys() | right.keys())
+    ]
+
+
+def _uses(extension: Extension | None) -> tuple[str, str]:
+    if extension is None:
+        return "0", "0"
+    return f"{extension.instructions:,}", f"{extension.functions:,}"
+
+
+def _examples(extension: Extension) -> str:
+    return safe.clean(", ".join(extension.examples))
+
+
+def changes(found: CodeDifference, most: int) -> list[list[str]]:
+    """The functions that differ, those with the largest change of size first."""
+    return [_change(one) for one in found.changes[:most]]
+
+
+def _change(one: Change) -> list[str]:
+    growth = "constants" if one.constants_alone else f"{one.growth_bytes:+,}"
+    return [
+        safe.clean(one.name),
+        _bytes(one.left),
+        _bytes(one.right),
+        growth,
+        _instructions(one.left),
+        _instructions(one.right),
+    ]
+
+
+def _bytes(extent: Extent | None) -> str:
+    return numbers.DASH if extent is None else f"{extent.size_bytes:,}"
+
+
+def _instructions(extent: Extent | None) -> str:
+    return numbers.DASH if extent is None else f"{extent.instructions:,}"
+
+
+def more(found: CodeDifference, most: int) -> str:
+    """How many changes are not shown; empty where all are."""
+    rest = len(found.changes) - most
+    return f"{numbers.plural(rest, 'further function')}: --json shows all." if rest > 0 else ""
+
+
+def data_text(found: CodeDifference) -> str:
+    """The objects whose values differ; empty where none do."""
+    names = [safe.clean(name) for name in found.changed_data[:DATA_MOST]]
+    rest = len(found.changed_data) - len(names)
+    told = ", ".join([*names, f"and {rest:,} more"] if rest else names)
+    return f"Constants and variables that differ: {told}" if told else ""
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], right: bool = True) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, head in enumerate(heads):
+        table.add_column(Text(head), overflow="fold", justify="right" if right and index else "left")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table

@@ -1,0 +1,113 @@
+"""Two builds compared: what counts as equal, and what makes a build inert."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analyse.code import Likeness, Matching, compare_code
+from dbdyno.records.binary import Binary, Code, Datum, Function, Hardening, Kind, Relro
+
+HARDENING = Hardening(
+    position_independent=True,
+    relro=Relro.FULL,
+    stack_protector=True,
+    fortified=3,
+    branch_tracking=False,
+    shadow_stack=False,
+    executable_stack=False,
+)
+
+
+def a_function(name: str, code: str = "", constants: str = "", size: int = 16) -> Function:
+    return Function(name, size, size // 4, (code or name).encode(), constants.encode())
+
+
+def a_build(*functions: Function, data: tuple[Datum, ...] = (), libraries: tuple[str, ...] = ()) -> Code:
+    facts = Binary(
+        path="built",
+        digest="ab",
+        kind=Kind.PROGRAM,
+        build_id="",
+        compilers=("GCC: 12.2.0",),
+        producers=(),
+        libraries=libraries,
+        sections={".text": 1000},
+        hardening=HARDENING,
+        extensions=(),
+        named=True,
+        functions=len(functions),
+        instructions=sum(function.instructions for function in functions),
+        code_bytes=sum(function.size for function in functions),
+    )
+    return Code(facts, functions, data)
+
+
+def matching(equal: int = 0, differing: int = 0, only_left: int = 0, only_right: int = 0) -> Matching:
+    return Matching(equal=equal, differing=differing, only_left=only_left, only_right=only_right)
+
+
+FUNCTIONS = st.lists(
+    st.builds(
+        a_function,
+        st.sampled_from(["", "open", "read", "write", "close"]),
+        st.sampled_from("abc"),
+        st.sampled_from("xy"),
+        st.integers(1, 99),
+    ),
+    max_size=12,
+)
+
+
+@given(FUNCTIONS, st.randoms())
+def test_a_build_is_inert_beside_itself_in_any_order(functions: list[Function], chance: object) -> None:
+    shuffled = sorted(functions, key=lambda _: chance.random())  # type: ignore[attr-defined]
+    found = compare_code(a_build(*functions), a_build(*shuffled))
+    assert found.likeness is Likeness.INERT and found.changes == ()
+
+
+@given(FUNCTIONS, FUNCTIONS)
+def test_the_other_way_round_says_the_same(left: list[Function], right: list[Function]) -> None:
+    one, other = (compare_code(a_build(*a), a_build(*b)) for a, b in ((left, right), (right, left)))
+    assert one.likeness is other.likeness
+    assert one.functions.equal == other.functions.equal
+    assert one.functions.only_left == other.functions.only_right
+    assert {change.name: change.growth_bytes for change in one.changes} == {
+        change.name: -change.growth_bytes for change in other.changes
+    }
+
+
+def test_each_function_is_counted_once() -> None:
+    left = a_build(a_function("same"), a_function("differs", "a", size=10), a_function("gone"))
+    right = a_build(a_function("same"), a_function("differs", "b", size=80), a_function("added"))
+    found = compare_code(left, right)
+    assert found.functions == matching(equal=1, differing=1, only_left=1, only_right=1)
+    assert [change.name for change in found.changes] == ["differs", "added", "gone"], "the largest first"
+    assert found.changes[0].growth_bytes == 70 and found.changes[2].right is None
+
+
+def test_the_parts_of_a_function_are_compared_together() -> None:
+    whole = a_function("scan", "whole", size=40)
+    parts = a_function("scan", "hot", size=20), a_function("scan", "cold", size=25)
+    found = compare_code(a_build(whole), a_build(*parts))
+    assert found.functions == matching(differing=1)
+    assert found.changes[0].right is not None and found.changes[0].right.parts == 2
+
+
+def test_functions_without_a_name_are_matched_by_their_code() -> None:
+    left = a_build(a_function("", "a"), a_function("", "a"), a_function("", "b"))
+    right = a_build(a_function("", "a"), a_function("", "b"), a_function("", "c"))
+    found = compare_code(left, right)
+    assert found.functions == matching(equal=2, only_left=1, only_right=1)
+    assert found.likeness is Likeness.DIFFERENT and found.changes == ()
+
+
+def test_other_constants_data_or_libraries_are_no_other_code() -> None:
+    plain = a_build(a_function("read"), data=(Datum("sizes", 4, b"1"),), libraries=("libc.so.6",))
+    constants = plain._replace(functions=(a_function("read", constants="other"),))
+    data = plain._replace(data=(Datum("sizes", 4, b"2"),))
+    libraries = plain._replace(binary=plain.binary.model_copy(update={"libraries": ("libjemalloc.so.2",)}))
+    for other in (constants, data, libraries):
+        assert compare_code(plain, other).likeness is Likeness.CONSTANTS
+    assert compare_code(plain, constants).other_constants == 1
+    assert compare_code(plain, data).changed_data == ("sizes",)

@@ -1,0 +1,87 @@
+"""Two builds beside each other in each form."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from markdown_it import MarkdownIt
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+from dbdyno.analyse.code import CodeDifference, compare_code
+from dbdyno.records.binary import Code, Datum, Extension
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import code
+from tests.analyse.test_code import a_build, a_function
+from tests.report.cases import HOSTILE
+from tests.report.test_html import Outline
+
+
+def fact(build: Code, **facts: object) -> Code:
+    return build._replace(binary=build.binary.model_copy(update=facts))
+
+
+@cache
+def found() -> CodeDifference:
+    same = [a_function(f"same_{index}") for index in range(40)]
+    changed = [a_function(f"changed_{index:02}", "left", size=100) for index in range(30)]
+    grown = [a_function(f"changed_{index:02}", "right", size=100 + 10 * index) for index in range(30)]
+    wide = Extension(name="AVX2", instructions=1234, functions=7, examples=("scan", "sum"))
+    left = a_build(*same, *changed, a_function("gone", size=64), data=(Datum("sizes", 20, b"1"),))
+    right = a_build(*same, *grown, data=(Datum("sizes", 20, b"2"),))
+    return compare_code(
+        fact(left, path="O2/server", build_id="1f", producers=("GNU C17 12.2.0 -O2",)),
+        fact(right, path="O3/server", build_id="2e", extensions=(wide,), libraries=("libc.so.6",)),
+    )
+
+
+def printed(shown: CodeDifference) -> str:
+    console = Console(width=110, highlight=False)
+    with console.capture() as text:
+        code.render(shown, console)
+    return "\n".join(line.rstrip() for line in text.get().split("\n"))
+
+
+def test_as_printed(snapshot: SnapshotAssertion) -> None:
+    assert printed(found()) == snapshot
+
+
+def test_every_form_says_how_many_functions_differ() -> None:
+    page, text = html.code(found()), markdown.code(found())
+    for form in (page, text, printed(found())):
+        assert "31 functions of 71 differ" in form.replace("**", "") and "AVX2" in form
+    assert page.count("changed_") - page.count("<wbr>changed_") >= 30, "a page shows more than a terminal"
+    assert "11 further functions" in text and "changed\\_29" in text.replace("changed_29", "changed\\_29")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        (a_build(a_function("one")), a_build(a_function("one")), "Inert: both builds run the same code"),
+        (
+            a_build(a_function("one")),
+            a_build(a_function("one", constants="other")),
+            "The code is the same. 1 function with other constants, 0 objects with other values.",
+        ),
+    ],
+    ids=["inert", "constants"],
+)
+def test_the_sentence_says_what_is_the_same(left: Code, right: Code, said: str) -> None:
+    assert code.sentence(compare_code(left, right)).startswith(said)
+
+
+def test_a_stripped_build_is_said_to_be_one() -> None:
+    bare = fact(a_build(a_function("")), named=False)
+    assert "functions cannot be told by name" in " ".join(printed(compare_code(bare, bare)).split())
+
+
+def test_text_from_a_file_steers_nothing() -> None:
+    hostile = fact(a_build(a_function(HOSTILE)), path=HOSTILE, build_id=HOSTILE, compilers=(HOSTILE,))
+    shown = compare_code(hostile, a_build(a_function("one"), data=(Datum(HOSTILE, 1, b""),)))
+    page, text = html.code(shown), markdown.code(shown)
+    assert "<script>alert" not in page and "alert(1)" in page
+    assert not [one for one in Outline(page).elements if one[1].get("src") or one[1].get("href")]
+    rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    assert "<script" not in rendered
+    assert all("\x1b" not in each and "\u202e" not in each for each in (page, text, printed(shown)))
