@@ -56,15 +56,17 @@ def _line(build: Foreseen) -> str:
     return f"  {build.words}: {'there' if build.there else f'about {duration(build.expected_s)}'}"
 
 
-def make_builds(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:
+def make_builds(study: Study, earlier: Callable[[], Sequence[Record]], tell: Callable[[str], None]) -> None:
     """Makes all builds before the first trial, so that no compiler disturbs a trial. One that cannot be made
     is told; its trials then end with the same cause.
 
-    Raises UserError where earlier records of the run are of other builds.
+    Raises UserError where `earlier` records of the run are of other builds.
     """
     engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    wishes = wishes_of(study)
+    records = earlier() if wishes else ()
     measured = {record.variant: key for record in records if (key := key_in(record.evidence))}
-    for wish, names in wishes_of(study).items():
+    for wish, names in wishes.items():
         try:
             key = built(engine, wish, folder, tell).account.key
         except DynoError as error:

@@ -329,7 +329,7 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
     for each in filter(None, (measured, reference)):
         tell = silently if here.quiet else partial(click.echo, err=True)
-        make_builds(each.study, store.records(each.run.run), tell)
+        make_builds(each.study, partial(store.records, each.run.run), tell)
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not here.quiet and sys.stderr.isatty():
