@@ -55,6 +55,9 @@ COSTS = (
 )
 """What is shown beside the response: what a variant cost, whatever it gained."""
 
+LATENCIES = ("p99_ms", "p95_ms", "p50_ms", "mean_ms")
+"""The same for logs, which tell nothing of the host."""
+
 NO_MIXTURE: Mapping[int, str] = {}
 
 
@@ -102,7 +105,7 @@ def _results(study: Study, trials: Sequence[Trials], method: Method) -> tuple[Va
             alone if each.role is Role.TWIN else baseline,
             study.goal,
             method,
-            COSTS,
+            COSTS if method.unit is Unit.BLOCK else LATENCIES,
         )
         for each in trials
     )

@@ -156,7 +156,8 @@ def _intervals(steps: Sequence[tuple[int, float]]) -> FineSeries | None:
 def _remarks(latency: Latency, bucketed: bool) -> Iterator[str]:
     if bucketed:
         yield (
-            f"percentiles are from sysbench’s histogram, whose values lie about {ROUNDED_AT_MOST:.0%} apart"
+            "sysbench’s histogram gives the percentiles; its values lie about"
+            f" {100 * ROUNDED_AT_MOST:g} % apart"
         )
         return
     known = [

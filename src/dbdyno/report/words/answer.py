@@ -15,7 +15,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.report.words.brought import warning
+from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
     differs,
@@ -43,6 +43,8 @@ def headline(analysis: Analysis) -> str:
         return "Nothing was measured, so nothing can be said about speed."
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
+    if analysis.run.brought is not None and not analysis.candidates:
+        return alone(analysis)
     if answer.baseline_broken:
         return (
             f"The baseline itself did not hold ({clean(answer.baseline_broken)}), so no ratio can be trusted."
@@ -161,7 +163,8 @@ def notes(analysis: Analysis) -> list[str]:
         said += [dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
     if analysis.run.brought is not None:
-        return [*lines, *(f"{one}." for one in analysis.run.brought.remarks)]
+        latencies = [latencies_text(variant) for variant in analysis.variants]
+        return [*lines, *filter(None, latencies), *(f"{one}." for one in analysis.run.brought.remarks)]
     return [*lines, *_to_go_on(analysis)]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.model import Analysis, Unit
+from dbdyno.analyse.model import Analysis, Unit, VariantResult
+from dbdyno.records import metrics
 from dbdyno.records.record import Brought
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 
+LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
 UNITS = {
     Unit.PAIR: (
         "The user states which logs belong together; nobody drew their order, so a drift of the host can"
@@ -41,6 +43,27 @@ def size_text(analysis: Analysis) -> str:
     if len(counts) == 1 and len(analysis.variants) > 1:
         return f"{plural(counts.pop(), 'repetition')} of each variant"
     return plural(len(analysis.trials), "repetition")
+
+
+def alone(analysis: Analysis) -> str:
+    """The answer where nothing stands beside the baseline."""
+    response = analysis.baseline.response
+    assert response is not None  # some trial has one, and all are the baseline's
+    metric = metrics.find(response.metric)
+    value = f"{metric.format(response.mean)} {metric.unit}".strip()
+    return f"{metric.title.capitalize()}: {value} ({plural(response.trials, 'repetition')})."
+
+
+def latencies_text(variant: VariantResult) -> str:
+    """The latencies of a variant, as far as its logs tell them."""
+    logs = sum(variant.outcomes.values())
+    known = [
+        f"{metrics.find(summary.metric).title} {value_text(summary.metric, summary.mean)} ms"
+        f"{f' (in {summary.trials} of {logs})' if summary.trials < logs else ''}"
+        for name in LATENCIES
+        if (summary := variant.summary(name)) is not None
+    ]
+    return f"{clean(variant.name)}: {', '.join(known)}" if known else ""
 
 
 def workload_text(brought: Brought) -> str:

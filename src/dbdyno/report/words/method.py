@@ -72,7 +72,7 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
         f"A verdict needs at least {plural(method.blocks_least, method.unit)} of variant and baseline.",
         _margin_text(method),
         _steady_text(analysis),
-        *(f"{remark[0].upper()}{remark[1:]}." for remark in told.remarks),
+        *(f"{remark}." for remark in told.remarks),
     ]
 
 
