@@ -33,7 +33,7 @@ duration = "0.2s"
 [factors]
 "build.optimisation" = ["-O2", "-O3"]
 "build.compiler"     = ["gcc", "gcc-99"]
-"build.flags"        = ["none", "-fno-such-thing"]
+"build.flags"        = ["none", "-fno-such-thing", "-Wall"]
 """
 
 
@@ -48,7 +48,7 @@ def study(tmp_path: Path) -> Path:
 def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> None:
     planned = dyno("plan", str(study))
     assert planned.returncode == 0, planned.stderr
-    assert "4 builds, 0 of them there; about 4 s for the others" in planned.stdout
+    assert "5 builds, 0 of them there; about 6 s for the others" in planned.stdout
     assert "gcc -O3: about 2 s" in planned.stdout
     assert "gcc-99 -O2: cannot be made: there is no compiler gcc-99 here" in planned.stdout
     assert "there are no builds" in dyno("builds").stderr
@@ -57,7 +57,9 @@ def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> N
 
 
 def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
-    done = dyno("run", str(study), "--quiet", "--json")
+    done = dyno("run", str(study), "--json")
+    assert "gcc -O2 -Wall: the same file as gcc -O2, byte for byte" in done.stderr
+    assert "gcc -O2 -fno-such-thing: gcc rejects a flag" in done.stderr
     report = json.loads(done.stdout)
     outcomes = {trial["variant"]: trial["outcome"] for trial in report["trials"]}
     assert outcomes == {
@@ -65,6 +67,7 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
         "build.optimisation=-O3": "measured",
         "build.compiler=gcc-99": "blocked",
         "build.flags=-fno-such-thing": "failed",
+        "build.flags=-Wall": "measured",
     }
     causes = {trial["variant"]: trial["cause"] for trial in report["trials"]}
     assert "unrecognized command-line option" in causes["build.flags=-fno-such-thing"]
@@ -72,8 +75,8 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     assert "gcc -O2 (gcc " in listed and "gcc -O3 (gcc " in listed and "in all:" in listed
     kept = dyno("builds", "--json").stdout
     require_valid("builds", kept)
-    assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O3"}
-    assert "4 builds, 2 of them there" in dyno("plan", str(study)).stdout
+    assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O3", "gcc -O2 -Wall"}
+    assert "5 builds, 3 of them there" in dyno("plan", str(study)).stdout
     once.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []

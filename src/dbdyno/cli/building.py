@@ -58,7 +58,7 @@ def _line(build: Foreseen) -> str:
 
 def make_builds(study: Study, earlier: Callable[[], Sequence[Record]], tell: Callable[[str], None]) -> None:
     """Makes all builds before the first trial, so that no compiler disturbs a trial. One that cannot be made
-    is told; its trials then end with the same cause.
+    is told, and its trials then end with the same cause; one that is the same file as another is told too.
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
@@ -66,12 +66,16 @@ def make_builds(study: Study, earlier: Callable[[], Sequence[Record]], tell: Cal
     wishes = wishes_of(study)
     records = earlier() if wishes else ()
     measured = {record.variant: key for record in records if (key := key_in(record.evidence))}
+    files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
-            key = built(engine, wish, folder, tell).account.key
+            made = built(engine, wish, folder, tell)
         except DynoError as error:
             tell(f"{wish.words}: {error.message}")
             continue
+        key, same = made.account.key, files.setdefault(made.installation.digest, wish.words)
+        if same != wish.words:
+            tell(f"{wish.words}: the same file as {same}, byte for byte")
         for name in names:
             if measured.get(name, key) != key:
                 raise UserError(

@@ -46,8 +46,8 @@ def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
         expected = traces(built.toolchain, flags)
         lines = built.recorded.command_lines
         if not expected:
-            passed = " ".join(flags.compile + flags.link) or "nothing"
-            value = f"{passed}, of which the compiler records nothing"
+            passed = " ".join(flags.compile + flags.link)
+            value = f"{passed} was passed; compilers record nothing of it" if passed else "no flag"
             evidence = build_evidence(f"build.{knob}", level, value, "the build's account", running)
         else:
             holding = built.recorded.holding(expected)
