@@ -105,3 +105,5 @@ def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -
     (variant,) = [one for one in analysed(study, records).variants if one.changed]
     told = remarks.remark(variant, analysed(study, records))
     assert told == "not exercised (no log), so more blocks would say nothing about it"
+    notes = answer.notes(analysed(study, records))
+    assert not any("--add-blocks" in line for line in notes) and answer.LESS_NOISE not in notes

@@ -150,7 +150,7 @@ def notes(analysis: Analysis) -> list[str]:
     What stands in the museum is not said twice.
     """
     exhibited = {exhibit.variant for exhibit in analysis.museum}
-    open_still = [variant for variant in analysis.variants if blocks_text(variant)]
+    open_still = [variant for variant in _open(analysis) if blocks_text(variant)]
     lines = [] if len(open_still) <= NAMED_MOST else [_blocks_needed(open_still)]
     told = exhibited | ({variant.name for variant in open_still} if lines else set())
     for variant in analysis.variants:
@@ -178,12 +178,21 @@ LESS_NOISE = (
 )
 
 
+def _open(analysis: Analysis) -> list[VariantResult]:
+    """The inconclusive variants of which more blocks could tell something."""
+    return [
+        variant
+        for variant in analysis.variants
+        if variant.verdict is Verdict.INCONCLUSIVE and not variant.idle
+    ]
+
+
 def _to_go_on(analysis: Analysis) -> list[str]:
     """The command that adds the blocks which are needed, and what helps where they are many or not known."""
-    wide = [variant for variant in analysis.variants if variant.reason is Reason.SPREAD]
-    beyond = [variant for variant in wide if not blocks_text(variant) and not variant.idle]
-    ranges = [variant for variant in analysis.variants if variant.blocks_more_even is not None]
-    more = max((one.blocks_more_even or one.blocks_more or 0 for one in analysis.variants), default=0)
+    found = _open(analysis)
+    beyond = [one for one in found if one.reason is Reason.SPREAD and not blocks_text(one)]
+    ranges = [one for one in found if one.blocks_more_even is not None]
+    more = max((one.blocks_more_even or one.blocks_more or 0 for one in found), default=0)
     lines = [TWO_NUMBERS] if ranges else []
     lines += [LESS_NOISE] if ranges or beyond else []
     command = f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"
