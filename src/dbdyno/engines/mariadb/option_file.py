@@ -42,7 +42,8 @@ def _including(number: int, line: str) -> Line:
 def _judged(number: int, line: str, known: frozenset[str] | None, ours: frozenset[str]) -> Line:
     key, given, value = line.partition("=")
     written = key if given else key.split("#", 1)[0]
-    name, level = _meant(written.strip().lower().replace("-", "_"), unquoted(value) if given else True, known)
+    every = None if known is None else known | ours
+    name, level = _meant(written.strip().lower().replace("-", "_"), unquoted(value) if given else True, every)
     if name in ours or OF_THE_NETWORK.fullmatch(name):
         return Line(number, line, name, level, OF_DYNO)
     if HIDDEN.fullmatch(name):
