@@ -14,7 +14,7 @@ HEAVY = (
     *("numpy", "scipy", "altair", "polars", "vl_convert", "h5py", "debian.debfile"),
     *("sqlalchemy.dialects.postgresql", "psycopg"),
 )
-BY_STUDIES = ("dbdyno.engines", "dbdyno.layers", "dbdyno.analyse")
+BY_STUDIES = ("dbdyno.engines", "dbdyno.layers", "dbdyno.analyse", "dbdyno.study.reader", "tree_sitter")
 """What reading a study needs, and listing runs does not."""
 BY_VERBS = ("pydantic", "sqlalchemy", "rich", "tree_sitter", "dbdyno.study")
 """What some verb needs, and the list of verbs does not."""
@@ -25,7 +25,7 @@ BY_VERBS = ("pydantic", "sqlalchemy", "rich", "tree_sitter", "dbdyno.study")
     [
         (["--help"], (*HEAVY, *BY_STUDIES, *BY_VERBS)),
         (["runs"], (*HEAVY, *BY_STUDIES)),
-        (["plan", "study.toml"], (*HEAVY, "sqlalchemy")),
+        (["plan", "study.toml"], (*HEAVY, "dbdyno.analyse.model", "sqlalchemy")),
         (["config"], (*HEAVY, *BY_STUDIES, "sqlalchemy")),
     ],
     ids=str,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from dbdyno.analyse.model import Role
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Record, Run
@@ -23,6 +22,7 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
     """The variants whose verdict stands, whatever may follow."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse import analyse
+    from dbdyno.analyse.model import Role
 
     return frozenset(
         variant.name

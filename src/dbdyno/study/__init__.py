@@ -3,7 +3,11 @@
 Only this package knows the file format. Every mistake in a file is found at once, with its line.
 """
 
-from dbdyno.study import pacing
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
 from dbdyno.study.nouns import (
     BASELINE,
@@ -21,8 +25,20 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
-from dbdyno.study.reader import parse_study, read_study
-from dbdyno.study.schema import study_schema
+
+if TYPE_CHECKING:
+    from dbdyno.study import pacing
+    from dbdyno.study.reader import parse_study, read_study
+    from dbdyno.study.schema import study_schema
+else:
+
+    def __getattr__(name: str) -> object:
+        """Imports what reads a study when it is asked for: records and runs need its nouns alone."""
+        homes = {"parse_study": "reader", "read_study": "reader", "study_schema": "schema"}
+        if name not in homes:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+
 
 __all__ = [
     "BASELINE",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import Ratio
 
 DASH = "–"
 
