@@ -47,7 +47,9 @@ def _asked_again(url: str, log: Path, script: Path) -> None:
     assert tally["by_transaction"][balance["name"]]["operations"] > 0
 
 
-def test_what_postgresql_counted_is_asked_once_it_is_filled_in(homes: Path, tmp_path: Path) -> None:
+def test_what_postgresql_counted_is_asked_once_it_is_filled_in(
+    homes_with_engines: Path, tmp_path: Path
+) -> None:
     settings: dict[str, Level] = {"shared_preload_libraries": "pg_stat_statements"}
     with started("postgresql", settings, tmp_path / "data") as server:
         rows(server.url, "CREATE EXTENSION pg_stat_statements")
@@ -57,10 +59,19 @@ def test_what_postgresql_counted_is_asked_once_it_is_filled_in(homes: Path, tmp_
         found = rows(
             server.url, "SELECT query, calls, total_exec_time FROM pg_stat_statements ORDER BY calls DESC"
         )
-        with (homes / "seen.csv").open("w", newline="") as file:
+        with (homes_with_engines / "seen.csv").open("w", newline="") as file:
             csv.writer(file).writerows([["query", "calls", "total_exec_time"], *found])
-        script = homes / "seen.toml"
-        made = dyno("init", "workload", "--from", str(homes / "seen.csv"), "-o", str(script), "--limit", "5")
+        script = homes_with_engines / "seen.toml"
+        made = dyno(
+            "init",
+            "workload",
+            "--from",
+            str(homes_with_engines / "seen.csv"),
+            "-o",
+            str(script),
+            "--limit",
+            "5",
+        )
         assert made.returncode == 0 and "values to fill in" in made.stdout, made.stderr
         assert "fill_in" in complaint("load", "run", str(script), "--url", server.url, *LOAD)
         script.write_text(script.read_text().replace("fill_in()", "uniform(1, 10)"))
