@@ -66,7 +66,7 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
     """The same for a run that was brought."""
     method = analysis.method
     return [
-        f"Logs: {brought.warning(told, method.unit)}",
+        f"Brought {brought.warning(told, method.unit)}",
         _response_text(method),
         f"{brought.RATIOS[method.unit]} Interval: {brought.INTERVALS[method.unit]}. {_correction(method)}",
         f"A verdict needs at least {plural(method.blocks_least, method.unit)} of variant and baseline.",
