@@ -43,6 +43,15 @@ def test_ratios_of_several_runs_stand_in_one_line() -> None:
     assert re.search(r"slower in 2 of 3 runs: 0\.\d+, 0\.\d+ in its other runs: faster in 1 ", text)
 
 
+def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
+    many = collection([ran(day, 0.30 + 0.02 * day) for day in range(1, 10)])
+    text = " ".join(printed(many).split())
+    told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
+    assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
+    assert text.count("evidence: dyno show") == 3 and "6 earlier runs: --format html shows all" in text
+    assert html.museum(many).count("evidence: dyno show") == 9
+
+
 def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
     page, text = html.museum(found()), markdown.museum(found())
     for told in (

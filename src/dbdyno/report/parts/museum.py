@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -18,6 +19,9 @@ from dbdyno.report.words import numbers, remarks, safe, verdicts
 
 TITLE = "The museum: what did not help, and why"
 EMPTY = "Nothing stands in the museum."
+RATIOS_MOST = 6
+SHOWN_MOST = 3
+"""The latest runs of a piece that a terminal tells of one by one; every other format tells of all."""
 LOG_LINES_MOST = 5
 """The end of a server's log that a terminal shows; a page and JSON hold all of it."""
 CSV_HEADS = (
@@ -52,8 +56,12 @@ def render(museum: Museum, console: Console) -> None:
             console.print(Padding(Text.assemble((look.glyph, look.style), f" {told}"), (0, 0, 0, 2)))
         if elsewhere(piece):
             console.print(Padding(Text(elsewhere(piece), style="dim"), (0, 0, 0, 4)))
-        for one in piece.occurrences:
+        for one in piece.occurrences[:SHOWN_MOST]:
             _occurrence(one, console)
+        rest = len(piece.occurrences) - SHOWN_MOST
+        if rest > 0:
+            more = f"{numbers.plural(rest, 'earlier run')}: --format html shows all"
+            console.print(Padding(Text(more), (0, 0, 0, 4)))
 
 
 def _occurrence(one: Occurrence, console: Console) -> None:
@@ -97,10 +105,20 @@ def counts(piece: Piece) -> list[tuple[Ending, str]]:
     for ending in Ending:
         ended = piece.ended(ending)
         if ended:
-            ratios = [numbers.ratio_text(one.effect.ratio) for one in ended if _has_speed(one) and one.effect]
+            ratios = [one.effect.ratio for one in ended if _has_speed(one) and one.effect]
             text = f"{outcome(ending)} in {len(ended)} of {numbers.plural(piece.runs, 'run')}"
-            told.append((ending, f"{text}: {', '.join(ratios)}" if ratios else text))
+            told.append((ending, f"{text}: {_ratios(ratios)}" if ratios else text))
     return told
+
+
+def _ratios(ratios: Sequence[float]) -> str:
+    """The latest ratios one by one, and between which ends the others lie."""
+    latest, others = ratios[:RATIOS_MOST], ratios[RATIOS_MOST:]
+    told = ", ".join(map(numbers.ratio_text, latest))
+    if not others:
+        return told
+    low, high = (numbers.ratio_text(end) for end in (min(others), max(others)))
+    return f"{told}, and {len(others)} before from {low} to {high}"
 
 
 def outcome(ending: Ending) -> str:
