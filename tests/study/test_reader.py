@@ -449,6 +449,13 @@ def test_no_bytes_bring_the_reader_down(content: bytes) -> None:
         assert error.mistakes
 
 
+@pytest.mark.parametrize("key", ['"a\\nb"', '"a\\u0007b"'])
+def test_a_key_given_twice_is_told_on_one_line(key: str) -> None:
+    """A quoted key may hold what a line of a message cannot."""
+    twice = next(one for one in mistakes(f"{key} = 1\n{key} = 2\n") if "given twice" in one.message)
+    assert twice.message.isprintable() and twice.line == 2
+
+
 @given(st.data())
 def test_a_damaged_study_is_read_or_refused_with_lines_of_its_own(data: st.DataObject) -> None:
     """Lines repeated, left out, swapped, and with characters of TOML thrown in."""

@@ -201,12 +201,15 @@ class _Indexer:
 
     def _define(self, path: Key, node: Node) -> bool:
         if path in self.defined:
-            name = ".".join(str(part) for part in path)
+            # Here, because every command reads preferences, and few find a mistake.
+            from dbdyno.study.values import name_shown
+
+            name = name_shown(".".join(str(part) for part in path))
             self.document.mistakes.append(
                 Mistake(
                     line=node.start_point.row + 1,
                     column=node.start_point.column + 1,
-                    message=f"`{name}` is given twice: first on line {self.defined[path]}",
+                    message=f"{name} is given twice: first on line {self.defined[path]}",
                     hint="keep one of the two",
                 )
             )
