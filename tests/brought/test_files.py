@@ -26,6 +26,13 @@ def test_the_threads_of_a_process_are_one_repetition(tmp_path: Path) -> None:
     assert [file.name for file in found[1].files] == ["log.100"]
 
 
+@pytest.mark.parametrize("prefix", ["rep1", "pgbench_log", "new.disk2", "2"])
+def test_the_prefix_of_a_log_may_end_in_a_digit(tmp_path: Path, prefix: str) -> None:
+    names = [f"{prefix}.4711", f"{prefix}.4711.1", f"{prefix}.4712"]
+    found = of_threads([folder_with(tmp_path, *names)])
+    assert [[file.name for file in each.files] for each in found] == [names[:2], names[2:]]
+
+
 def test_a_file_with_another_name_is_a_repetition_of_its_own(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, "monday.log", "tuesday.log")
     assert [each.files for each in of_threads([folder])] == [

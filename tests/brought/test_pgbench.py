@@ -102,6 +102,7 @@ def test_a_sample_is_counted_by_the_transactions_numbers(tmp_path: Path) -> None
         (["0 1 1x0 0 1700000000 5"], "\n", "line 1: '1x0' is no time"),
         (["0 1 -5 0 1700000000 5"], "\n", "line 1: a transaction cannot take"),
         (["0 1 failed 0 1700000000 5"], "\n", "no transaction that succeeded"),
+        (["2 1 100 0 1700000000 5"], "\n", "no transaction of client 0"),
         (intervals(0), "\n", "fewer than two whole intervals"),
         (intervals(0, 2, 1), "\n", "line 3: the time goes back"),
         (intervals(0, 2, 5), "\n", "line 3: an interval of another length"),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 
-OF_A_THREAD = re.compile(r"(?P<run>.*[^\d.]\.\d+)(?:\.(?P<thread>\d+))?")
-"""pgbench's names: `pgbench_log.4711` is of the first thread, `pgbench_log.4711.1` of the second."""
+OF_A_THREAD = re.compile(r"(?P<run>.*?\.\d+)(?:\.(?P<thread>\d+))?")
+"""pgbench's names: `pgbench_log.4711` is of the first thread, `pgbench_log.4711.1` of the second. What stands
+before the process's number may end in a digit (`--log-prefix=rep1`)."""
 
 
 @dataclass(frozen=True)

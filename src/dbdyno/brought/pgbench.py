@@ -116,6 +116,11 @@ def _transactions(files: Sequence[Path], extra: Sequence[str]) -> _Transactions:
         _add_thread(found, path, _rows(path), extra)
     if not found.took_us:
         raise UserError(f"{files[0]} holds no transaction that succeeded", "look why they failed")
+    if 0 not in found.clients:
+        raise UserError(
+            f"{files[0]} holds no transaction of client 0: the file of the run’s first thread is missing",
+            "give all files of a run: PREFIX.PID, PREFIX.PID.1 and so on",
+        )
     return found
 
 
