@@ -67,6 +67,17 @@ def test_failures_are_errors_and_what_was_skipped_is_told(tmp_path: Path) -> Non
     assert any("0.01 ms were schedule lag" in remark for remark in found.remarks)
 
 
+def test_a_failure_before_the_first_success_belongs_to_the_run(tmp_path: Path) -> None:
+    lines = [f"0 1 failed 0 {SECOND} 0", f"0 2 1000 0 {SECOND + 1} 999000", f"0 3 1000 0 {SECOND + 2} 0"]
+    found = pgbench.read([log(tmp_path, *lines)])
+    assert (found.started_unix_s, found.duration_s) == (SECOND, 2.0)
+    assert [(one.second, one.operations, one.errors) for one in found.seconds] == [
+        (0, 0, 1),
+        (1, 1, 0),
+        (2, 1, 0),
+    ]
+
+
 def test_a_seventh_column_must_be_named(tmp_path: Path) -> None:
     path = log(tmp_path, f"0 1 900 0 {SECOND} 900 12")
     with pytest.raises(UserError, match="line 1: the seventh column") as refused:

@@ -171,7 +171,7 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
     ended, took, script = (
         np.array(each, dtype=np.int64) for each in (found.ended_us, found.took_us, found.script)
     )
-    start_us = int((ended - took).min())
+    start_us = min([int((ended - took).min()), *found.failed_us])
     end_us = max(int(ended.max()), max(found.failed_us, default=0))
     # With --sampling-rate the transactions' numbers tell how many there were.
     times = found.numbered / found.logged if found.gaps else 1.0
