@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dbdyno.analyse.latency import decode
@@ -93,11 +95,35 @@ def test_scripts_are_counted_each(tmp_path: Path) -> None:
     assert {name: kind.operations for name, kind in kinds.items()} == {"script 0": 3, "script 1": 4}
 
 
+def sample(client: int, numbers: Iterable[int]) -> list[str]:
+    """Lines of these transactions, in turn of two scripts."""
+    return [f"{client} {number} 100 {number % 2} {SECOND} {number * 100}" for number in numbers]
+
+
 def test_a_sample_is_counted_by_the_transactions_numbers(tmp_path: Path) -> None:
-    rows = transactions(*((0, number, 100, number * 1_000) for number in range(10, 1_001, 10)))
-    found = pgbench.read([log(tmp_path, *rows)])
-    assert found.operations == 1_000 and decode(found.histogram).count == 100
-    assert any("one transaction in 10 " in remark for remark in found.remarks)
+    found = pgbench.read([log(tmp_path, *sample(0, range(9, 991, 9)))])
+    assert found.operations == 998 and decode(found.histogram).count == 110
+    assert found.latency.count == 998 and found.latency.mean == 100
+    assert any("one transaction in 9.07 " in remark for remark in found.remarks)
+    for kind in found.kinds.values():
+        assert kind.latency_us.count == kind.operations == 499
+
+
+def test_samples_that_lack_the_last_transaction_are_not_counted_too_low(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(7)
+    counts = []
+    for _ in range(200):
+        numbers = sorted(int(number) + 1 for number in drawn.choice(1_000, 50, replace=False))
+        counts.append(pgbench.read([log(tmp_path, *sample(0, numbers))]).operations)
+    assert np.mean(counts) == pytest.approx(1_000, rel=0.007)
+
+
+@pytest.mark.parametrize("other", [range(9, 99, 9), ()])
+def test_a_sample_with_few_lines_of_a_client_is_refused(tmp_path: Path, other: Sequence[int]) -> None:
+    lines = [*sample(1, other), *sample(0, range(100, 1_001, 10)), *sample(2, range(1_100, 2_001, 10))]
+    with pytest.raises(UserError, match=f"holds {len(other)} of client 1’s transactions") as refused:
+        pgbench.read([log(tmp_path, *lines)])
+    assert "--sampling-rate" in refused.value.hint
 
 
 @pytest.mark.parametrize(

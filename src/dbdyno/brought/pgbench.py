@@ -19,7 +19,7 @@ import numpy as np
 
 from dbdyno.brought.counted import Counted, Integers, distribution, summary
 from dbdyno.brought.lines import lines_of, wrong
-from dbdyno.driver.tally import FineSeries, Kind, Second
+from dbdyno.driver.tally import FineSeries, Kind, Latency, Second
 from dbdyno.errors import UserError
 
 EPOCH_LEAST_S = 10**8
@@ -28,6 +28,8 @@ OF_A_TRANSACTION = (6, 7, 8)
 OF_AN_INTERVAL = (6, 10, 11, 15)
 """How many columns lines have: of PostgreSQL 15 and later 15, of earlier versions as the options ask."""
 LAG, RETRIES = "lag", "retries"
+SAMPLED_LEAST = 30
+"""From fewer lines of a client in a sample, the number of its transactions cannot be told to some percent."""
 SKIPPED = "skipped"
 FAILURES = ("failed", "serialization", "deadlock")
 NOT_A_LOG = "give the files that pgbench --log writes, unchanged and nothing else"
@@ -96,7 +98,8 @@ def _number(path: Path, line: int, text: str, what: str) -> int:
 class _Transactions:
     """The transactions of all threads. `ended_us`, `took_us` and `script` are of those that succeeded;
     `extra` sums the columns beyond the sixth. Numbers of transactions count those that were not logged too:
-    `numbered` is the sum of the clients' last ones, and there are `gaps` where one is left out."""
+    `numbered` estimates from the clients' last ones how many there were, and there are `gaps` where one is
+    left out. `logged` counts the lines of each client."""
 
     ended_us: list[int] = field(default_factory=list)
     took_us: list[int] = field(default_factory=list)
@@ -104,8 +107,8 @@ class _Transactions:
     failed_us: list[int] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
     extra: Counter[str] = field(default_factory=Counter)
-    logged: int = 0
-    numbered: int = 0
+    logged: Counter[int] = field(default_factory=Counter)
+    numbered: float = 0.0
     gaps: bool = False
     clients: dict[int, Path] = field(default_factory=dict)
 
@@ -121,7 +124,19 @@ def _transactions(files: Sequence[Path], extra: Sequence[str]) -> _Transactions:
             f"{files[0]} holds no transaction of client 0: the file of the run’s first thread is missing",
             "give all files of a run: PREFIX.PID, PREFIX.PID.1 and so on",
         )
+    if found.gaps:
+        _require_lines_of_each_client(files[0], found.logged)
     return found
+
+
+def _require_lines_of_each_client(path: Path, logged: Counter[int]) -> None:
+    client = min(range(max(logged) + 1), key=logged.__getitem__)
+    if logged[client] < SAMPLED_LEAST:
+        raise UserError(
+            f"{path}: the sample holds {logged[client]} of client {client}’s transactions, and only"
+            f" {SAMPLED_LEAST} or more tell how many there were",
+            "run pgbench for longer, or with a higher --sampling-rate",
+        )
 
 
 def _add_thread(found: _Transactions, path: Path, rows: Iterable[Row], extra: Sequence[str]) -> None:
@@ -148,8 +163,9 @@ def _add_thread(found: _Transactions, path: Path, rows: Iterable[Row], extra: Se
                 ONE_RUN,
             )
         found.clients[client] = path
-        found.logged += count[client]
-        found.numbered += last[client]
+        found.logged[client] = count[client]
+        # The last number in a sample is below the last of all, by the distance between two on average.
+        found.numbered += last[client] * (count[client] + 1) / count[client] - 1
         found.gaps |= last[client] - first[client] >= count[client]
 
 
@@ -174,14 +190,14 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
     start_us = min([int((ended - took).min()), *found.failed_us])
     end_us = max(int(ended.max()), max(found.failed_us, default=0))
     # With --sampling-rate the transactions' numbers tell how many there were.
-    times = found.numbered / found.logged if found.gaps else 1.0
-    latency, histogram = distribution(took)
+    times = found.numbered / found.logged.total() if found.gaps else 1.0
+    latency, histogram = _sampled(took, times)
     return Counted(
         tool="pgbench",
         started_unix_s=start_us / 1e6,
         duration_s=max(end_us - start_us, 1) / 1e6,
-        operations=round(len(took) * times),
-        latency=latency.model_copy(update={"count": round(len(took) * times), "sum": latency.sum * times}),
+        operations=latency.count,
+        latency=latency,
         clients=len(found.clients),
         errors={kind: round(found.endings[kind] * times) for kind in FAILURES if found.endings[kind]},
         retries=round(found.extra[RETRIES] * times),
@@ -190,6 +206,13 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
         histogram=histogram,
         remarks=tuple(_remarks(found, LAG in extra, times)),
     )
+
+
+def _sampled(took: Integers, times: float) -> tuple[Latency, str]:
+    """The distribution of so many times the latencies that were logged, and the histogram of these."""
+    latency, histogram = distribution(took)
+    count = round(latency.count * times)
+    return latency.model_copy(update={"count": count, "sum": latency.sum * times}), histogram
 
 
 def _remarks(found: _Transactions, scheduled: bool, times: float) -> Iterator[str]:
@@ -222,10 +245,9 @@ def _kinds(took: Integers, script: Integers, times: float) -> dict[str, Kind]:
     kinds = {}
     for number in numbers.tolist():
         own = took[script == number]
-        count = round(len(own) * times)
-        kinds[f"script {number}"] = Kind(
-            operations=count, acknowledged=count, latency_us=distribution(own)[0]
-        )
+        latency, _ = _sampled(own, times)
+        count = latency.count
+        kinds[f"script {number}"] = Kind(operations=count, acknowledged=count, latency_us=latency)
     return kinds
 
 
