@@ -57,9 +57,9 @@ def test_failures_are_errors_and_what_was_skipped_is_told(tmp_path: Path) -> Non
             log(
                 tmp_path,
                 f"0 1 900 0 {SECOND} 900 10 0",
-                f"0 2 serialization 0 {SECOND} 1900 10 3",
+                f"0 2 serialization 0 {SECOND} 1900 5000 3",
                 f"0 3 deadlock 0 {SECOND} 2900 10 0",
-                f"0 4 skipped 0 {SECOND} 3900 0 0",
+                f"0 4 skipped 0 {SECOND} 3900 7000 0",
             )
         ]
     )

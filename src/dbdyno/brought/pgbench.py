@@ -32,6 +32,8 @@ SAMPLED_LEAST = 30
 """From fewer lines of a client in a sample, the number of its transactions cannot be told to some percent."""
 SKIPPED = "skipped"
 FAILURES = ("failed", "serialization", "deadlock")
+UNSUCCESSFUL = (*FAILURES, SKIPPED)
+"""What stands in the place of a time where no transaction succeeded."""
 NOT_A_LOG = "give the files that pgbench --log writes, unchanged and nothing else"
 ONE_RUN = "give the files of each run by themselves: dyno import pgbench --as NAME=FOLDER"
 
@@ -97,9 +99,9 @@ def _number(path: Path, line: int, text: str, what: str) -> int:
 @dataclass
 class _Transactions:
     """The transactions of all threads. `ended_us`, `took_us` and `script` are of those that succeeded;
-    `extra` sums the columns beyond the sixth. Numbers of transactions count those that were not logged too:
-    `numbered` estimates from the clients' last ones how many there were, and there are `gaps` where one is
-    left out. `logged` counts the lines of each client."""
+    `extra` sums the columns beyond the sixth: the retries of all, the lag of those that succeeded. Numbers
+    of transactions count those that were not logged too: `numbered` estimates from the clients' last ones how
+    many there were, and there are `gaps` where one is left out. `logged` counts the lines of each client."""
 
     ended_us: list[int] = field(default_factory=list)
     took_us: list[int] = field(default_factory=list)
@@ -155,7 +157,8 @@ def _add_thread(found: _Transactions, path: Path, rows: Iterable[Row], extra: Se
         count[client] += 1
         _add(found, path, line, fields, script, ended_us)
         for name, text in zip(extra, fields[6:], strict=True):
-            found.extra[name] += _number(path, line, text, "whole number")
+            number = _number(path, line, text, "whole number")
+            found.extra[name] += number if name != LAG or fields[2] not in UNSUCCESSFUL else 0
     for client in last:
         if client in found.clients:
             raise UserError(
@@ -170,7 +173,7 @@ def _add_thread(found: _Transactions, path: Path, rows: Iterable[Row], extra: Se
 
 
 def _add(found: _Transactions, path: Path, line: int, fields: list[str], script: int, ended_us: int) -> None:
-    if fields[2] in (*FAILURES, SKIPPED):
+    if fields[2] in UNSUCCESSFUL:
         found.endings[fields[2]] += 1
         if fields[2] != SKIPPED:
             found.failed_us.append(ended_us)
@@ -221,11 +224,10 @@ def _remarks(found: _Transactions, scheduled: bool, times: float) -> Iterator[st
             f"pgbench logged one transaction in {times:.3g} (--sampling-rate): counts are estimated from the"
             " transactions’ numbers, latencies are those of the sample"
         )
-    started = len(found.took_us) + len(found.failed_us)
     if scheduled:
         yield (
             "pgbench started transactions at a rate (--rate): latencies count from when each was due, of"
-            f" which {found.extra[LAG] / 1000 / started:.3g} ms were schedule lag on average"
+            f" which {found.extra[LAG] / 1000 / len(found.took_us):.3g} ms were schedule lag on average"
         )
     if found.endings[SKIPPED]:
         yield (
