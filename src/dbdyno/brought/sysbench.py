@@ -42,7 +42,7 @@ def read(path: Path) -> Counted:
     general = figures.get("General statistics", {}) | figures.get("Throughput", {})
     took_s = general.get("total time", general.get("time elapsed", 0.0))
     latency = figures.get("Latency (ms)", {})
-    if not took_s or "avg" not in latency:
+    if not took_s or not latency.keys() >= {"min", "avg", "max"}:
         raise wrong(path, lines[-1][0], f"the summary is missing{_why(lines)}", NOT_OUTPUT)
     statistics = figures.get("SQL statistics", {})
     operations = round(statistics.get("transactions", general.get("total number of events", 0.0)))
