@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,19 @@ def test_a_file_with_another_name_is_a_repetition_of_its_own(tmp_path: Path) -> 
 def test_a_folder_that_lacks_a_file_is_refused(tmp_path: Path, names: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         of_threads([folder_with(tmp_path, *names)])
+
+
+def test_a_path_that_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"cannot be read: File name too long|is not there"):
+        one_each([tmp_path / ("x" * 300)])
+
+    def refused(folder: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    # The tests may run as root, whom no permission stops.
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(UserError, match="cannot be read: Permission denied"):
+        one_each([tmp_path])
 
 
 def test_a_path_must_be_there_and_be_named_once(tmp_path: Path) -> None:

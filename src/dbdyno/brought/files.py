@@ -55,13 +55,24 @@ def _whole(run: str, files: dict[int, Path]) -> tuple[Path, ...]:
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
-        for file in _in_folder(path) if path.is_dir() else [path]:
-            if not file.is_file():
-                raise UserError(f"{file} is not there", "give log files, or a folder with nothing else in it")
+        for file in _at(path):
             if file.resolve() in seen:
                 raise UserError(f"{file} is given twice", "name each log once")
             seen.add(file.resolve())
             yield file
+
+
+def _at(path: Path) -> list[Path]:
+    """The files of a folder, or the one file."""
+    try:
+        if path.is_dir():
+            return _in_folder(path)
+        there = path.is_file()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", "give files that you may read") from None
+    if not there:
+        raise UserError(f"{path} is not there", "give log files, or a folder with nothing else in it")
+    return [path]
 
 
 def _in_folder(folder: Path) -> list[Path]:
