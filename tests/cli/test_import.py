@@ -77,6 +77,34 @@ def test_pairs_are_compared_only_where_the_user_states_them(logs: Path) -> None:
     assert "a has 6, b has 5" in said
 
 
+def order(run: str, *files: str) -> list[str]:
+    """The files in the order in which the run has them."""
+    shown = "".join(dyno("show", run).stdout.split())
+    return sorted(files, key=shown.index)
+
+
+def test_pairs_of_pgbench_follow_the_time_and_those_of_sysbench_the_order_given(logs: Path) -> None:
+    old = logs / "old"
+    timed = dyno("import", "pgbench", f"{old}/pgbench_log.11", f"{old}/pgbench_log.10", "--paired")
+    names = ["old/pgbench_log.10", "old/pgbench_log.11"]
+    assert order(timed.stdout.split()[1], *names) == names
+    given = dyno("import", "sysbench", f"{SYSBENCH}/plain.txt", f"{SYSBENCH}/histogram.txt", "--paired")
+    names = ["sysbench/plain.txt", "sysbench/histogram.txt"]
+    assert order(given.stdout.split()[1], *names) == names
+    counted = logs / "counted"
+    counted.mkdir()
+    for name in ("10.txt", "2.txt"):
+        (counted / name).write_text((SYSBENCH / "plain.txt").read_text())
+    by_name = dyno("import", "sysbench", str(counted), "--paired")
+    names = ["counted/2.txt", "counted/10.txt"]
+    assert order(by_name.stdout.split()[1], *names) == names
+
+
+def test_a_log_belongs_to_one_variant(logs: Path) -> None:
+    said = complaint("import", "pgbench", "--as", f"a={logs}/old", "--as", f"b={logs}/old/pgbench_log.12")
+    assert "pgbench_log.12 is given for a and for b" in said
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 @pytest.mark.parametrize("how", [(), ("--paired",)], ids=["independent", "paired"])
 def test_every_report_says_that_dyno_did_not_measure_it(logs: Path, form: str, how: tuple[str, ...]) -> None:

@@ -51,7 +51,10 @@ TOOLS: Mapping[str, Tool] = {
     help="Logs of VARIANT; may be given again. The first variant is the baseline.",
 )
 @click.option(
-    "--paired", is_flag=True, help="State that log i of each variant belongs to log i of the others."
+    "--paired",
+    is_flag=True,
+    help="State that repetition i of each variant belongs to repetition i of the others: pgbench's in the "
+    "order in which they began, sysbench's in the order given, a folder's by name.",
 )
 @click.option("--response", default="throughput", show_default=True, help="The metric to compare by.")
 @click.option(
@@ -90,6 +93,7 @@ def command(
     of_whom = f": {', '.join(by_variant)}" if len(by_variant) > 1 else ""
     asked = Question(title or f"Logs of {tool}{of_whom}", response, share, paired)
     found = {variant: _read(tool, paths, seventh) for variant, paths in by_variant.items()}
+    _require_each_file_once(found)
     run = run_of(f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}", tool, found, asked, time.time())
     with writable_store(store_url(store)) as opened:
         if name is not None:
@@ -119,10 +123,22 @@ def _by_variant(logs: Sequence[Path], named: Sequence[str]) -> dict[str, list[Pa
 
 
 def _read(tool: str, paths: Sequence[Path], seventh: str | None) -> list[Log]:
-    """The repetitions of one variant, in the order in which they began where the logs tell it."""
+    """The repetitions of one variant: pgbench's in the order in which they began, which its logs tell, others
+    in the order given."""
     each = TOOLS[tool].repetitions(paths)
     found = [Log(repetition, TOOLS[tool].read(repetition, seventh)) for repetition in each]
     return sorted(found, key=lambda log: log.counted.started_unix_s) if tool == "pgbench" else found
+
+
+def _require_each_file_once(found: Mapping[str, Sequence[Log]]) -> None:
+    """Raises UserError where two variants have one and the same file."""
+    owners: dict[Path, str] = {}
+    for variant, file in (
+        (variant, file) for variant, logs in found.items() for log in logs for file in log.repetition.files
+    ):
+        owner = owners.setdefault(file.resolve(), variant)
+        if owner != variant:
+            raise UserError(f"{file} is given for {owner} and for {variant}", "name each log once")
 
 
 def _margin(text: str) -> float:
