@@ -30,6 +30,8 @@ def test_the_tokens_joined_are_the_statement(statement: str, dialect: Dialect) -
         ('"a"', Dialect.MYSQL, "TEXT"),
         ('"a"', Dialect.POSTGRESQL, "NAME"),
         ("# a", Dialect.MYSQL, "BLANK"),
+        ("5--3", Dialect.MYSQL, "NUMBER SYMBOL SYMBOL NUMBER"),
+        ("5--3", Dialect.POSTGRESQL, "NUMBER BLANK"),
         ("$1 $$a'b$$ $t$x$$y$t$", Dialect.POSTGRESQL, "PARAMETER BLANK TEXT BLANK TEXT"),
         (r"'a\' 'b'", Dialect.POSTGRESQL, "TEXT BLANK TEXT"),
         (r"'a\' b'", Dialect.MYSQL, "TEXT"),

@@ -44,7 +44,9 @@ def _quoted(quote: str, escapes: bool) -> str:
 
 def _patterns(dialect: Dialect) -> Iterator[tuple[Kind, str]]:
     mysql = dialect is Dialect.MYSQL
-    yield Kind.BLANK, r"\s+|--(?=\s|\Z)[^\n]*|/\*(?![!+]).*?(?:\*/|\Z)" + (r"|\#[^\n]*" if mysql else "")
+    # MySQL takes two minuses for a comment only with white space behind them.
+    comment = r"--(?=\s|\Z)[^\n]*|\#[^\n]*" if mysql else r"--[^\n]*"
+    yield Kind.BLANK, rf"\s+|{comment}|/\*(?![!+]).*?(?:\*/|\Z)"
     yield Kind.BINARY, r"[xXbB]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+(?!\w)|0b[01]+(?!\w)"
     if mysql:
         yield Kind.TEXT, f"{_quoted(chr(39), True)}|{_quoted(chr(34), True)}"
