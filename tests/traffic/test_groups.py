@@ -30,6 +30,27 @@ def test_a_statement_is_taken_or_left_out_with_a_reason(statement: str, reason: 
     assert group.why_not == reason
 
 
+@pytest.mark.parametrize(
+    ("statement", "writes"),
+    [
+        ("INSERT INTO t VALUES (1)", True),
+        ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", True),
+        ("WITH a AS (SELECT 1) update t SET b = 2", True),
+        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", True),
+        ("SELECT a INTO u FROM t", True),
+        ("SELECT a FROM t WHERE b = 'x' INTO OUTFILE 'f'", True),
+        ("SELECT a FROM t", False),
+        ("SELECT a FROM t FOR UPDATE", False),
+        ("SELECT a FROM t FOR NO KEY UPDATE OF t", False),
+        ("SELECT last_update, t.delete, `insert` FROM t WHERE b = 'INTO'", False),
+        ("SELECT INSERT('abc', 1, 1, 'd')", False),
+    ],
+)
+def test_what_writes_is_marked(statement: str, writes: bool) -> None:
+    [group] = grouped("", [Seen(statement, 1)], Dialect.MYSQL).groups
+    assert group.writes is writes
+
+
 def test_what_took_longest_comes_first_and_else_what_came_most_often() -> None:
     timed = [Seen("SELECT a", 1, 0.1), Seen("SELECT a", 2, 0.1), Seen("SELECT b", 3, 0.5)]
     assert [group.digest for group in grouped("", timed, Dialect.MYSQL).groups] == ["SELECT b", "SELECT a"]

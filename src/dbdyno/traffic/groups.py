@@ -14,6 +14,8 @@ from dbdyno.traffic.tokens import Dialect, Kind, Token
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "CALL"})
+WRITES_WITHIN = re.compile(r'(?<![\w.@"`])(?:INTO|DELETE|(?<!\bFOR )(?<!\bKEY )UPDATE)\b', re.IGNORECASE)
+"""A word of a SELECT or WITH that writes: `WITH ... DELETE`, `SELECT ... INTO`; `FOR UPDATE` writes nothing."""
 TRANSACTION = frozenset(
     {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "END", "ABORT", "XA"}
 )
@@ -87,7 +89,7 @@ class Group:
 
     @property
     def writes(self) -> bool:
-        return self.verb in WRITES
+        return self.verb in WRITES or (self.verb in READS and bool(WRITES_WITHIN.search(self.digest)))
 
     @property
     def why_not(self) -> str:
