@@ -38,7 +38,8 @@ def test_neither_values_nor_the_length_of_a_list_matter(one: list[str], other: l
         ("UPDATE t SET a = a + -5", "UPDATE t SET a = a + ?", "UPDATE"),
         ("SELECT f(5)", "SELECT f(?)", "SELECT"),
         ("(SELECT 1)", "(SELECT ?)", "SELECT"),
-        ("SELECT 0xAB", "SELECT 0xAB", "SELECT"),
+        ("SELECT 0xAB, x'ab', b'01'", "SELECT ?, ?, ?", "SELECT"),
+        ("SELECT a FROM t WHERE b IN (0x01, 0x02)", "SELECT a FROM t WHERE b IN (?, ...)", "SELECT"),
         ("", "", ""),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.traffic.groups import VALUES_MOST, grouped
+from dbdyno.traffic.script import statement_of
 from dbdyno.traffic.seen import Seen
 from dbdyno.traffic.tokens import Dialect
 
@@ -49,6 +50,18 @@ def test_a_statement_is_taken_or_left_out_with_a_reason(statement: str, reason: 
 def test_what_writes_is_marked(statement: str, writes: bool) -> None:
     [group] = grouped("", [Seen(statement, 1)], Dialect.MYSQL).groups
     assert group.writes is writes
+
+
+def test_a_binary_value_stays_where_it_never_changes_and_is_a_reason_where_it_does() -> None:
+    constant = [Seen("SELECT a FROM t WHERE b = 0xAB", line) for line in (1, 2)]
+    [group] = grouped("", constant, Dialect.MYSQL).groups
+    assert not group.why_not and statement_of(group.shape).sql == "SELECT a FROM t WHERE b = 0xAB"
+    changing = [Seen(f"SELECT a FROM t WHERE b = x'{line:02x}'", line) for line in range(1, 100)]
+    [group] = grouped("", changing, Dialect.MYSQL).groups
+    assert group.count == 99 and group.why_not == "it holds a binary value that changes"
+    mixed = [Seen("SELECT a FROM t WHERE b = 0xAB", 1), Seen("SELECT a FROM t WHERE b = 7", 2)]
+    [group] = grouped("", mixed, Dialect.MYSQL).groups
+    assert group.why_not == "it holds a binary value that changes"
 
 
 def test_what_took_longest_comes_first_and_else_what_came_most_often() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dbdyno.traffic.tokens import Dialect, Kind, Token, tokens
 
-VALUES = (Kind.TEXT, Kind.NUMBER)
+VALUES = (Kind.TEXT, Kind.NUMBER, Kind.BINARY, Kind.PARAMETER)
 SIGN = re.compile(
     r"([(,=<>+*/%|&!-]|\b(select|and|or|not|where|between|limit|offset|then|else|when|case|like|on)) ?-$",
     re.I,
@@ -39,11 +39,10 @@ class Shaped:
 
 
 def shaped(statement: str, dialect: Dialect) -> Shaped:
-    """Takes a statement apart. Comments are left out, white space is one blank, and a binary value stays in
-    the text, because no script can draw one."""
+    """Takes a statement apart. Comments are left out, and white space is one blank."""
     pieces, values, verb = [""], list[Token](), ""
     for token in tokens(statement.strip().rstrip(";").strip(), dialect):
-        if token.kind in VALUES or token.kind is Kind.PARAMETER:
+        if token.kind in VALUES:
             if token.kind is Kind.NUMBER and SIGN.search(pieces[-1]):
                 pieces[-1], token = pieces[-1][:-1], Token(Kind.NUMBER, f"-{token.text}")
             values.append(token)

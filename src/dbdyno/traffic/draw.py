@@ -34,15 +34,21 @@ FILL_IN = "fill_in()"
 
 @dataclass
 class Values:
-    """What was seen in one place: texts without their quotes, numbers as they were written."""
+    """What was seen in one place: texts without their quotes, numbers as they were written. Of binary values,
+    which no script can draw, two are kept, because these tell that the place changed."""
 
     texts: Counter[str] = field(default_factory=Counter)
     numbers: Counter[str] = field(default_factory=Counter)
+    binaries: set[str] = field(default_factory=set)
     unknown: bool = False
 
     def add(self, token: Token, dialect: Dialect) -> None:
         if token.kind is Kind.PARAMETER:
             self.unknown = True
+            return
+        if token.kind is Kind.BINARY:
+            if len(self.binaries) < 2:
+                self.binaries.add(token.text)
             return
         text = token.kind is Kind.TEXT
         counts, value = (self.texts, unquoted(token.text, dialect)) if text else (self.numbers, token.text)
@@ -52,7 +58,7 @@ class Values:
     @property
     def constant(self) -> bool:
         """Whether one value alone was seen."""
-        return not self.unknown and len(self.texts) + len(self.numbers) == 1
+        return not self.unknown and len(self.texts) + len(self.numbers) + len(self.binaries) == 1
 
 
 @dataclass(frozen=True)

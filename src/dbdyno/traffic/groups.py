@@ -15,7 +15,7 @@ from dbdyno.traffic.tokens import Dialect, Kind, Token
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "CALL"})
 WRITES_WITHIN = re.compile(r'(?<![\w.@"`])(?:INTO|DELETE|(?<!\bFOR )(?<!\bKEY )UPDATE)\b', re.IGNORECASE)
-"""A word of a SELECT or WITH that writes: `WITH ... DELETE`, `SELECT ... INTO`; `FOR UPDATE` writes nothing."""
+"""Words of a SELECT or WITH that writes: `WITH ... DELETE`, `SELECT ... INTO`; `FOR UPDATE` only locks."""
 TRANSACTION = frozenset(
     {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "END", "ABORT", "XA"}
 )
@@ -51,6 +51,11 @@ class Shape:
         word = re.search(r"(\w+)\s*$", before)
         touches = before[-1:].isalnum() or before[-1:] in ("_", ".", "$")
         return self.values[place].constant or touches or bool(word and word[1].upper() in KEPT_BEHIND)
+
+    @property
+    def changes_binary(self) -> bool:
+        """Whether a binary value, which no script can draw, changed in some place."""
+        return any(values.binaries and not self.kept(place) for place, values in enumerate(self.values))
 
 
 @dataclass
@@ -107,6 +112,8 @@ class Group:
             return f"it holds more than {VALUES_MOST} values"
         if any(PLACE in piece for piece in self.shape.pieces):
             return "it holds a ? outside of quotes"
+        if self.shape.changes_binary:
+            return "it holds a binary value that changes"
         if any(";" in piece for piece in self.shape.pieces):
             return "it is several statements in one"
         return ""
