@@ -6,7 +6,8 @@ that nothing known sets apart. Three things may be said of a variant:
 
     mean             its ratio over the runs of the last stretch, with Student's interval
     against_earlier  a run's ratio over the mean of the m runs of its stretch before it: of equal runs the
-                     difference of logs has the variance s^2 (1 + 1/m) and Student's law (Biometrika 6, 1908)
+                     difference of logs has the variance s^2 (1 + 1/m) and Student's law (Biometrika 6, 1908),
+                     if they are normal: with long tails one run stands out more often
     shift            between two stretches that follow one another, and between the last runs of a stretch
                      and those before them, with Welch's interval (`compare.py`)
 
@@ -173,8 +174,7 @@ def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, in
     stretches = _stretches(_marked(sorted(runs, key=lambda one: (one.began_unix_s, one.run))))
     sides = _sides(stretches)
     roles = {ratio.variant: ratio.role for run in stretches[-1] for ratio in run.ratios}
-    told = 2 + sum(min(map(len, pair)) >= RUNS_LEAST for pair in sides)
-    each = confidence_each(study.goal.confidence, told * len(roles))
+    each = confidence_each(study.goal.confidence, _intervals_each(stretches, sides) * len(roles))
     last, metric = stretches[-1], study.goal.response
     return Trend(
         title=study.title,
@@ -269,6 +269,12 @@ def _sides(stretches: Sequence[Runs]) -> list[tuple[Runs, Runs]]:
     if len(last) >= 2 * RUNS_LEAST:
         sides.append((last[:-RUNS_LEAST], last[-RUNS_LEAST:]))
     return sides
+
+
+def _intervals_each(stretches: Sequence[Runs], sides: Sequence[tuple[Runs, Runs]]) -> int:
+    """How many intervals a variant may have: its mean, each run against the earlier ones, and its shifts."""
+    against_earlier = sum(max(len(stretch) - RUNS_LEAST, 0) for stretch in stretches)
+    return 1 + against_earlier + sum(min(map(len, pair)) >= RUNS_LEAST for pair in sides)
 
 
 def _logs(runs: Runs, variant: str) -> list[float]:
