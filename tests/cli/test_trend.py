@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.study_file import catalogue
+from dbdyno.records.record import Brought
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import parse_study
 from tests.analyse.factory import a_run, records_of
@@ -79,6 +80,15 @@ def test_a_run_stands_for_its_study_and_several_for_themselves(days: Path) -> No
     assert "different studies" in complaint("trend", "day-2", "other")
     assert "give one study" in complaint("trend", str(days), "day-2")
     assert "no run 'nothing'" in complaint("trend", "nothing")
+
+
+def test_a_run_that_was_made_of_logs_has_no_trend(homes: Path) -> None:
+    logs = Brought(tool="sysbench", title="Logs", variants=("a", "b"), response="throughput", margin=0.02)
+    for name in ("logs-1", "logs-2"):
+        keep(name, brought=logs)
+    keep("measured")
+    for named in (["logs-1"], ["logs-1", "logs-2"], ["measured", "logs-1"]):
+        assert "was made of logs of sysbench" in complaint("trend", *named)
 
 
 def test_runs_are_limited_by_age_and_number(days: Path) -> None:

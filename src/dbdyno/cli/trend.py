@@ -15,7 +15,7 @@ from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import Age, store_option
-from dbdyno.cli.study_file import asked_of, catalogue, is_of, study_of
+from dbdyno.cli.study_file import asked_of, catalogue, is_of, require_measured, study_of
 from dbdyno.errors import UserError
 from dbdyno.records.store import RunSummary, Store, store_url
 from dbdyno.report import html, markdown
@@ -85,6 +85,8 @@ def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary
         study = read_study(named[0], catalogue(ask_engines=False))
     else:
         first, *others = [store.run(name) for name in named]
+        for one in (first, *others):
+            require_measured(one)
         for other in others:
             require_one_study(first, other)
         study = asked_of(first)
