@@ -214,6 +214,7 @@ def _calibrated(**settings: Level) -> Calibrated:
         ({"installation": {"digest": "0123456789"}}, [Circumstance.ENGINE]),
         ({"calibrated": _calibrated(**{"cpu.server": "0"})}, [Circumstance.CALIBRATION]),
         ({"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5}, [Circumstance.ARRANGEMENT]),
+        ({"duration_s": 1.5}, [Circumstance.DURATION]),
         ({"dyno_version": "0.3.0"}, [Circumstance.DYNO]),
     ],
     ids=str,

@@ -41,6 +41,7 @@ class Circumstance(StrEnum):
     ENGINE = "engine"
     CALIBRATION = "calibration"
     ARRANGEMENT = "arrangement"
+    DURATION = "duration"
     DYNO = "Dyno"
 
 
@@ -152,6 +153,7 @@ def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
             Circumstance.ENGINE: _build(engine, analysis.run),
             Circumstance.CALIBRATION: _calibration(analysis.run),
             Circumstance.ARRANGEMENT: _arrangement(analysis.run),
+            Circumstance.DURATION: _duration(analysis),
             Circumstance.DYNO: analysis.run.dyno_version,
         },
         baseline=analysis.baseline.response,
@@ -236,6 +238,11 @@ def _arrangement(run: Run) -> str:
     arrangement = run.arrangement or Arrangement.ONE_AFTER_THE_OTHER
     sliced = arrangement is Arrangement.SIDE_BY_SIDE and run.slice_s
     return f"{arrangement}, slices of {run.slice_s:g} s" if sliced else str(arrangement)
+
+
+def _duration(analysis: Analysis) -> str:
+    """The measured part of a trial, which a budget may shorten."""
+    return f"{analysis.run.duration_s or analysis.study.workload.duration_s:g} s"
 
 
 def _marked(runs: Runs) -> list[TrendRun]:
