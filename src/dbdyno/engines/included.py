@@ -14,12 +14,31 @@ from dbdyno.frozen import IncludedFile
 DEPTH_MOST = 10
 """How deep MariaDB, MySQL and PostgreSQL follow includes."""
 
-SECRET = re.compile(
-    r"""((?<![\w-])(?:[\w-]*(?:password|passwd|passphrase)|wsrep[-_]sst[-_]auth)[ \t]*=[ \t]*)"""
-    r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s'"]+)""",
-    re.IGNORECASE,
+SECRET = (
+    r"(?<![\w.-])[\w.-]*(?:password|passwd|pwd|passphrase(?:_command)?|secret(?:[-_](?:key|id))?"
+    r"|access[-_]key|filekey|token|sst[-_]auth)"
 )
-"""A secret's name, and its value: as an option of its own, or within a connection's text."""
+"""How the names of secrets end."""
+QUOTE = r"(?:''|\\')"
+"""A quote within a text in quotes."""
+ESCAPED = rf"\\\\(?:{QUOTE}|\\\\|[^'\n])|\\[^'\n]"
+"""A character whose meaning a connection's backslash, which is written twice, or the file's own takes."""
+WORD = rf"""(?:{ESCAPED}|{QUOTE}|[^\s'"\\]|"(?=\S))"""
+KEPT_BEFORE_SECRETS = (
+    # An option: all of its line, also in a comment.
+    re.compile(
+        rf"^([ \t#;]*{SECRET}(?:[ \t]*=[ \t]*(?=\S)|[ \t]+(?=[^\s=#]))).+$", re.IGNORECASE | re.MULTILINE
+    ),
+    # Within the text of a connection, or of a command.
+    re.compile(
+        rf"""({SECRET}[ \t]*=[ \t]*)"""
+        rf"""(?:{QUOTE}(?:{ESCAPED}|[^'\\\n])*{QUOTE}?|(?:'[^'\n]*'|"[^"\n]*"){WORD}*|{WORD}+)""",
+        re.IGNORECASE,
+    ),
+    # A URL.
+    re.compile(r"(://[^\s:/@]*:)[^\s/]*(?=@)"),
+)
+"""Each matches a secret; its group is what stands before it."""
 
 Parse = Callable[[str], list[Line]]
 """The lines of one file's text that concern the server."""
@@ -43,7 +62,7 @@ class Follower:
 
     def _lines(self, file: Path, above: tuple[Path, ...], name: str) -> Iterator[Line]:
         text = file.read_text(encoding="utf-8")
-        digest, kept = hashlib.sha256(text.encode()).hexdigest(), SECRET.sub(r"\1***", text)
+        digest, kept = hashlib.sha256(text.encode()).hexdigest(), without_secrets(text)
         self.files.append(IncludedFile(path=name, text=kept, digest=digest))
         for line in self._parse(kept):
             here = replace(line, file=name) if above else line
@@ -69,6 +88,13 @@ class Follower:
                 yield replace(line, untaken=_why(error))
             except UnicodeDecodeError:
                 yield replace(line, untaken=f"{file.name} is not a text in UTF-8")
+
+
+def without_secrets(text: str) -> str:
+    """A file's text with *** in the place of each secret."""
+    for secret in KEPT_BEFORE_SECRETS:
+        text = secret.sub(r"\1***", text)
+    return text
 
 
 def _refused(file: Path, above: tuple[Path, ...]) -> str:
