@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.traffic.draw import CHOICES_MOST, Values, draw, unquoted
+from dbdyno.traffic.draw import CHOICES_MOST, DISTINCT_MOST, Values, draw, unquoted
 from dbdyno.traffic.tokens import Dialect, tokens
 
 
@@ -42,6 +44,21 @@ def test_of_many_texts_the_most_frequent_are_drawn() -> None:
     found = draw(values(*(f"'t{n}'" for n in range(200)), "'t7'"))
     assert found.expression.startswith("choice('t7', ") and found.expression.count(",") == CHOICES_MOST - 1
     assert found.words == "50 of 200 values"
+
+
+def test_the_ends_are_those_of_all_values_however_many_were_seen() -> None:
+    numbers = range(DISTINCT_MOST + 1)
+    assert draw(values(*map(str, numbers))).expression == f"uniform(0, {DISTINCT_MOST})"
+    tenths = draw(values(*map(str, numbers), "0.5")).expression
+    assert tenths == f"uniform(0, {DISTINCT_MOST}0) / 10.0"
+    first = datetime(2024, 1, 1)
+    moments = [f"'{first + timedelta(minutes=number)}'" for number in numbers]
+    expression = "timestamp('2024-01-01 00:00:00', '2024-01-07 22:40:00')"
+    assert draw(values(*moments)).expression == expression
+    assert draw(values(*moments, "'never'")).expression.startswith("choice('2024-01-01 00:00:00', ")
+    texts = [f"'t{number}'" for number in numbers]
+    assert draw(values(*texts, f"'{'x' * 300}'")).expression == "text(2, 300)"
+    assert len(values(*texts).texts.counts) == DISTINCT_MOST
 
 
 def test_a_place_that_never_changed_keeps_its_value() -> None:

@@ -16,14 +16,15 @@ from decimal import Decimal
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
 DISTINCT_MOST = 10_000
-"""Of more texts than this only the first are kept."""
+"""Of more values than this only the first are counted; the ends are those of all."""
 CHOICES_MOST = 50
 """Of a place's texts so many are drawn among: the most frequent ones."""
 LONG = 200
 """Longer texts are drawn as letters of such lengths, so that a reader can still read the script."""
 INTEGERS = range(-(2**63), 2**63)
 DATE, MOMENT = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?")
-MOMENTS: tuple[tuple[re.Pattern[str], Callable[[str], object], str, str], ...] = (
+Moment = tuple[re.Pattern[str], Callable[[str], object], str, str]
+MOMENTS: tuple[Moment, ...] = (
     (DATE, date.fromisoformat, "date", "dates"),
     (MOMENT, datetime.fromisoformat, "timestamp", "moments"),
 )
@@ -33,12 +34,63 @@ FILL_IN = "fill_in()"
 
 
 @dataclass
-class Values:
-    """What was seen in one place: texts without their quotes, numbers as they were written. Of binary values,
-    which no script can draw, two are kept, because these tell that the place changed."""
+class Numbers:
+    """How often each number was seen, as it was written; the least, the greatest, and the most decimals."""
 
-    texts: Counter[str] = field(default_factory=Counter)
-    numbers: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    ends: tuple[Decimal, Decimal] | None = None
+    places: int = 0
+
+    def add(self, text: str) -> None:
+        if text not in self.counts:
+            number = Decimal(text)
+            low, high = self.ends or (number, number)
+            self.ends = min(low, number), max(high, number)
+            self.places = max(self.places, -int(number.as_tuple().exponent))
+        _count(self.counts, text)
+
+
+@dataclass
+class Texts:
+    """Texts without their quotes: how often each was seen; the first and the last in order, the least and the
+    greatest length, and what kinds of `moments` all of them are."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    ends: tuple[str, str] = ("", "")
+    lengths: tuple[int, int] = (0, 0)
+    moments: tuple[Moment, ...] = MOMENTS
+
+    def add(self, text: str) -> None:
+        if text not in self.counts:
+            low, high = self.ends if self.counts else (text, text)
+            self.ends = min(low, text), max(high, text)
+            short, long = self.lengths if self.counts else (len(text), len(text))
+            self.lengths = min(short, len(text)), max(long, len(text))
+            self.moments = tuple(moment for moment in self.moments if _is(moment, text))
+        _count(self.counts, text)
+
+
+def _count(counts: Counter[str], value: str) -> None:
+    if value in counts or len(counts) < DISTINCT_MOST:
+        counts[value] += 1
+
+
+def _is(moment: Moment, text: str) -> bool:
+    """Whether a text is a date, or a date with a time of day, that exists."""
+    pattern, parse, _, _ = moment
+    try:
+        return pattern.fullmatch(text) is not None and bool(parse(text[:19]))
+    except ValueError:
+        return False
+
+
+@dataclass
+class Values:
+    """What was seen in one place. Of binary values, which no script can draw, two are kept, because these
+    tell that the place changed."""
+
+    texts: Texts = field(default_factory=Texts)
+    numbers: Numbers = field(default_factory=Numbers)
     binaries: set[str] = field(default_factory=set)
     unknown: bool = False
 
@@ -50,15 +102,16 @@ class Values:
             if len(self.binaries) < 2:
                 self.binaries.add(token.text)
             return
-        text = token.kind is Kind.TEXT
-        counts, value = (self.texts, unquoted(token.text, dialect)) if text else (self.numbers, token.text)
-        if value in counts or len(counts) < DISTINCT_MOST:
-            counts[value] += 1
+        if token.kind is Kind.TEXT:
+            self.texts.add(unquoted(token.text, dialect))
+        else:
+            self.numbers.add(token.text)
 
     @property
     def constant(self) -> bool:
         """Whether one value alone was seen."""
-        return not self.unknown and len(self.texts) + len(self.numbers) + len(self.binaries) == 1
+        distinct = len(self.texts.counts) + len(self.numbers.counts) + len(self.binaries)
+        return not self.unknown and distinct == 1
 
 
 @dataclass(frozen=True)
@@ -73,55 +126,47 @@ def draw(values: Values) -> Draw:
     """How values such as these are drawn."""
     if values.unknown:
         return Draw(FILL_IN, "to be filled in")
-    if values.numbers and not values.texts:
-        return _numbers(values.numbers)
-    if values.texts and not values.numbers:
-        return _moments(values.texts) or _long(values.texts) or _choice(values)
+    texts, numbers = values.texts, values.numbers
+    if not texts.counts:
+        return _between(numbers) or _choice(values)
+    if not numbers.counts:
+        return _moments(texts) or _long(texts) or _choice(values)
     return _choice(values)
 
 
-def _numbers(seen: Counter[str]) -> Draw:
-    numbers = [Decimal(text) for text in seen]
-    low, high = min(numbers), max(numbers)
-    places = max(0, *(-int(number.as_tuple().exponent) for number in numbers))
-    scale = 10**places
-    if places > 6 or int(low * scale) not in INTEGERS or int(high * scale) not in INTEGERS:
-        return _choice(Values(numbers=seen))
+def _between(numbers: Numbers) -> Draw | None:
+    """Numbers between the least and the greatest; None where the script's integers cannot hold them."""
+    places, scale = numbers.places, 10**numbers.places
+    if numbers.ends is None or places > 6:
+        return None
+    low, high = numbers.ends
+    if int(low * scale) not in INTEGERS or int(high * scale) not in INTEGERS:
+        return None
     ends = f"uniform({int(low * scale)}, {int(high * scale)})"
     if places:
         return Draw(f"{ends} / {scale}.0", f"{low} to {high}")
     return Draw(ends, f"whole numbers {int(low):,} to {int(high):,}")
 
 
-def _moments(seen: Counter[str]) -> Draw | None:
+def _moments(texts: Texts) -> Draw | None:
     """Dates, or dates with a time of day; None where one of the texts is neither."""
-    for pattern, parse, function, words in MOMENTS:
-        if all(pattern.fullmatch(text) and _parses(text, parse) for text in seen):
-            low, high = (end[:19] for end in (min(seen), max(seen)))
-            return Draw(f"{function}({_text(low)}, {_text(high)})", f"{words} {low} to {high}")
-    return None
-
-
-def _parses(text: str, parse: Callable[[str], object]) -> bool:
-    try:
-        parse(text[:19])
-    except ValueError:
-        return False
-    return True
-
-
-def _long(seen: Counter[str]) -> Draw | None:
-    lengths = [len(text) for text in seen]
-    if max(lengths) <= LONG:
+    if not texts.moments:
         return None
-    return Draw(
-        f"text({min(lengths)}, {max(lengths)})", f"letters, {min(lengths):,} to {max(lengths):,} of them"
-    )
+    _, _, function, words = texts.moments[0]
+    low, high = (end[:19] for end in texts.ends)
+    return Draw(f"{function}({_text(low)}, {_text(high)})", f"{words} {low} to {high}")
+
+
+def _long(texts: Texts) -> Draw | None:
+    short, long = texts.lengths
+    if long <= LONG:
+        return None
+    return Draw(f"text({short}, {long})", f"letters, {short:,} to {long:,} of them")
 
 
 def _choice(values: Values) -> Draw:
-    seen = Counter({_text(text): count for text, count in values.texts.items()})
-    for text, count in values.numbers.items():
+    seen = Counter({_text(text): count for text, count in values.texts.counts.items()})
+    for text, count in values.numbers.counts.items():
         seen[_number(text)] += count
     chosen = [text for text, _ in seen.most_common(CHOICES_MOST)]
     words = f"{len(chosen)} values" if len(chosen) == len(seen) else f"{len(chosen)} of {len(seen):,} values"
