@@ -34,6 +34,11 @@ def values(*literals: str, dialect: Dialect = Dialect.MYSQL) -> Values:
         ([f"'{'x' * 300}'", "'y'"], "text(1, 300)"),
         (["$1"], "fill_in()"),
         (["1", "99999999999999999999"], "choice(1, '99999999999999999999')"),
+        (["1", "1e999999999"], "choice(1, '1e999999999')"),
+        (["1", "1e-999999999"], "choice(1, '1e-999999999')"),
+        (["0e999999999", "0e999999999999999999999"], "choice('0e999999999', '0e999999999999999999999')"),
+        (["7", "9" * 5_000], f"choice(7, '{'9' * 5_000}')"),
+        (["1", "2e3"], "uniform(1, 2000)"),
     ],
 )  # fmt: skip
 def test_values_are_drawn_like_those_seen(literals: list[str], expression: str) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
@@ -19,6 +19,9 @@ DISTINCT_MOST = 10_000
 """Of more values than this only the first are counted; the ends are those of all."""
 CHOICES_MOST = 50
 """Of a place's texts so many are drawn among: the most frequent ones."""
+EXPONENT_MOST = 40
+"""Numbers with more digits before the point, or more noughts behind it, are drawn as they were written: a
+few letters (`1e999999999`) can stand for a number that fills the memory."""
 LONG = 200
 """Longer texts are drawn as letters of such lengths, so that a reader can still read the script."""
 INTEGERS = range(-(2**63), 2**63)
@@ -35,19 +38,26 @@ FILL_IN = "fill_in()"
 
 @dataclass
 class Numbers:
-    """How often each number was seen, as it was written; the least, the greatest, and the most decimals."""
+    """How often each number was seen, as it was written; the least, the greatest, and the most decimals.
+    `plain` tells that all of them can be written without an exponent."""
 
     counts: Counter[str] = field(default_factory=Counter)
     ends: tuple[Decimal, Decimal] | None = None
     places: int = 0
+    plain: bool = True
 
     def add(self, text: str) -> None:
         if text not in self.counts:
-            number = Decimal(text)
-            low, high = self.ends or (number, number)
-            self.ends = min(low, number), max(high, number)
-            self.places = max(self.places, -int(number.as_tuple().exponent))
+            self._reach(_decimal(text))
         _count(self.counts, text)
+
+    def _reach(self, number: Decimal | None) -> None:
+        if number is None:
+            self.plain = False
+            return
+        low, high = self.ends or (number, number)
+        self.ends = min(low, number), max(high, number)
+        self.places = max(self.places, -int(number.as_tuple().exponent))
 
 
 @dataclass
@@ -68,6 +78,15 @@ class Texts:
             self.lengths = min(short, len(text)), max(long, len(text))
             self.moments = tuple(moment for moment in self.moments if _is(moment, text))
         _count(self.counts, text)
+
+
+def _decimal(text: str) -> Decimal | None:
+    """A number; None for one that is too large or too small to be written without an exponent."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if abs(number.adjusted()) <= EXPONENT_MOST else None
 
 
 def _count(counts: Counter[str], value: str) -> None:
@@ -136,10 +155,10 @@ def draw(values: Values) -> Draw:
 
 def _between(numbers: Numbers) -> Draw | None:
     """Numbers between the least and the greatest; None where the script's integers cannot hold them."""
-    places, scale = numbers.places, 10**numbers.places
-    if numbers.ends is None or places > 6:
+    places = numbers.places
+    if numbers.ends is None or places > 6 or not numbers.plain:
         return None
-    low, high = numbers.ends
+    (low, high), scale = numbers.ends, 10**places
     if int(low * scale) not in INTEGERS or int(high * scale) not in INTEGERS:
         return None
     ends = f"uniform({int(low * scale)}, {int(high * scale)})"
@@ -175,7 +194,10 @@ def _choice(values: Values) -> Draw:
 
 def _number(text: str) -> str:
     """A number as the script's expressions write it; as a text where it is too large for them."""
-    plain = f"{Decimal(text):f}"
+    number = _decimal(text)
+    if number is None:
+        return _text(text)
+    plain = f"{number:f}"
     return plain if "." in plain or int(plain) in INTEGERS else _text(plain)
 
 
