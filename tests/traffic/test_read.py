@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.traffic import pg_stat_statements
 from dbdyno.traffic.read import traffic_of
 from tests.traffic import test_general_log, test_slow_log
 
@@ -62,6 +63,15 @@ def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, text: str, said: s
     with pytest.raises(UserError) as refused:
         traffic_of(path)
     assert said in refused.value.message and refused.value.hint
+
+
+def test_a_statement_of_the_view_may_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "seen.csv"
+    path.write_text(f'query,calls\nSELECT 1,1\n"SELECT\n{"a" * 200_000}",2\n')
+    assert traffic_of(path).count == 3
+    monkeypatch.setattr(pg_stat_statements, "FIELD_CHARACTERS_MOST", 100_000)
+    with pytest.raises(UserError, match=r"seen\.csv, line 3: this is no row of CSV: field larger"):
+        traffic_of(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
