@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as some
 
 from dbdyno.traffic.groups import grouped
+from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.script import script, weights_of
 from dbdyno.traffic.seen import Seen
 from dbdyno.traffic.tokens import Dialect
+from tests.traffic.test_slow_log import MARIADB
 
 SEEN = [
     *(Seen(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),
@@ -39,6 +42,16 @@ def test_each_digest_is_a_transaction_with_the_share_that_was_seen() -> None:
     assert "# 2 times, 22.2 % of the statements, 67.8 % of the time, WRITES." in text
     assert "the most frequent of 2 lengths of its lists" in text
     assert "# 8 of the 9 statements in slow.log (slow log): 3 of 4 digests." in text
+
+
+def test_the_file_says_that_it_holds_what_was_seen(tmp_path: Path) -> None:
+    path = tmp_path / "slow.log"
+    path.write_text(MARIADB.replace("id = 7", "card = '4929 1234'"))
+    traffic = traffic_of(path)
+    text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])
+    assert "4929 1234" in text and "use shop" not in text
+    head = " ".join(text.partition("title = ")[0].replace("#", "").split())
+    assert "holds real values of production" in head and "`use DATABASE` is left out" in head
 
 
 def test_what_varied_is_drawn_and_what_never_changed_stays() -> None:

@@ -54,6 +54,9 @@ def script(source: str, traffic: Traffic, taken: Sequence[Group]) -> str:
         f" {len(taken)} of {len(traffic.groups)} digests.",
         "# Each is a transaction of its own, because a log does not tell what belonged together.",
         "# Run it on a copy of the database: the tables must be there, and writes do write.",
+        "# `use DATABASE` is left out, so all statements run in the database of the URL.",
+        "# The file holds real values of production: texts, the ends of numbers and moments, and all values",
+        "# of a statement that was seen once. Look through it before you give it to others.",
         f"title = {_quoted(f'What {source} saw')}",
     ]
     weights = weights_of(taken)
