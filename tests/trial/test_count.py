@@ -33,6 +33,7 @@ from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import NO_BLOCK, Trial, Variant
 from dbdyno.trial import count
 from dbdyno.trial.count import counted_job, require_countable
+from dbdyno.trial.prepare import trial_seed
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.needs import needs_valgrind
 from tests.trials import bench_of, study_of
@@ -190,6 +191,14 @@ def test_what_one_client_cannot_show_is_refused() -> None:
     with pytest.raises(UserError, match=r"workload\.clients does not show in counted work"):
         require_countable(make_study(1, 8, factor="workload.clients"))
     require_countable(make_study(1, 8, factor="workload.scale"))
+
+
+@pytest.mark.parametrize("run_seed", [0, -1, 2**63 - 1])
+def test_the_driver_takes_every_seed_of_a_counted_trial(run_seed: int) -> None:
+    job = Job(workload="point_select", seed=trial_seed(run_seed, NO_BLOCK))
+    made = [counted_job(job, 100, repeat) for repeat in range(-1, count.REPEATS)]
+    assert len({one.seed for one in made}) == len(made)
+    assert all(0 <= one.seed < 2**64 for one in [job, *made])
 
 
 def test_a_counted_job_is_of_one_client_and_draws_anew_each_time() -> None:

@@ -82,7 +82,7 @@ def counted_job(job: Job, operations: int, repeat: int) -> Job:
         warmup_s=0.0,
         duration_s=LONGEST_S,
         operations=operations,
-        seed=job.seed * (REPEATS + 1) + repeat + 1,
+        seed=(job.seed * (REPEATS + 1) + repeat + 1) % 2**64,
         connect_timeout_s=60.0,
     )
 

@@ -143,7 +143,12 @@ def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
         gather=workload.gather,
         warmup_s=workload.warmup_s,
         duration_s=workload.duration_s,
-        # All variants of a block draw the same keys, so that they differ in nothing but their levels.
-        seed=(bench.run.seed * 1_000_003 + trial.block) % 2**64,
+        seed=trial_seed(bench.run.seed, trial.block),
         load=load,
     )
+
+
+def trial_seed(run_seed: int, block: int) -> int:
+    """What the keys of a trial are drawn from, 0 to 2**64 - 1. All variants of a block draw the same keys, so
+    that they differ in nothing but their levels."""
+    return (run_seed * 1_000_003 + block) % 2**64
