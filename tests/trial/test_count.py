@@ -136,7 +136,8 @@ def test_a_study_of_instructions_has_verdicts_and_no_speed(homes: Path) -> None:
 
 @pytest.mark.parametrize("arrangement", list(Arrangement))
 def test_work_is_counted_after_the_timed_blocks_and_by_itself(homes: Path, arrangement: Arrangement) -> None:
-    study = make_study(1, 2, blocks=6, goal=Goal(counted=True), arrangement=arrangement, slice_s=0.5)
+    goal = Goal(counted=True)
+    study = make_study(1, 2, blocks=6, goal=goal, arrangement=arrangement, slice_s=0.5, images=3)
     run, progress = make_run(study), Stages()
     # The load that stands in for a server's does 1,000 transactions for each unit of its speed.
     counts = [1000 * count for _ in range(2) for count in (50_003, 50_001, 50_002)]
@@ -148,6 +149,7 @@ def test_work_is_counted_after_the_timed_blocks_and_by_itself(homes: Path, arran
     timed, counted = records[:12], records[12:]
     assert all(record.tally and not record.counted and record.block in range(6) for record in timed)
     assert all(record.counted and not record.tally and record.block == NO_BLOCK for record in counted)
+    assert {record.reset["image"] for record in counted} == {0}
     stages = [(trial, stage) for trial, stage in progress.seen if trial >= TRIALS_MAX]
     assert stages == progress.seen[-len(stages) :], "nothing is timed once counting has begun"
     begun = [trial for trial, stage in stages if stage == "prepare"]

@@ -67,7 +67,8 @@ def pristine_data(setup: Setup, bench: Bench, block: int) -> Pristine:
     if images is None:
         # How long the first one took is kept beside it, so every trial of a run finds the same.
         images = 2 if _image(0, setup, bench).seconds <= worth_s(bench.study, bench.run.budget_s) else 1
-    return _image(block % images, setup, bench)
+    # What is counted stands in no block. It takes the first image, which is always there.
+    return _image(max(block, 0) % images, setup, bench)
 
 
 def worth_s(study: Study, budget_s: float | None) -> float:
