@@ -203,7 +203,7 @@ def steps_of(
         with draft.stage("verify"):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
             require_in_effect(draft.evidence)
-        if has_passes(running) and not bench.callgrind:
+        if has_passes(running.setup) and not bench.callgrind:
             with draft.stage("fill"):
                 draft.filled(fill(running))
         for phase in trial.phases:

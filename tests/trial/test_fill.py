@@ -13,7 +13,8 @@ import pytest
 from dbdyno.driver.job import Closed, Job, Open
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
-from dbdyno.engines.engine import Server
+from dbdyno.engines.engine import Ask, Server
+from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running, Setup
@@ -25,7 +26,7 @@ from dbdyno.study import Workload
 from dbdyno.trial import fill
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.fill import LONGEST_S, PASSES_MOST, has_passes, stands
-from tests.fakes import Stages, make_bench, make_run, make_study, make_tally
+from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
 from tests.trials import bench_of, study_of
 
 QUERIES = 50
@@ -58,7 +59,7 @@ class Caches:
         return make_tally(operations=self._answers)
 
     def running(self, counter: str = "misses", **options: object) -> Running:
-        counters = SimpleNamespace(CACHE_MISSES=counter, status=lambda ask: {"misses": self._missed})
+        counters = SimpleNamespace(CACHE_MISSES=counter, status=self._status)
         job = Job(
             workload="vector_search",
             options={"dataset": "/set", "write_share": 0.5, **options},
@@ -69,6 +70,9 @@ class Caches:
         )
         setup = SimpleNamespace(engine=SimpleNamespace(counters=counters), job=job)
         return Running(cast(Setup, setup), cast(Server, SimpleNamespace()), cast(Load, self))
+
+    def _status(self, ask: Ask) -> dict[str, float]:
+        return {"misses": self._missed}
 
 
 def ticking(step_s: float) -> Callable[[], float]:
@@ -126,9 +130,43 @@ def test_what_is_no_less_is_within_chance(before: float, last: float, over: bool
 
 
 def test_only_a_server_that_counts_what_it_misses_is_asked() -> None:
-    assert has_passes(Caches(1.0).running())
-    assert not has_passes(Caches(1.0).running(counter=""))
-    assert not has_passes(Caches(1.0).running(dataset=""))
+    assert has_passes(Caches(1.0).running().setup)
+    assert not has_passes(Caches(1.0).running(counter="").setup)
+    assert not has_passes(Caches(1.0).running(dataset="").setup)
+    assert fill.fill(Caches(1.0).running(counter="of a later version")) is None
+
+
+class Dies(FakeEngine):
+    """Its server dies when it is asked for its counters."""
+
+    def status(self, ask: Ask) -> dict[str, float]:
+        self.servers[-1].kill()
+        raise ServerFailed("the server died")
+
+
+@pytest.mark.parametrize(
+    ("engine", "outcome"), [(FakeEngine(), Outcome.MEASURED), (Dies(), Outcome.BROKEN)]
+)
+def test_the_stage_has_begun_when_the_server_is_asked(
+    homes: Path, engine: FakeEngine, outcome: Outcome
+) -> None:
+    study = make_study(1, 2, blocks=1)
+    workload = study.workload.model_copy(update={"options": {"dataset": "/set"}})
+    study = study.model_copy(update={"workload": workload})
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal, engine)
+        trial = make_plan(study, Order(seed=1)).trials[0]
+        record = run_trial(trial, bench, lambda record: None, Stages())
+    assert (record.outcome, record.filled) == (outcome, None)
+    assert "fill" in record.stages_s
+
+
+def test_a_load_without_queries_has_no_such_stage(homes: Path) -> None:
+    study = make_study(1, 2, blocks=1)
+    with open_journal() as journal:
+        trial = make_plan(study, Order(seed=1)).trials[0]
+        record = run_trial(trial, make_bench(study, make_run(study), journal), lambda record: None, Stages())
+    assert "fill" not in record.stages_s
 
 
 @pytest.mark.parametrize(("standing", "doubted"), [(True, False), (False, True)])

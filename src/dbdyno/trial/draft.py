@@ -80,10 +80,10 @@ class Draft:
         self._running, self.reset = running, reset
         return running
 
-    def filled(self, filled: Filled) -> None:
-        """The caches were filled, or as far as they could be."""
+    def filled(self, filled: Filled | None) -> None:
+        """The caches were filled, or as far as they could be; None where the server does not tell."""
         self._filled = filled
-        if not filled.stands:
+        if filled is not None and not filled.stands:
             each = ", ".join(f"{gained:.1f}" for gained in filled.per_query) or "no whole pass"
             self.doubt(
                 Doubt.CACHES_FILLING,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dbdyno.datasets.vectors import open_vector_set
 from dbdyno.driver.job import Closed
-from dbdyno.layers.setup import Running
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Filled
 
 PASSES_MOST = 10
@@ -23,15 +23,19 @@ LESS_SHARE, LESS_PER_QUERY = 0.05, 0.5
 """A pass that misses less by no more than the larger of the two misses no less: the rest is chance."""
 
 
-def has_passes(running: Running) -> bool:
-    """Whether the load asks a set of queries, of a server that says what its caches miss."""
-    counter = running.setup.engine.counters.CACHE_MISSES
-    return bool(running.setup.job.options.get("dataset")) and counter in running.status()
+def has_passes(setup: Setup) -> bool:
+    """Whether the load asks a set of queries, of an engine that can say what its caches miss. The server is
+    not asked."""
+    return bool(setup.job.options.get("dataset") and setup.engine.counters.CACHE_MISSES)
 
 
-def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Filled:
-    """Asks all queries, pass after pass, until the caches stand, or for as long as is allowed."""
+def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Filled | None:
+    """Asks all queries, pass after pass, until the caches stand, or for as long as is allowed. None where
+    this version of the server does not say what its caches miss."""
     job, counter = running.setup.job, running.setup.engine.counters.CACHE_MISSES
+    before = running.status().get(counter)
+    if before is None:
+        return None
     queries = open_vector_set(Path(str(job.options["dataset"]))).queries
     # It writes nothing, because every trial begins with the same rows.
     asking = {**job.options, "write_share": 0.0, "score_share": 0.0}
@@ -39,7 +43,6 @@ def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Fille
         options=asking, load=Closed(), ramp_s=0.0, warmup_s=0.0, slices=None, settle_s=0.0, operations=queries
     )
     over, misses = clock() + LONGEST_S, list[float]()
-    before = running.status()[counter]
     while len(misses) < PASSES_MOST and not stands(misses) and (left_s := over - clock()) > 0.0:
         asked = running.load.run(one_pass.but(duration_s=left_s)).operations
         after = running.status()[counter]
