@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from dbdyno.driver.job import Closed, Job, Open
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.engine import Ask, Server
-from dbdyno.errors import ServerFailed
+from dbdyno.errors import DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running, Setup
@@ -44,19 +45,22 @@ def some_queries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Caches:
-    """A server whose caches miss so much for each query, pass by pass; the last figure goes on. A pass is cut
-    off after `answers`."""
+    """A server whose caches miss so much for each query, pass by pass; the last figure goes on. `answers` of
+    all queries succeed."""
 
-    def __init__(self, *per_query: float, answers: int = QUERIES) -> None:
+    def __init__(self, *per_query: float, answers: int = QUERIES, interrupted: bool = False) -> None:
         self._per_query = itertools.chain(per_query, itertools.repeat(per_query[-1]))
         self._answers = answers
+        self._interrupted = interrupted
         self._missed = 1000.0
         self.jobs: list[Job] = []
 
     def run(self, job: Job) -> Tally:
         self.jobs.append(job)
-        self._missed += self._answers * next(self._per_query)
-        return make_tally(operations=self._answers)
+        self._missed += QUERIES * next(self._per_query)
+        failed = QUERIES - self._answers
+        errors = {"no such table": failed} if failed else {}
+        return make_tally(operations=self._answers, errors=errors, interrupted=self._interrupted)
 
     def running(self, counter: str = "misses", **options: object) -> Running:
         counters = SimpleNamespace(CACHE_MISSES=counter, status=self._status)
@@ -75,6 +79,12 @@ class Caches:
         return {"misses": self._missed}
 
 
+def filled(running: Running, clock: Callable[[], float] = time.monotonic) -> Filled:
+    found = fill.fill(running, clock)
+    assert found is not None
+    return found
+
+
 def ticking(step_s: float) -> Callable[[], float]:
     ticks: Iterator[int] = itertools.count()
     return lambda: next(ticks) * step_s
@@ -90,23 +100,34 @@ def test_passes_end_when_one_misses_no_less_than_the_one_before() -> None:
 
 @pytest.mark.usefixtures("some_queries")
 def test_a_cache_that_is_too_small_stands_as_well() -> None:
-    found = fill.fill(Caches(40.0, 40.0).running())
+    found = filled(Caches(40.0, 40.0).running())
     assert (found.per_query, found.stands) == ((40.0, 40.0), True)
 
 
 @pytest.mark.usefixtures("some_queries")
 def test_passes_are_bounded_and_what_still_falls_is_told() -> None:
     falling = [2.0**power for power in range(20, 5, -1)]
-    found = fill.fill(Caches(*falling).running())
+    found = filled(Caches(*falling).running())
     assert (len(found.per_query), found.stands) == (PASSES_MOST, False)
-    late = fill.fill(Caches(*falling).running(), ticking(LONGEST_S / 2))
+    late = filled(Caches(*falling).running(), ticking(LONGEST_S / 2))
     assert (len(late.per_query), late.stands) == (1, False)
 
 
 @pytest.mark.usefixtures("some_queries")
 def test_a_pass_that_was_cut_off_is_not_compared() -> None:
-    found = fill.fill(Caches(40.0, answers=QUERIES - 1).running())
+    found = filled(Caches(40.0, interrupted=True).running())
     assert (found.per_query, found.stands) == ((), False)
+    late = filled(Caches(40.0).running(), ticking(0.6 * LONGEST_S))
+    assert (late.per_query, late.stands) == ((), False)
+
+
+@pytest.mark.usefixtures("some_queries")
+def test_queries_that_fail_are_told_as_errors_and_cut_no_pass_off() -> None:
+    found = filled(Caches(40.0, 3.0, 3.0, answers=QUERIES - 1).running())
+    assert (found.per_query, found.stands) == ((40.0, 3.0, 3.0), True)
+    assert found.errors == {"no such table": 3}
+    with pytest.raises(DynoError, match=r"no query succeeded while .*: no such table \(50\)"):
+        fill.fill(Caches(40.0, answers=0).running())
 
 
 @pytest.mark.usefixtures("some_queries")
@@ -144,9 +165,7 @@ class Dies(FakeEngine):
         raise ServerFailed("the server died")
 
 
-@pytest.mark.parametrize(
-    ("engine", "outcome"), [(FakeEngine(), Outcome.MEASURED), (Dies(), Outcome.BROKEN)]
-)
+@pytest.mark.parametrize(("engine", "outcome"), [(FakeEngine(), Outcome.MEASURED), (Dies(), Outcome.BROKEN)])
 def test_the_stage_has_begun_when_the_server_is_asked(
     homes: Path, engine: FakeEngine, outcome: Outcome
 ) -> None:
@@ -175,15 +194,18 @@ def test_caches_that_still_fill_make_the_trial_doubtful(homes: Path, standing: b
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal)
         draft = Draft(make_plan(study, Order(seed=1)).trials[0], bench, lambda trial, stage: None)
-    filled = Filled(counter="misses", queries=QUERIES, per_query=(9.0, 3.0), stands=standing)
-    draft.filled(filled)
+    errors = {"no such table": 2} if doubted else {}
+    passes = Filled(counter="misses", queries=QUERIES, per_query=(9.0, 3.0), stands=standing, errors=errors)
+    draft.filled(passes)
     record = draft.record()
-    assert record.filled == filled
+    assert record.filled == passes
     assert (Doubt.CACHES_FILLING in record.doubts) is doubted
     if doubted:
         assert (
             record.doubts[Doubt.CACHES_FILLING] == "misses per query, pass by pass over 50 queries: 9.0, 3.0"
         )
+        told = "while the caches were filled: no such table (2)"
+        assert record.doubts[Doubt.ERRORS_IN_LOAD] == told
 
 
 @pytest.mark.engine

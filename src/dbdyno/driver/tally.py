@@ -230,6 +230,11 @@ class Tally(Frozen):
         return ((start_s, start_s + self.duration_s),)
 
 
+def by_kind(errors: Mapping[str, int]) -> str:
+    """Errors with how often each kind came, the most frequent first."""
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
+
+
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "gather": None,
     "gathered_share": None,

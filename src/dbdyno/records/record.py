@@ -131,12 +131,13 @@ class Counted(Frozen):
 class Filled(Frozen):
     """How the caches of an index were filled before the load: by passes over all `queries`. `per_query` is
     what the server's `counter` gained for each query, pass by pass; the caches stand where the last pass
-    needed no less than the one before."""
+    needed no less than the one before. `errors` are those of all passes, by kind."""
 
     counter: str
     queries: int
     per_query: tuple[float, ...]
     stands: bool
+    errors: dict[str, int] = Field(default_factory=dict, exclude_if=lambda errors: not errors)
 
 
 class PhaseRecord(Frozen):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import Acknowledged, OpenLoop, Tally
+from dbdyno.driver.tally import Acknowledged, OpenLoop, Tally, by_kind
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
@@ -68,7 +68,7 @@ def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:
 
 def _operations(tally: Tally) -> str:
     text = f"{tally.operations} transactions succeeded"
-    return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
+    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
 
 
 def _clients(tally: Tally) -> str:
@@ -77,7 +77,7 @@ def _clients(tally: Tally) -> str:
     text = f"{tally.clients_lost} of {tally.clients} clients lost their connection and did not get it back"
     if tally.unknown:
         text += f"; whether {tally.unknown} transactions took effect is unknown"
-    return f"{text}; errors: {_by_kind(tally.errors)}" if tally.errors else text
+    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
 
 
 def _errors(tally: Tally) -> str:
@@ -87,12 +87,8 @@ def _errors(tally: Tally) -> str:
         return ""
     return (
         f"{count} errors that were not retried and {tally.operations} successful operations; "
-        f"all errors: {_by_kind(tally.errors)}"
+        f"all errors: {by_kind(tally.errors)}"
     )
-
-
-def _by_kind(errors: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
 
 
 def _rate(open_loop: OpenLoop | None) -> str:

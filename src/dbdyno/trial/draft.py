@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dbdyno.driver.tally import by_kind
 from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
@@ -83,7 +84,11 @@ class Draft:
     def filled(self, filled: Filled | None) -> None:
         """The caches were filled, or as far as they could be; None where the server does not tell."""
         self._filled = filled
-        if filled is not None and not filled.stands:
+        if filled is None:
+            return
+        if filled.errors:
+            self.doubt(Doubt.ERRORS_IN_LOAD, f"while the caches were filled: {by_kind(filled.errors)}")
+        if not filled.stands:
             each = ", ".join(f"{gained:.1f}" for gained in filled.per_query) or "no whole pass"
             self.doubt(
                 Doubt.CACHES_FILLING,

@@ -8,11 +8,14 @@ server's own counter and by nothing else, so all variants are treated alike.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dbdyno.datasets.vectors import open_vector_set
 from dbdyno.driver.job import Closed
+from dbdyno.driver.tally import by_kind
+from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Filled
 
@@ -31,7 +34,8 @@ def has_passes(setup: Setup) -> bool:
 
 def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Filled | None:
     """Asks all queries, pass after pass, until the caches stand, or for as long as is allowed. None where
-    this version of the server does not say what its caches miss."""
+    this version of the server does not say what its caches miss. Raises DynoError where no query of a pass
+    succeeded."""
     job, counter = running.setup.job, running.setup.engine.counters.CACHE_MISSES
     before = running.status().get(counter)
     if before is None:
@@ -42,16 +46,23 @@ def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Fille
     one_pass = job.but(
         options=asking, load=Closed(), ramp_s=0.0, warmup_s=0.0, slices=None, settle_s=0.0, operations=queries
     )
-    over, misses = clock() + LONGEST_S, list[float]()
+    over, misses, errors = clock() + LONGEST_S, list[float](), Counter[str]()
     while len(misses) < PASSES_MOST and not stands(misses) and (left_s := over - clock()) > 0.0:
-        asked = running.load.run(one_pass.but(duration_s=left_s)).operations
-        after = running.status()[counter]
-        if asked < queries:
+        tally = running.load.run(one_pass.but(duration_s=left_s))
+        errors.update(tally.errors)
+        if tally.interrupted or clock() > over:
             # What is left of a pass was cut off: it cannot be compared with a whole one.
             break
-        misses.append((after - before) / asked)
+        if tally.operations == 0:
+            why = by_kind(errors) or "none was answered"
+            raise DynoError(f"no query succeeded while the caches were filled: {why}")
+        after = running.status()[counter]
+        # Queries that failed were asked as well.
+        misses.append((after - before) / queries)
         before = after
-    return Filled(counter=counter, queries=queries, per_query=tuple(misses), stands=stands(misses))
+    return Filled(
+        counter=counter, queries=queries, per_query=tuple(misses), stands=stands(misses), errors=dict(errors)
+    )
 
 
 def stands(misses: Sequence[float]) -> bool:
