@@ -22,7 +22,7 @@ from dbdyno.plan.budget import SHORTEST_S, Replan, ask, fitted, precision, repla
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.study import Study
+from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
 from tests.fakes import FakeEngine, carried_out, make_bench, make_run, make_study, make_tally
@@ -72,6 +72,23 @@ def test_too_small_a_budget_says_what_is_needed() -> None:
         fitted(study_of(4), 5.0, OVERHEAD_S)
     assert caught.value.hint == "give at least 156 s, or leave out some levels"
     fitted(study_of(4), 156.0, OVERHEAD_S)
+
+
+def test_what_slices_settle_counts_where_a_budget_is_small() -> None:
+    """A trial of 1.5 s has four slices here, and settles for 0.1 s before each of them."""
+    beside = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5}
+    study = study_of(4, duration_s=1.5).model_copy(update=beside)
+    with pytest.raises(UserError, match="4 variants, 7 s each") as caught:
+        fitted(study, 160.0, OVERHEAD_S)
+    assert caught.value.hint == "give at least 166 s, or leave out some levels"
+    fit = fitted(study, 166.0, OVERHEAD_S)
+    assert expected_duration_s(trial_count(fit), fit, OVERHEAD_S) <= 166.0
+
+
+@pytest.mark.parametrize("levels", [2, 4, 8])
+def test_the_least_budget_gives_the_fewest_blocks(levels: int) -> None:
+    least_s = levels * BLOCKS_LEAST * (1.1 + OVERHEAD_S + SHORTEST_S)
+    assert fitted(study_of(levels, warmup_s=1.1), least_s, OVERHEAD_S).blocks == BLOCKS_LEAST
 
 
 def test_one_block_has_no_precision() -> None:

@@ -55,14 +55,16 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
     fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
     longest_s = study.workload.duration_s
     shortest_s = min(SHORTEST_S, longest_s)
-    least_s = variants * BLOCKS_LEAST * (fixed_s + shortest_s)
+    trial_s = fixed_s + each_s * shortest_s
+    least_s = variants * BLOCKS_LEAST * trial_s
     if budget_s < least_s:
         raise UserError(
             f"{budget_s:.0f} s are too few for {BLOCKS_LEAST} blocks of {variants} variants, "
-            f"{fixed_s + shortest_s:.0f} s each",
+            f"{trial_s:.0f} s each",
             f"give at least {math.ceil(least_s)} s, or leave out some levels",
         )
-    most = min(int(budget_s / (variants * (fixed_s + shortest_s))), TRIALS_MAX // variants)
+    # What is left of the division may be a rounding error.
+    most = max(BLOCKS_LEAST, min(int(budget_s / (variants * trial_s)), TRIALS_MAX // variants))
     each = confidence_each(study.goal.confidence, _compared(study))
 
     def measured_s(blocks: int) -> float:
