@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from dbdyno.calibrate.kept import keep, place_of
 from dbdyno.cli import study_file
-from dbdyno.cli.study_file import adapted, catalogue, is_of, study_at, study_of
+from dbdyno.cli.study_file import adapted, catalogue, is_of, overhead_s, study_at, study_of
 from dbdyno.errors import StudyError, UserError
+from dbdyno.host.fingerprint import identity
+from dbdyno.plan.budget import fitted
 from dbdyno.records.record import Calibrated, Run
 from dbdyno.study import Arrangement, Interval, parse_study
 from dbdyno.study.phases import phases_of
+from tests.calibrate.test_kept import a_calibration
 from tests.cli.test_cli import STUDY
 from tests.fakes import make_run
 
@@ -30,6 +35,29 @@ def test_a_budget_is_refused_for_counted_work(tmp_path: Path, monkeypatch: pytes
     path.write_text(COUNTED)
     monkeypatch.setattr(study_file, "counts", lambda event: "")
     assert adapted(study_at(path), budget_s=3600.0).study.blocks >= 6
+
+
+@pytest.fixture
+def calibrated(homes: Path) -> Path:
+    """The file of a study whose host is calibrated, with slices of 0.25 s."""
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    load = study_at(path).workload
+    of_load = {"workload": load.name, "clients": load.clients, "options": dict(load.options)}
+    keep(a_calibration(**of_load, place=place_of(identity()), made_unix_s=time.time()))
+    return path
+
+
+def test_a_budget_is_fitted_with_the_slices_of_the_calibration(calibrated: Path) -> None:
+    read = study_at(calibrated)
+    here = adapted(read, budget_s=600.0)
+    assert here.calibrated is not None and here.calibrated.slice_s == here.study.slice_s == 0.25
+    assert here.study.arrangement is Arrangement.SIDE_BY_SIDE
+    in_slices = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.25}
+    assert here.study.workload.duration_s == 1.0
+    assert here.study.blocks == fitted(read.model_copy(update=in_slices), 600.0, overhead_s(read)).blocks
+    whole = read.model_copy(update={**in_slices, "slice_s": 0.5})
+    assert here.study.blocks < fitted(whole, 600.0, overhead_s(read)).blocks
 
 
 def test_what_counts_cannot_show_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.brought import study as brought_study
-from dbdyno.calibrate.kept import found_for, place_of
+from dbdyno.calibrate.kept import Calibration, found_for, place_of
 from dbdyno.cli.arrangement import arranged_for
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
@@ -87,12 +87,20 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
         )
     found = arranged_for(study, counted)
     study = study.model_copy(update={"arrangement": found.arrangement})
+    made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
     if budget_s is not None:
-        study = fitted(study, budget_s, overhead_s(study))
-    calibrated, told = _calibrated_for(study) if calibration else (None, "")
+        study = _fitted(study, budget_s, made)
+    calibrated, told = _taken(study, made, why_not)
     study = with_calibration(study, calibrated)
     whole = study.model_copy(update={"slice_s": study.slice_s or SLICE_S})
     return Adapted(whole, found, calibrated, told)
+
+
+def _fitted(study: Study, budget_s: float, made: Calibration | None) -> Study:
+    """The study with blocks and a measured part that fill a budget, in the slices that it will have."""
+    slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
+    fit = fitted(study.model_copy(update={"slice_s": slice_s}), budget_s, overhead_s(study))
+    return fit.model_copy(update={"slice_s": study.slice_s})
 
 
 def why_counted(study: Study) -> str:
@@ -202,10 +210,9 @@ def study_of(run: Run) -> Study:
     return with_calibration(changed, run.calibrated)
 
 
-def _calibrated_for(study: Study) -> tuple[Calibrated | None, str]:
+def _taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calibrated | None, str]:
     """What a run of the study that begins now takes from a calibration of this host, and a sentence on it;
-    empty where there is none."""
-    found, why_not = found_for(study, place_of(identity()), time.time())
+    empty where there is none. `why_not` says why one does not hold."""
     if found is None:
         again = "without it the study runs as it is; to calibrate anew: dyno calibrate STUDY"
         return None, f"the calibration is not used: {why_not}; {again}" if why_not else ""
