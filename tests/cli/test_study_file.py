@@ -60,6 +60,13 @@ def test_a_budget_is_fitted_with_the_slices_of_the_calibration(calibrated: Path)
     assert here.study.blocks < fitted(whole, 600.0, overhead_s(read)).blocks
 
 
+def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated: Path) -> None:
+    assert "; slices: 0.25 s" in adapted(study_at(calibrated)).told
+    calibrated.write_text('arrangement = "one-after-the-other"\n' + STUDY)
+    told = adapted(study_at(calibrated)).told
+    assert "calibrated on" in told and "slices" not in told
+
+
 def test_what_counts_cannot_show_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.replace("[workload]", "[workload]\nclients = [1, 2]") + "[goal]\ncounted = true\n")

@@ -222,7 +222,8 @@ def _taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calib
     }
     used = found.used.model_copy(update=named)
     made = time.strftime("%Y-%m-%d", time.localtime(found.made_unix_s))
-    chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if used.slice_s else ""
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if beside and used.slice_s else ""
     chosen += f"; interval: {used.interval}" if used.interval else ""
     return used, f"calibrated on {made}: {found.best.arrangement.words}{chosen} (--no-calibration: without)"
 
