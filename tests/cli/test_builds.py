@@ -9,6 +9,7 @@ import pytest
 
 from dbdyno.engines import built
 from dbdyno.host import once
+from dbdyno.records.store import Store, store_url
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 from tests.sqlite_fork import make_fork
@@ -85,8 +86,12 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
 def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = dyno("run", str(study), "--quiet", "--name", "first")
     assert done.returncode == 0, done.stderr
+    with Store(store_url()) as store:
+        before = store.runs()
     code = study.parent / "fork" / "fork.c"
     code.write_text(code.read_text() + "int more;\n")
     monkeypatch.setattr(built, "_materials", {})
     said = complaint("run", "--resume", "first", "--add-blocks", "1", "--quiet")
     assert "baseline was measured as build " in said
+    with Store(store_url()) as store:
+        assert store.runs() == before, "the run has no more blocks, and is finished as it was"

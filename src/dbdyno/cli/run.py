@@ -161,12 +161,13 @@ def command(
         try:
             expected_s = _expected_s(opened, read, run, resume, quiet)
             with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
-                opened.add_run(run)
-                _label(opened, run.run, name, note)
+                _keep(opened, run, name, note)
+                here = _Here(opened, expected_s, quiet, frozenset(devices))
+                measured = _Measured(read, run, installation)
+                _make_builds(measured, reference, here)
                 if add_blocks is not None:
                     opened.reopen_run(run)
-                here = _Here(opened, expected_s, quiet, frozenset(devices))
-                records = _carry_out(_Measured(read, run, installation), reference, here)
+                records = _carry_out(measured, reference, here)
         except KeyboardInterrupt:
             sys.exit(_interrupted(opened, run))
         # A budget may have changed its blocks.
@@ -256,11 +257,13 @@ def _require_free(store: Store, name: str | None) -> None:
         store.require_free(name)
 
 
-def _label(store: Store, run: str, name: str | None, note: str) -> None:
+def _keep(store: Store, run: Run, name: str | None, note: str) -> None:
+    """Keeps a run before its first trial, with its name and its note."""
+    store.add_run(run)
     if name is not None:
-        store.name_run(run, name)
+        store.name_run(run.run, name)
     if note:
-        store.note_run(run, note)
+        store.note_run(run.run, note)
 
 
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
@@ -324,12 +327,16 @@ def _go_on(
     return study_of(run), run, installation
 
 
+def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) -> None:
+    """Makes the builds of both sides. Raises UserError where the run was begun with others."""
+    tell = silently if here.quiet else partial(click.echo, err=True)
+    for each in filter(None, (measured, reference)):
+        make_builds(each.study, partial(here.store.records, each.run.run), tell)
+
+
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
     study, run, store = measured.study, measured.run, here.store
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
-    for each in filter(None, (measured, reference)):
-        tell = silently if here.quiet else partial(click.echo, err=True)
-        make_builds(each.study, partial(store.records, each.run.run), tell)
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not here.quiet and sys.stderr.isatty():
