@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -59,6 +60,30 @@ def test_a_study_that_is_only_spelled_otherwise_is_the_same(unfinished: str, stu
     with Store(store_url()) as store:
         assert [summary.finished for summary in store.runs()] == [True]
     assert dyno("run", str(study), "--resume", unfinished, "--quiet").returncode == 0
+
+
+def interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["_expected_s", "alone"])
+def test_ctrl_c_before_the_run_begins_is_told_as_that(
+    study: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"dbdyno.cli.run.{where}", interrupt)
+    said = complaint("run", str(study), "--quiet", code=130)
+    assert said == "interrupted before the run began: nothing was measured\n"
+    with Store(store_url()) as store:
+        assert store.runs() == []
+
+
+def test_ctrl_c_before_blocks_are_added_names_the_command_that_adds_them(
+    unfinished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dbdyno.cli.run.alone", interrupt)
+    said = complaint("run", "--resume", unfinished, "--add-blocks", "3", "--quiet", code=130)
+    assert "interrupted: 2 of 4 trials are kept" in said
+    assert f"go on with: dyno run --resume {unfinished} --add-blocks 3\n" in said
 
 
 def test_a_study_names_its_own_run(unfinished: str, study: Path) -> None:

@@ -1,4 +1,5 @@
-"""Which run `dyno run --resume` goes on with, and how many blocks it then has."""
+"""Which run `dyno run --resume` goes on with, how many blocks it then has, and what is told of
+one that is interrupted."""
 
 from __future__ import annotations
 
@@ -40,6 +41,20 @@ def extended(run: Run, add_blocks: int) -> Run:
     longer = run.model_copy(update={"blocks": run.blocks + add_blocks, "sequential": True})
     require_few_enough(study_of(longer))
     return longer
+
+
+def interrupted(store: Store, run: Run, add_blocks: int | None) -> int:
+    """Tells what is kept and how to go on. Returns the exit code."""
+    try:
+        stored = store.run(run.run)
+    except UserError:
+        click.echo("interrupted before the run began: nothing was measured", err=True)
+        return 130
+    kept, planned = len(store.records(run.run)), trials_in_all(study_of(stored))
+    added = f" --add-blocks {add_blocks}" if add_blocks and stored.blocks != run.blocks else ""
+    click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
+    click.echo(f"  go on with: dyno run --resume {run.run}{added}", err=True)
+    return 130
 
 
 def _of_study(run: Run, path: Path | None) -> Run:

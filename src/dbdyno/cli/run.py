@@ -33,7 +33,7 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.progress import Beside, Lines, Live, Quiet
 from dbdyno.cli.report import deliver_report, html_beside
-from dbdyno.cli.resume import UNNAMED, extended, run_to_resume
+from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
 from dbdyno.cli.study_file import (
     adapted,
     budget_text,
@@ -169,7 +169,7 @@ def command(
                     opened.reopen_run(run)
                 records = _carry_out(measured, reference, here)
         except KeyboardInterrupt:
-            sys.exit(_interrupted(opened, run))
+            sys.exit(interrupted(opened, run, add_blocks))
         # A budget may have changed its blocks.
         run = opened.run(run.run)
         gate = None if against is None else gate_of(opened, run, against)
@@ -240,15 +240,6 @@ def _reference(
     again = measured_again(stored, run.model_copy(update=shared))
     run = run.model_copy(update={"reference": again.run, **shared})
     return _Measured(study_of(again), again, installation), study.model_copy(update=shared), run
-
-
-def _interrupted(store: Store, run: Run) -> int:
-    """Tells what is kept and how to go on. Returns the exit code."""
-    kept = len(store.records(run.run))
-    planned = trials_in_all(study_of(store.run(run.run)))
-    click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
-    click.echo(f"  go on with: dyno run --resume {run.run}", err=True)
-    return 130
 
 
 def _require_free(store: Store, name: str | None) -> None:
