@@ -39,9 +39,11 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: object) -> Materials:
-    source = folder / "toy"
-    source.mkdir(exist_ok=True)
-    (source / "toy.c").write_text(code or "int main(void) { return 3; }\n")
+    source = folder / "toy" / "toy.c"
+    source.parent.mkdir(exist_ok=True)
+    # Once, because another process may be reading it.
+    if not source.exists():
+        source.write_text(code or "int main(void) { return 3; }\n")
     made_of = [
         Step(name=f"step {number}", command=step) for number, step in enumerate(steps or (COMPILE,), 1)
     ]
@@ -49,7 +51,7 @@ def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: obj
         {"engine": "toy", "program": "toy", "room_mib": 1, "steps": made_of, **more}
     )
     flags = Flags(compile=("-O1", "-frecord-gcc-switches"))
-    return Materials(recipe, local_tree(source), (), toolchain("gcc"), flags, "gcc -O1")
+    return Materials(recipe, local_tree(source.parent), (), toolchain("gcc"), flags, "gcc -O1")
 
 
 def test_a_build_is_made_once_and_tells_how(tmp_path: Path) -> None:
@@ -192,6 +194,7 @@ def test_a_build_that_was_cut_short_goes_on(tmp_path: Path, how: signal.Signals)
 def test_of_two_processes_one_makes_it(tmp_path: Path) -> None:
     (paths.cache() / "sources").mkdir()
     (paths.cache() / "sources" / "go").touch()
+    materials(tmp_path)
     start = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
     both = [
         subprocess.Popen(start, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
