@@ -8,21 +8,34 @@ from pathlib import Path
 
 
 def unpack(archive: tarfile.TarFile, target: Path) -> None:
-    """Unpacks an open archive into a folder. Raises TarError for a member that leads out of it."""
+    """Unpacks an open archive into a folder. Raises TarError for a member that leads out of it, and for a
+    device."""
     # Newer Pythons would filter once more, and refuse the absolute links of Debian's packages.
     archive.extraction_filter = lambda member, _folder: member
     archive.extractall(target, members=harmless(archive, target))
 
 
 def harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, without special bits; a TarError for one that leads out of the target.
+    """The members of an archive, without special bits; a TarError for one that leads out of the target, and
+    for a device.
 
     As tarfile's own `tar` filter does, which Python has since 3.11.4 only. Each member is judged when its
-    turn comes, because a link that was unpacked before it may lead it astray.
+    turn comes, because a link that was unpacked before it may lead it astray. What follows a hard link writes
+    into the file that it names, so that name is judged as well.
     """
     for member in archive:
-        member.name = member.name.lstrip("/")
-        if not (target / member.name).resolve().is_relative_to(target.resolve()):
-            raise tarfile.TarError(f"{member.name} would be written outside of {target}")
+        if member.isdev():
+            raise tarfile.TarError(f"{member.name} is a device or a pipe")
+        member.name = _inside(member.name, target)
+        if member.islnk():
+            member.linkname = _inside(member.linkname, target)
         member.mode &= 0o755
         yield member
+
+
+def _inside(name: str, target: Path) -> str:
+    """A path relative to the target. Raises TarError where it leads out of it."""
+    relative = name.lstrip("/")
+    if not (target / relative).resolve().is_relative_to(target.resolve()):
+        raise tarfile.TarError(f"{name} would be written outside of {target}")
+    return relative

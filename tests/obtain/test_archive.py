@@ -1,0 +1,70 @@
+"""Archives that mean harm: nothing is written outside of the folder, and no device is made."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from dbdyno.obtain.archive import unpack
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "") -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname = kind, linkname
+    found.size = 1 if kind == tarfile.REGTYPE else 0
+    return found
+
+
+def unpacked(target: Path, *members: tarfile.TarInfo) -> Path:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for one in members:
+            archive.addfile(one, io.BytesIO(b"x" * one.size))
+    packed.seek(0)
+    target.mkdir()
+    with tarfile.open(fileobj=packed) as archive:
+        unpack(archive, target)
+    return target
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (member("../outside"),),
+        (member("link", tarfile.SYMTYPE, ".."), member("link/outside")),
+        (member("link", tarfile.LNKTYPE, "../outside"), member("link")),
+        (
+            member("link", tarfile.SYMTYPE, ".."),
+            member("hard", tarfile.LNKTYPE, "link/outside"),
+            member("hard"),
+        ),
+    ],
+    ids=["name", "symbolic-link", "hard-link", "hard-link-through-symbolic-link"],
+)
+def test_nothing_is_written_outside(tmp_path: Path, members: tuple[tarfile.TarInfo, ...]) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("untouched")
+    with pytest.raises(tarfile.TarError, match="outside of"):
+        unpacked(tmp_path / "target", *members)
+    assert outside.read_text() == "untouched"
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_a_device_is_refused(tmp_path: Path, kind: bytes) -> None:
+    with pytest.raises(tarfile.TarError, match="null is a device or a pipe"):
+        unpacked(tmp_path / "target", member("null", kind))
+    assert not (tmp_path / "target" / "null").exists()
+
+
+def test_links_that_stay_inside_are_unpacked(tmp_path: Path) -> None:
+    hard = member("bin/other", tarfile.LNKTYPE, "/bin/program")
+    target = unpacked(tmp_path / "target", member("/bin/program"), hard)
+    assert (target / "bin" / "other").samefile(target / "bin" / "program")
+
+
+def test_a_link_of_debian_that_leads_away_stays_as_it_is(tmp_path: Path) -> None:
+    target = unpacked(tmp_path / "target", member("program", tarfile.SYMTYPE, "/etc/alternatives/program"))
+    assert str((target / "program").readlink()) == "/etc/alternatives/program"
