@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.source.tree import git_revision, local_tree, tree_digest
 
 
@@ -65,9 +65,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         local_tree(tmp_path / "nothing")
 
 
-def git(folder: Path, *arguments: str) -> None:
+def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    subprocess.run(["git", *identity, "-C", str(folder), *arguments], check=True, capture_output=True)
+    command = ["git", *identity, "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
@@ -101,8 +102,67 @@ def test_revisions_with_the_same_files_are_the_same_source(repository: Path) -> 
 def test_a_revision_that_is_not_there_is_named(repository: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no revision v9"):
         git_revision(repository, "v9")
-    with pytest.raises(UserError, match="has no revision v1"):
+
+
+def test_what_git_refuses_is_told_in_its_own_words(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match="not a git repository"):
         git_revision(tmp_path, "v1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    # As git's own tests say that the repository belongs to somebody else.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(UserError, match="dubious ownership") as refused:
+        git_revision(repository, "v1")
+    assert "safe.directory" in refused.value.hint
+
+
+def test_attributes_and_filters_change_nothing_of_a_revision(repository: Path, tmp_path: Path) -> None:
+    attributes = "*.c filter=evil\nid export-subst\nleft-out export-ignore\nlines text eol=crlf\n"
+    written = {".gitattributes": attributes, "id": "$Format:%H$\n", "left-out": "x", "lines": "a\nb\n"}
+    for name, text in written.items():
+        (repository / name).write_text(text)
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "third")
+    git(repository, "config", "filter.evil.smudge", f"touch {tmp_path / 'was-run'}; cat")
+    git_revision(repository, "main").lay(tmp_path / "laid")
+    assert not (tmp_path / "was-run").exists()
+    assert {name: (tmp_path / "laid" / name).read_bytes().decode() for name in written} == written
+    assert (tmp_path / "laid" / "src" / "a.c").read_text() == "int changed;\n"
+    assert tree_digest(tmp_path / "laid") == tree_digest(repository)
+
+
+def test_all_files_of_a_revision_have_its_time(repository: Path, tmp_path: Path) -> None:
+    git_revision(repository, "v1").lay(tmp_path / "laid")
+    files = [tmp_path / "laid" / name for name in ("configure", "src/a.c")]
+    assert len({file.stat().st_mtime for file in files}) == 1
+
+
+def test_an_object_that_is_lost_fails(repository: Path, tmp_path: Path) -> None:
+    found = git_revision(repository, "v1")
+    name = git(repository, "rev-parse", "v1:src/a.c")
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(DynoError, match=f"git cannot read the object {name}"):
+        found.lay(tmp_path / "laid")
+
+
+def test_a_tree_that_leads_outside_is_not_written(repository: Path, tmp_path: Path) -> None:
+    """Git makes no such tree, but keeps one."""
+    content = bytes.fromhex(git(repository, "rev-parse", "v1:src/a.c"))
+    inner = kept(repository, b"100644 escaped\0" + content)
+    outer = kept(repository, b"40000 ..\0" + inner)
+    commit = git(repository, "commit-tree", "-m", "evil", outer.hex())
+    with pytest.raises(DynoError, match="outside of"):
+        git_revision(repository, commit).lay(tmp_path / "laid")
+    assert not (tmp_path / "escaped").exists()
+
+
+def kept(repository: Path, tree: bytes) -> bytes:
+    """Stores a tree in a repository; returns its name."""
+    command = ["git", "-C", str(repository), "hash-object", "-t", "tree", "-w", "--literally", "--stdin"]
+    done = subprocess.run(command, input=tree, check=True, capture_output=True)
+    return bytes.fromhex(done.stdout.decode().strip())
 
 
 def test_a_repository_with_submodules_is_refused_because_they_would_be_missing(repository: Path) -> None:

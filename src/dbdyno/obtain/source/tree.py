@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +13,12 @@ from pathlib import Path
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.process import die_with_parent
-from dbdyno.obtain.archive import unpack
 
 NOT_SOURCE = frozenset((".git",))
+LINK, PROGRAM = "120000", "100755"
+"""Modes of what git keeps."""
+NOT_FOUND = 1
+"""How git ends where it looked, and found nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,14 @@ def git_revision(repository: Path, revision: str) -> Source:
         raise UserError(
             f"{repository} has no revision {revision}", "name a branch, a tag or a commit of that repository"
         )
-    if _git(repository, "ls-tree", "--name-only", commit, ".gitmodules"):
+    if _git(repository, "ls-tree", "--full-tree", "--name-only", commit, ".gitmodules"):
         raise UserError(
             f"{revision} of {repository} has submodules, which are not in the repository itself",
             "check it out with its submodules, and name the folder as source.origin without a revision",
         )
     tree = _git(repository, "rev-parse", f"{commit}^{{tree}}")
     return Source(
-        f"{repository} at {revision} ({commit[:12]})", f"git-{tree}", partial(_archive, repository, commit)
+        f"{repository} at {revision} ({commit[:12]})", f"git-{tree}", partial(_lay_commit, repository, commit)
     )
 
 
@@ -83,30 +85,70 @@ def copy(folder: Path, target: Path) -> None:
     shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
 
 
-def _archive(repository: Path, commit: str, target: Path) -> None:
+def _lay_commit(repository: Path, commit: str, target: Path) -> None:
+    """Writes the files of a commit as they are hashed, with the time of the commit. No filter of the
+    repository is run, and no attribute leaves a file out or changes it."""
+    asked = ("--max-count=1", "--no-commit-header", "--format=%ct")
+    committed_s = int(_git(repository, "rev-list", *asked, commit))
+    listing = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    files = [line.partition("\t") for line in listing.split("\0") if line]
     target.mkdir()
     with subprocess.Popen(
-        _git_command(repository, "archive", "--format=tar", commit),
+        _git_command(repository, "cat-file", "--batch"),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         preexec_fn=die_with_parent(),
-    ) as packing:
-        try:
-            with tarfile.open(fileobj=packing.stdout, mode="r|") as archive:
-                unpack(archive, target)
-        except tarfile.TarError as error:
-            raise DynoError(f"cannot unpack {commit[:12]} of {repository}: {error}") from None
+    ) as reading:
+        # Links last, so that no file is written through one.
+        for facts, _, path in sorted(files, key=lambda file: file[0].startswith(LINK)):
+            mode, kind, name = facts.split()
+            if kind == "blob":
+                _write(target, path, mode, _blob(reading, name), committed_s)
+
+
+def _blob(reading: subprocess.Popen[bytes], name: str) -> bytes:
+    """The content of an object, as a `git cat-file --batch` gives it. Raises DynoError where it does not."""
+    assert reading.stdin is not None and reading.stdout is not None
+    reading.stdin.write(f"{name}\n".encode())
+    reading.stdin.flush()
+    head = reading.stdout.readline().split()
+    size = int(head[2]) if len(head) == 3 else -1
+    content = reading.stdout.read(size + 1)[:-1] if size >= 0 else b""
+    if len(content) != size:
+        raise DynoError(f"git cannot read the object {name}", "check the repository with `git fsck`")
+    return content
+
+
+def _write(target: Path, path: str, mode: str, content: bytes, time_s: int) -> None:
+    """Writes a file or a link of a commit. Raises DynoError for one that leads out of the target."""
+    place = target / path
+    if not place.parent.resolve().is_relative_to(target.resolve()):
+        raise DynoError(f"{path} would be written outside of {target}", "the repository means harm")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if mode == LINK:
+        place.symlink_to(os.fsdecode(content))
+    else:
+        place.write_bytes(content)
+        place.chmod(0o755 if mode == PROGRAM else 0o644)
+        os.utime(place, (time_s, time_s))
 
 
 def _git(repository: Path, *arguments: str) -> str:
+    """What git prints; empty where it finds nothing. Raises UserError with its own words where it refuses
+    the repository."""
     try:
         done = subprocess.run(
-            _git_command(repository, *arguments), capture_output=True, text=True, check=False
+            _git_command(repository, *arguments), capture_output=True, text=True, errors="surrogateescape"
         )
     except OSError:
         raise UserError("there is no `git` on this machine", "apt-get install git") from None
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode not in (0, NOT_FOUND):
+        complaint, _, advice = done.stderr.strip().removeprefix("fatal: ").partition("\n")
+        hint = " ".join(advice.split()) or "name a git repository as source.origin"
+        raise UserError(f"git cannot read {repository}: {complaint}", hint)
+    return done.stdout.strip()
 
 
 def _git_command(repository: Path, *arguments: str) -> list[str]:
-    # Who owns a repository matters to hooks and filters, and none is run here.
-    return ["git", "-c", "safe.directory=*", "-C", str(repository), *arguments]
+    # A replaced object has other contents than its hash says.
+    return ["git", "--no-replace-objects", "-C", str(repository), *arguments]
