@@ -42,12 +42,16 @@ def test_each_change_of_a_folder_changes_its_digest(source: Path, change: Callab
     assert tree_digest(source) != before
 
 
-def test_what_does_not_belong_to_the_source_does_not(source: Path) -> None:
+def test_what_does_not_belong_to_the_source_does_not(source: Path, tmp_path: Path) -> None:
     before = tree_digest(source)
     (source / ".git").mkdir()
     (source / ".git" / "HEAD").touch()
+    # As in a submodule.
+    (source / "src" / ".git").write_text("gitdir: elsewhere\n")
     os.utime(source / "src" / "a.c", (0, 0))
     assert tree_digest(source) == before
+    local_tree(source).lay(tmp_path / "laid")
+    assert not (tmp_path / "laid" / "src" / ".git").exists()
 
 
 def test_a_folder_is_laid_with_times_and_modes(source: Path, tmp_path: Path) -> None:
@@ -58,6 +62,28 @@ def test_a_folder_is_laid_with_times_and_modes(source: Path, tmp_path: Path) -> 
     assert tree_digest(tmp_path / "laid") == found.digest == tree_digest(source)
     assert (tmp_path / "laid" / "src" / "a.c").stat().st_mtime == 1000
     assert (tmp_path / "laid" / "link").is_symlink() and not (tmp_path / "laid" / ".git").exists()
+
+
+def test_a_folder_that_changed_since_is_not_laid_as_what_it_was(source: Path, tmp_path: Path) -> None:
+    found = local_tree(source)
+    (source / "src" / "a.c").write_text("int b;\n")
+    with pytest.raises(UserError, match="changed before it was copied"):
+        found.lay(tmp_path / "laid")
+
+
+def test_what_cannot_be_copied_is_a_message(source: Path, tmp_path: Path) -> None:
+    found = local_tree(source)
+    os.mkfifo(source / "pipe")
+    with pytest.raises(DynoError, match=r"cannot copy .*pipe"):
+        found.lay(tmp_path / "laid")
+
+
+def test_what_cannot_be_read_is_a_message(source: Path) -> None:
+    (source / "configure").chmod(0)
+    if os.access(source / "configure", os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(UserError, match="cannot read the source"):
+        local_tree(source)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -35,7 +35,11 @@ def local_tree(folder: Path) -> Source:
     """A folder as it is now. Raises UserError where there is none."""
     if not folder.is_dir():
         raise UserError(f"there is no source at {folder}", "name the folder that holds it, or `debian`")
-    return Source(str(folder), tree_digest(folder), partial(copy, folder))
+    try:
+        digest = tree_digest(folder)
+    except OSError as error:
+        raise UserError(f"cannot read the source {folder}: {error}", "make all of it readable") from None
+    return Source(str(folder), digest, partial(_copy_unchanged, folder, digest))
 
 
 def git_revision(repository: Path, revision: str) -> Source:
@@ -65,7 +69,7 @@ def tree_digest(folder: Path) -> str:
             digest.update(b"link\0" + os.fsencode(path.readlink()) + b"\0")
         else:
             with path.open("rb") as file:
-                digest.update(b"run\0" if os.access(path, os.X_OK) else b"file\0")
+                digest.update(b"run\0" if path.stat().st_mode & 0o111 else b"file\0")
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
@@ -75,14 +79,31 @@ def _files(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in NOT_SOURCE]
         links = [name for name in folders if (Path(place) / name).is_symlink()]
-        found += [Path(place) / name for name in (*names, *links)]
+        # In a worktree `.git` is a file.
+        found += [Path(place) / name for name in (*names, *links) if name not in NOT_SOURCE]
     return [path for path in found if path.is_symlink() or path.is_file()]
 
 
 def copy(folder: Path, target: Path) -> None:
     """Copies a source with its times: what a release generated must not look older than what it was made
-    from."""
-    shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    from. Raises DynoError where that fails."""
+    try:
+        shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    except shutil.Error as error:
+        first = error.args[0][0][-1]
+        raise DynoError(f"cannot copy {folder}: {first}", "make all of it readable") from None
+    except OSError as error:
+        raise DynoError(f"cannot copy {folder}: {error}", "check the space on the disk") from None
+
+
+def _copy_unchanged(folder: Path, digest: str, target: Path) -> None:
+    """Copies a folder that was looked at. Raises UserError where it is not as it was then."""
+    copy(folder, target)
+    if tree_digest(target) != digest:
+        raise UserError(
+            f"the source {folder} changed before it was copied",
+            "run again, and leave it as it is until its build begins",
+        )
 
 
 def _lay_commit(repository: Path, commit: str, target: Path) -> None:
@@ -92,6 +113,18 @@ def _lay_commit(repository: Path, commit: str, target: Path) -> None:
     committed_s = int(_git(repository, "rev-list", *asked, commit))
     listing = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
     files = [line.partition("\t") for line in listing.split("\0") if line]
+    # Links last, so that no file is written through one.
+    files.sort(key=lambda file: file[0].startswith(LINK))
+    try:
+        _write_files(repository, files, target, committed_s)
+    except OSError as error:
+        raise DynoError(
+            f"cannot lay {commit[:12]} of {repository}: {error}", "check the space on the disk"
+        ) from None
+
+
+def _write_files(repository: Path, files: list[tuple[str, str, str]], target: Path, time_s: int) -> None:
+    """Writes the files of `git ls-tree`, each with its mode, kind and object before it."""
     target.mkdir()
     with subprocess.Popen(
         _git_command(repository, "cat-file", "--batch"),
@@ -99,11 +132,10 @@ def _lay_commit(repository: Path, commit: str, target: Path) -> None:
         stdout=subprocess.PIPE,
         preexec_fn=die_with_parent(),
     ) as reading:
-        # Links last, so that no file is written through one.
-        for facts, _, path in sorted(files, key=lambda file: file[0].startswith(LINK)):
+        for facts, _, path in files:
             mode, kind, name = facts.split()
             if kind == "blob":
-                _write(target, path, mode, _blob(reading, name), committed_s)
+                _write(target, path, mode, _blob(reading, name), time_s)
 
 
 def _blob(reading: subprocess.Popen[bytes], name: str) -> bytes:
