@@ -90,7 +90,7 @@ def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pyte
         before = store.runs()
     code = study.parent / "fork" / "fork.c"
     code.write_text(code.read_text() + "int more;\n")
-    monkeypatch.setattr(built, "_materials", {})
+    monkeypatch.setattr(built, "_looks", built._Looks())
     said = complaint("run", "--resume", "first", "--add-blocks", "1", "--quiet")
     assert "baseline was measured as build " in said
     with Store(store_url()) as store:

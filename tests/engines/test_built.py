@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("homes")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study's folder with a fork of SQLite."""
-    monkeypatch.setattr(engines_built, "_materials", {})
+    monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
     monkeypatch.setattr(making, "_failures", {})
     make_fork(tmp_path / "study")
     return tmp_path / "study"
@@ -64,8 +64,22 @@ def test_a_source_that_changes_during_a_run_changes_nothing_in_it(
     code.write_text(code.read_text() + "int more;\n")
     assert materials_of(SQLITE, fork_wish(), folder).build.key == first
     # The next run sees it.
-    monkeypatch.setattr(engines_built, "_materials", {})
+    monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
     assert materials_of(SQLITE, fork_wish(), folder).build.key != first
+
+
+@pytest.mark.engine
+def test_all_variants_of_a_run_are_built_from_one_look(folder: Path) -> None:
+    change = "--- a/fork.c\n+++ b/fork.c\n@@ -0,0 +1 @@\n+int patched;\n"
+    (folder / "one.patch").write_text(change)
+    one, other = (fork_wish(patches="one.patch", optimisation=level) for level in ("-O1", "-O2"))
+    first = materials_of(SQLITE, one, folder).build
+    for name in ("fork/fork.c", "recipe.toml", "one.patch"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("patched", "changed").replace("compile", "link") + "\n")
+    second = materials_of(SQLITE, other, folder).build
+    assert second.flags != first.flags
+    assert second.model_copy(update={"flags": first.flags}) == first
 
 
 @pytest.mark.engine

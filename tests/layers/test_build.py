@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
 @pytest.fixture
 def fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Level]]:
     """The levels that name a fork of SQLite in the working folder."""
-    monkeypatch.setattr(engines_built, "_materials", {})
+    monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
     monkeypatch.setattr(making, "_failures", {})
     make_fork(tmp_path / "study")
     monkeypatch.chdir(tmp_path / "study")

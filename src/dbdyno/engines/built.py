@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
@@ -63,17 +63,27 @@ def built(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) 
 
 
 def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Materials:
-    """What a build is made of. It is looked at once in a process, so that a source which changes during a run
-    changes nothing in it. Raises like `built`."""
-    asked = (engine.name, wish, folder)
-    if asked not in _materials:
-        compiled = _compiled(engine, wish, folder)
-        source = _source_here(wish, compiled.recipe, folder) or _fetched(wish, compiled.recipe, tell)
-        _materials[asked] = compiled.of(source)
-    return _materials[asked]
+    """What a build is made of. Each source, recipe and patch is looked at once in a process, so that all
+    variants of a run are built from the same. Raises like `built`."""
+    compiled = _compiled(engine, wish, folder)
+    source = _source_here(wish, compiled.recipe, folder) or _fetched(wish, compiled.recipe, folder, tell)
+    return compiled.of(source)
 
 
-_materials: dict[tuple[str, BuildWish, Path], Materials] = {}
+_Asked = tuple[Path, str, str, SourcePackage | None]
+"""What decides on a source."""
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """What this process has looked at already: files by their path, sources by what was asked."""
+
+    recipes: dict[Path, Recipe] = field(default_factory=dict)
+    patches: dict[Path, Patch] = field(default_factory=dict)
+    sources: dict[_Asked, Source] = field(default_factory=dict)
+
+
+_looks = _Looks()
 
 
 class Foreseen(Frozen):
@@ -89,7 +99,8 @@ class Foreseen(Frozen):
 
 
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
-    """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing."""
+    """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing. A build is
+    then made of what was seen here."""
     found = Foreseen(words=wish.words, variants=variants)
     try:
         compiled = _compiled(engine, wish, folder)
@@ -136,10 +147,12 @@ def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
             'write one and name it: source.recipe = "recipe.toml"',
         )
     try:
-        return read_recipe(path)
+        if path not in _looks.recipes:
+            _looks.recipes[path] = read_recipe(path)
     except StudyError as wrong:
         first = wrong.mistakes[0]
         raise UserError(f"{path}:{first.line}: {first.message}", first.hint or "mend the recipe") from None
+    return _looks.recipes[path]
 
 
 def shares_data(recipe: Recipe, one: Installation, other: Installation) -> bool:
@@ -150,6 +163,17 @@ def shares_data(recipe: Recipe, one: Installation, other: Installation) -> bool:
 
 def _source_here(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
     """The source that a study names, if it is on this machine. Raises UserError where it can be nowhere."""
+    asked = _asked(wish, recipe, folder)
+    if asked not in _looks.sources and (found := _look_for(wish, recipe, folder)) is not None:
+        _looks.sources[asked] = found
+    return _looks.sources.get(asked)
+
+
+def _asked(wish: BuildWish, recipe: Recipe, folder: Path) -> _Asked:
+    return folder, wish.origin, wish.revision, recipe.debian
+
+
+def _look_for(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
     if wish.origin.partition(":")[0] == DEBIAN:
         if wish.revision != NONE:
             raise UserError(
@@ -161,8 +185,9 @@ def _source_here(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None
     return local_tree(place) if wish.revision == NONE else git_revision(place, wish.revision)
 
 
-def _fetched(wish: BuildWish, recipe: Recipe, tell: Tell) -> Source:
-    return package.fetched(_package(wish, recipe), tell=tell)
+def _fetched(wish: BuildWish, recipe: Recipe, folder: Path, tell: Tell) -> Source:
+    asked = _asked(wish, recipe, folder)
+    return _looks.sources.setdefault(asked, package.fetched(_package(wish, recipe), tell=tell))
 
 
 def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
@@ -176,7 +201,11 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
 
 def _patches(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:
     names = [] if wish.patches == NONE else wish.patches.split()
-    return tuple(read_patch(_beside(folder, name)) for name in names)
+    paths = [_beside(folder, name) for name in names]
+    for path in paths:
+        if path not in _looks.patches:
+            _looks.patches[path] = read_patch(path)
+    return tuple(_looks.patches[path] for path in paths)
 
 
 def _beside(folder: Path, name: str) -> Path:
