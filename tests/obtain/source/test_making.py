@@ -114,6 +114,12 @@ def test_commands_that_make_no_program_are_no_build(tmp_path: Path) -> None:
         made(materials(tmp_path, ("true",)), silently)
 
 
+def test_a_link_to_what_was_not_built_is_no_build(tmp_path: Path) -> None:
+    link = ("ln", "-s", "/bin/sh", "{prefix}/toy")
+    with pytest.raises(BuildFailed, match="made no toy below the prefix"):
+        made(materials(tmp_path, link), silently)
+
+
 def test_a_program_that_a_step_needs_is_named_with_its_package(tmp_path: Path) -> None:
     needs = [{"name": "lemon", "command": ["true"], "needs": {"no-such-program": "nsp"}}]
     with pytest.raises(BuildFailed, match="lemon: there is no `no-such-program`") as failed:

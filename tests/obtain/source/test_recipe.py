@@ -60,6 +60,32 @@ def test_what_is_no_recipe_is_refused(text: str, said: str, tmp_path: Path) -> N
     assert any(said in message for _, message in mistakes(text, tmp_path))
 
 
+@pytest.mark.parametrize("program", ["/usr/bin/toy", "../toy", "bin/../../toy", "", "."])
+def test_a_program_lies_below_the_prefix(program: str, tmp_path: Path) -> None:
+    [(line, message)] = mistakes(GOOD.replace("bin/toy", program), tmp_path)
+    assert line == 2 and "`program`: name a file below the prefix" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ('folder = "{biuld}"', "a folder begins with {build}, {source}, {prefix}"),
+        ('folder = "{build}/{cores}"', "{cores} is no place"),
+        ('folder = "/tmp"', "a folder begins with"),
+        ('folder = ""', "a folder begins with"),
+        ('folder = "{source}/../other"', "does not lead out of it"),
+    ],
+)
+def test_a_step_is_run_in_a_place_of_the_build(key: str, said: str, tmp_path: Path) -> None:
+    [message] = [message for line, message in mistakes(f"{GOOD}{key}\n", tmp_path) if line == 6]
+    assert said in message
+
+
+def test_an_environment_names_known_places(tmp_path: Path) -> None:
+    [(_, message)] = mistakes(GOOD + '[environment]\nDESTDIR = "{perfix}"\n', tmp_path)
+    assert "{perfix} is no place; there are: build, cc, cflags" in message
+
+
 def test_a_recipe_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"nothing\.toml"):
         read_recipe(tmp_path / "nothing.toml")

@@ -120,7 +120,7 @@ def _make(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
     for number, step in enumerate(recipe.steps, 1):
         tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
         run_step(step, workplace, tell)
-    _require_program(prefix / recipe.program, log)
+    _require_program(prefix, recipe.program, log)
     account = Made(
         key=build.key,
         engine=recipe.engine,
@@ -217,10 +217,12 @@ def remove_torn(work: Path) -> None:
             path.unlink()
 
 
-def _require_program(program: Path, log: Path) -> None:
-    if not program.exists():
+def _require_program(prefix: Path, program: str, log: Path) -> None:
+    """Raises BuildFailed where there is none, or a link to one that was not built."""
+    file = (prefix / program).resolve()
+    if not file.is_file() or not file.is_relative_to(prefix.resolve()):
         raise BuildFailed(
-            f"the recipe's commands succeeded, and made no {program.name}",
+            f"the recipe's commands succeeded, and made no {program} below the prefix",
             "look at `program` and at the last step of the recipe",
             log.read_text(errors="replace")[-4096:],
         )

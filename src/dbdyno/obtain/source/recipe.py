@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -16,6 +16,8 @@ from dbdyno.study.document import Document, Unreadable, parse_document, read_byt
 PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs"))
 """What a command may name in braces. `cflags` and `ldflags` alone in an argument become several."""
 PLACE = re.compile(r"\{(\w+)\}")
+FOLDERS = ("{build}", "{source}", "{prefix}")
+"""Where a step may be run."""
 
 
 class Step(Frozen):
@@ -31,11 +33,17 @@ class Step(Frozen):
     @field_validator("command")
     @classmethod
     def _known_places(cls, command: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = sorted({name for part in command for name in PLACE.findall(part)} - PLACES)
-        if unknown:
-            known = ", ".join(sorted(PLACES))
-            raise ValueError(f"{{{unknown[0]}}} is no place; there are: {known}")
+        _require_known_places(command)
         return command
+
+    @field_validator("folder")
+    @classmethod
+    def _within_a_place(cls, folder: str) -> str:
+        first, *deeper = PurePosixPath(folder).parts or ("",)
+        if first not in FOLDERS or ".." in deeper:
+            raise ValueError(f"a folder begins with {', '.join(FOLDERS)}, and does not lead out of it")
+        _require_known_places(deeper)
+        return folder
 
 
 class SourcePackage(Frozen):
@@ -67,11 +75,32 @@ class Recipe(Frozen):
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
 
+    @field_validator("program")
+    @classmethod
+    def _below_the_prefix(cls, program: str) -> str:
+        path = PurePosixPath(program)
+        if not path.name or path.is_absolute() or ".." in path.parts:
+            raise ValueError("name a file below the prefix, such as bin/server")
+        return program
+
+    @field_validator("environment")
+    @classmethod
+    def _known_places(cls, environment: dict[str, str]) -> dict[str, str]:
+        _require_known_places(environment.values())
+        return environment
+
     @property
     def digest(self) -> str:
         """Of all that shapes a build; how long it takes and where its source comes from do not."""
         shaping = self.model_dump_json(exclude={"seconds", "room_mib", "debian", "format_parts"})
         return hashlib.sha256(shaping.encode()).hexdigest()
+
+
+def _require_known_places(texts: Iterable[str]) -> None:
+    unknown = sorted({name for text in texts for name in PLACE.findall(text)} - PLACES)
+    if unknown:
+        known = ", ".join(sorted(PLACES))
+        raise ValueError(f"{{{unknown[0]}}} is no place; there are: {known}")
 
 
 def read_recipe(path: Path) -> Recipe:
