@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,11 +65,37 @@ def test_a_patch_of_the_distribution_that_does_not_apply_fails(tmp_path: Path) -
         lay_package(package(tmp_path, change=CHANGE.replace(b"int toy", b"long toy")), tmp_path / TREE)
 
 
-def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("damage", [lambda content: content[:60], lambda content: b"none"])
+def test_an_archive_that_is_torn_is_named(
+    tmp_path: Path, number: int, damage: Callable[[bytes], bytes]
+) -> None:
     files = package(tmp_path)
-    files[0].write_bytes(files[0].read_bytes()[:60])
-    with pytest.raises(DynoError, match=r"cannot unpack toy_3\.1\.orig\.tar\.xz"):
+    files[number].write_bytes(damage(files[number].read_bytes()))
+    with pytest.raises(DynoError, match=f"cannot unpack {re.escape(files[number].name)}"):
         lay_package(files, tmp_path / TREE)
+
+
+def test_a_patch_that_the_series_names_and_nobody_packed_is_a_message(tmp_path: Path) -> None:
+    with pytest.raises(DynoError, match=r"cannot lay out toy_3\.1\.orig\.tar\.xz: .*lost\.patch"):
+        lay_package(package(tmp_path, b"lost.patch\n"), tmp_path / TREE)
+
+
+@needs_patch
+def test_the_distributions_parts_replace_those_of_upstream(tmp_path: Path) -> None:
+    files = package(tmp_path)
+    upstream = {"toy.c": b"int toy;\n", "debian/rules.old": b"", "www/old.html": b""}
+    packed(files[0], {f"toy-3.1/{name}": content for name, content in upstream.items()})
+    lay_package(files, tmp_path / TREE)
+    assert not (tmp_path / TREE / "debian" / "rules.old").exists()
+    assert {path.name for path in (tmp_path / TREE / "www").iterdir()} == {"index.html"}
+
+
+def test_the_format_1_is_refused_because_its_changes_would_be_missing(tmp_path: Path) -> None:
+    changes = tmp_path / "toy_3.1-2.diff.gz"
+    with pytest.raises(DynoError, match=r"source format 1\.0") as refused:
+        lay_package([*package(tmp_path)[:1], changes], tmp_path / TREE)
+    assert "source.origin" in refused.value.hint
 
 
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import re
+import shutil
 import tarfile
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +29,7 @@ MANIFEST = "source.json"
 TREE = "tree"
 MAIN, COMPONENT = re.compile(r"\.orig\.tar\.\w+$"), re.compile(r"\.orig-([\w-]+)\.tar\.\w+$")
 OF_DEBIAN = re.compile(r"\.debian\.tar\.\w+$")
+CHANGES_OF_FORMAT_1 = ".diff.gz"
 
 
 def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
@@ -87,20 +91,30 @@ def _manifest(shelf: once.Shelf, name: str) -> dict[str, str]:
 
 def lay_package(files: list[Path], tree: Path) -> None:
     """Unpacks a source package of the format 3.0 and puts the distribution's patches upon it. Raises
-    DynoError where an archive is torn, or holds no single folder."""
+    DynoError where an archive is torn or cannot be written, and for another format."""
     main = next((file for file in files if MAIN.search(file.name)), None)
+    names = ", ".join(file.name for file in files)
+    by_hand = "unpack this source yourself, and name its folder as source.origin"
     if main is None:
-        raise DynoError(
-            f"{', '.join(file.name for file in files)} hold no upstream archive",
-            "unpack this source yourself, and name its folder as source.origin",
-        )
-    _unpack(main, tree)
+        raise DynoError(f"{names} hold no upstream archive", by_hand)
+    if any(file.name.endswith(CHANGES_OF_FORMAT_1) for file in files):
+        raise DynoError(f"{names} are of the source format 1.0, which Dyno does not unpack", by_hand)
+    try:
+        _lay(main, files, tree)
+    except OSError as error:
+        raise DynoError(f"cannot lay out {main.name}: {error}", "fetch it again") from None
+
+
+def _lay(main: Path, files: list[Path], tree: Path) -> None:
+    _unpack_root(main, tree)
     for file in files:
         if component := COMPONENT.search(file.name):
-            _unpack(file, tree / component[1])
+            _remove(tree / component[1])
+            _unpack_root(file, tree / component[1])
         elif OF_DEBIAN.search(file.name):
-            with _opened(file) as archive:
-                unpack(archive, tree)
+            # Upstream's own is replaced as a whole, as dpkg-source does.
+            _remove(tree / "debian")
+            _unpack(file, tree)
     for name in _series(tree):
         content = (tree / "debian" / "patches" / name).read_bytes()
         one = patch.Patch(name=name, content=content)
@@ -114,21 +128,16 @@ def _series(tree: Path) -> list[str]:
     series = tree / "debian" / "patches" / "series"
     if not series.is_file():
         return []
-    lines = (line.split("#", 1)[0].split() for line in series.read_text().splitlines())
+    text = series.read_text(errors="replace")
+    lines = (line.split("#", 1)[0].split() for line in text.splitlines())
     return [words[0] for words in lines if words]
 
 
-def _unpack(file: Path, tree: Path) -> None:
+def _unpack_root(file: Path, tree: Path) -> None:
     """Unpacks an archive whose files stand in one folder; `tree` becomes that folder."""
     beside = tree.with_name(f"{tree.name}.unpacked")
     beside.mkdir()
-    try:
-        with _opened(file) as archive:
-            unpack(archive, beside)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise DynoError(
-            f"cannot unpack {file.name}: {error}", "fetch it again; check the space on the disk"
-        ) from None
+    _unpack(file, beside)
     inside = list(beside.iterdir())
     if len(inside) == 1 and inside[0].is_dir():
         inside[0].rename(tree)
@@ -137,5 +146,19 @@ def _unpack(file: Path, tree: Path) -> None:
         beside.rename(tree)
 
 
-def _opened(file: Path) -> tarfile.TarFile:
-    return tarfile.open(file)
+def _unpack(file: Path, folder: Path) -> None:
+    """Unpacks an archive into a folder. Raises DynoError where that fails."""
+    try:
+        with tarfile.open(file) as archive:
+            unpack(archive, folder)
+    except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise DynoError(
+            f"cannot unpack {file.name}: {error}", "fetch it again; check the space on the disk"
+        ) from None
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
