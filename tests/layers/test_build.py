@@ -102,6 +102,29 @@ def test_a_level_that_the_binary_does_not_show_is_not_in_effect(fork: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("factor", "level", "found"),
+    [
+        ("build.optimisation", "-O3", "-O3, in 1 of 2"),
+        ("build.flags", "-fno-plt", "-fno-plt, in 1 of 2"),
+        ("build.hardening", "full", "stack protector in 1 of 2"),
+    ],
+)
+def test_a_level_that_part_of_the_binary_shows_is_not_in_effect(
+    fork: dict[str, Level], factor: str, level: str, found: str
+) -> None:
+    """A recipe that compiles one of two files by its own flags."""
+    Path("fork/own.c").write_text("int own;\n")
+    recipe = Path("recipe.toml")
+    own = '["{cc}", "-frecord-gcc-switches", "-O1", "-fPIC", "-c", "-o", "own.o", "{source}/own.c"]'
+    first = f'[[steps]]\nname = "own"\ncommand = {own}\n\n[[steps]]'
+    text = recipe.read_text().replace("[[steps]]", first)
+    recipe.write_text(text.replace('"{source}/fork.c"', '"{source}/fork.c", "own.o"'))
+    with tried("sqlite", **fork, **{factor.replace(".", "__"): level}) as run:
+        evidence = run.evidence[factor]
+        assert not evidence.in_effect and found in evidence.reason
+
+
+@pytest.mark.parametrize(
     ("levels", "kind", "said"),
     [
         ({"build__compiler": "clang-99"}, Blocked, "there is no compiler clang-99"),

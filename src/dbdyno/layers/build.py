@@ -33,12 +33,12 @@ def _prove_compiler(level: str, running: Running) -> Evidence:
     lines = built.recorded.command_lines
     telling = sum(version in line or built.toolchain.cc in line for line in lines)
     value = f"{built.toolchain.version}, in {telling} of {len(lines)} recorded command lines"
-    return _evidence("build.compiler", level, value, telling > 0, running)
+    return _evidence("build.compiler", level, value, 0 < telling == len(lines), running)
 
 
 def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
     """The proof of a knob that is flags: what the compiler records of them in a small program, the running
-    file must record as well."""
+    file must record as well, in each of its command lines. Part of a level is another level."""
 
     def prove(level: str, running: Running) -> Evidence:
         built = _built(running)
@@ -53,7 +53,7 @@ def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
             holding = built.recorded.holding(expected)
             told = " ".join(sorted(expected))
             value = f"{told}, in {holding} of {len(lines)} recorded command lines"
-            evidence = _evidence(f"build.{knob}", level, value, holding > 0, running)
+            evidence = _evidence(f"build.{knob}", level, value, 0 < holding == len(lines), running)
         ignored = _ignored(built, flags.compile + flags.link)
         return evidence.model_copy(update={"idle": ignored}) if ignored else evidence
 
@@ -84,10 +84,15 @@ def _prove_linker(level: str, running: Running) -> Evidence:
 def _prove_hardening(level: str, running: Running) -> Evidence:
     built = _built(running)
     now, relro = built.recorded.bind_now, built.recorded.relro
-    protected = any("-fstack-protector-strong" in line for line in built.recorded.command_lines)
-    facts = {"stack protector": protected, "RELRO": relro, "bound at the start": now}
-    value = ", ".join(f"{name} {'yes' if there else 'no'}" for name, there in facts.items())
-    wanted = {"full": protected and relro and now, "off": not (protected or relro or now), DEFAULT: True}
+    lines = built.recorded.command_lines
+    protected = built.recorded.holding(frozenset(("-fstack-protector-strong",)))
+    partly = f"in {protected} of {len(lines)} recorded command lines"
+    told = "no" if not protected else "yes" if protected == len(lines) else partly
+    facts = {"RELRO": relro, "bound at the start": now}
+    value = ", ".join(
+        [f"stack protector {told}", *(f"{name} {'yes' if there else 'no'}" for name, there in facts.items())]
+    )
+    wanted = {"full": told == "yes" and relro and now, "off": not (protected or relro or now), DEFAULT: True}
     return _evidence("build.hardening", level, value, wanted[level], running)
 
 
