@@ -11,8 +11,9 @@ from dbdyno.records.binary import Binary, Code, Datum, Function
 
 
 class Likeness(StrEnum):
-    """What two builds have in common. `inert`: code and data are the same, so no measurement can tell them
-    apart. `constants`: the code is the same, and works on other constants, variables or libraries."""
+    """What two builds have in common. `inert`: code and data are the same but for where they lie, which
+    alone can still change a speed. `constants`: the code is the same, and works on other constants, variables
+    or libraries."""
 
     INERT = "inert"
     CONSTANTS = "constants"

@@ -58,7 +58,7 @@ def test_every_form_says_how_many_functions_differ() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "said"),
     [
-        (a_build(a_function("one")), a_build(a_function("one")), "Inert: both builds run the same code"),
+        (a_build(a_function("one")), a_build(a_function("one")), "Inert: the code and data are the same"),
         (
             a_build(a_function("one")),
             a_build(a_function("one", constants="other")),
@@ -69,6 +69,21 @@ def test_every_form_says_how_many_functions_differ() -> None:
 )
 def test_the_sentence_says_what_is_the_same(left: Code, right: Code, said: str) -> None:
     assert code.sentence(compare_code(left, right)).startswith(said)
+
+
+def test_functions_that_either_build_has_alone_are_added_where_they_have_names() -> None:
+    left = a_build(a_function("same"), a_function("gone"))
+    right = a_build(a_function("same"), a_function("added"), a_function("more"))
+    assert code.sentence(compare_code(left, right)).startswith("3 functions of 4 differ")
+    bare = [fact(a_build(a_function("", "a"), a_function("", one)), named=False) for one in "bc"]
+    assert code.sentence(compare_code(*bare)).startswith("1 function of 2 differ")
+
+
+def test_data_that_differ_are_named_where_no_function_does() -> None:
+    left, right = (a_build(a_function("one"), data=(Datum("sizes", 4, value),)) for value in (b"1", b"2"))
+    assert compare_code(left, right).changes == ()
+    for form in (printed, html.code, markdown.code):
+        assert "Constants and variables that differ: sizes" in form(compare_code(left, right))
 
 
 def test_a_stripped_build_is_said_to_be_one() -> None:

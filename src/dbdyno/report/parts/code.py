@@ -41,7 +41,8 @@ def sentence(found: CodeDifference) -> str:
     """What the comparison says."""
     if found.likeness is Likeness.INERT:
         return (
-            "Inert: both builds run the same code on the same data, so a measurement cannot tell them apart."
+            "Inert: the code and data are the same but for where they lie; layout alone can still change a "
+            "speed."
         )
     if found.likeness is Likeness.CONSTANTS:
         return (
@@ -49,7 +50,10 @@ def sentence(found: CodeDifference) -> str:
             f"constants, {numbers.plural(len(found.changed_data), 'object')} with other values."
         )
     functions = found.functions
-    changed = functions.differing + max(functions.only_left, functions.only_right)
+    alone = (functions.only_left, functions.only_right)
+    # Without names, a function that changed stands in both columns.
+    named = found.left.named and found.right.named
+    changed = functions.differing + (sum(alone) if named else max(alone))
     whole = functions.equal + changed
     left, right = found.left.code_bytes, found.right.code_bytes
     growth = f" ({numbers.change_text(right / left - 1.0)})" if left else ""
@@ -75,12 +79,12 @@ def render(found: CodeDifference, console: Console) -> None:
     if lines := extensions(found):
         console.print()
         console.print(_table(EXTENSION_HEADS, lines))
-    if found.changes:
+    if found.changes or found.changed_data:
         console.print()
+    if found.changes:
         console.print(_table(CHANGE_HEADS, changes(found, CHANGES_MOST)))
-        for line in (more(found, CHANGES_MOST), data_text(found)):
-            if line:
-                console.print(Text(line))
+    for line in filter(None, (more(found, CHANGES_MOST), data_text(found))):
+        console.print(Text(line))
     for note in notes(found):
         console.print(Text(note, style="dim"))
 
