@@ -8,6 +8,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.collection import Ending, Museum, chosen, collection
 from dbdyno.analyse.model import Verdict
 from dbdyno.records.record import Evidence, Outcome, Record
+from dbdyno.study import TWIN
 from tests.analyse.factory import (
     STARTED_UNIX_S,
     Change,
@@ -102,6 +103,13 @@ def test_a_broken_baseline_is_a_piece_of_its_study() -> None:
     records = records_of(study, changes={"baseline": broken("account 118, history 117")})
     museum = collection([analyse(study, a_run(study), records)])
     assert endings(museum) == {"baseline": {"broken"}}
+
+
+def test_a_baseline_and_its_twin_are_one_piece_that_broke_once() -> None:
+    study = a_study(CACHE, aa=True)
+    changes = {name: broken("account 118, history 117") for name in ("baseline", TWIN)}
+    (piece,) = collection([analyse(study, a_run(study), records_of(study, changes=changes))]).pieces
+    assert (piece.runs, [one.exhibit.variant for one in piece.occurrences]) == (1, ["baseline"])
 
 
 def test_a_run_without_trials_adds_nothing() -> None:

@@ -9,7 +9,17 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from dbdyno.analyse.model import Analysis, Exhibit, GuardResult, Kept, Ratio, Reason, VariantResult, Verdict
+from dbdyno.analyse.model import (
+    Analysis,
+    Exhibit,
+    GuardResult,
+    Kept,
+    Ratio,
+    Reason,
+    Role,
+    VariantResult,
+    Verdict,
+)
 from dbdyno.analyse.museum import MEASURED, exhibit
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.records import metrics
@@ -96,7 +106,9 @@ def collection(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Muse
     tried: dict[tuple[str, ...], list[tuple[Analysis, VariantResult]]] = {}
     for analysis in sorted(analyses, key=lambda one: one.run.created_unix_s, reverse=True):
         for result in analysis.variants:
-            if result.verdict is not None and result.reason is not Reason.NOT_RUN:
+            # The twin of an A/A study is the baseline once more.
+            tells = result.role is not Role.TWIN and result.reason is not Reason.NOT_RUN
+            if tells and result.verdict is not None:
                 tried.setdefault(_key(analysis, result), []).append((analysis, result))
     pieces = [piece for seen in tried.values() if (piece := _piece(seen)) is not None]
     pieces.sort(key=lambda piece: piece.occurrences[0].began_unix_s, reverse=True)
