@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from dbdyno.analyse import analyse
-from dbdyno.cli.exit_codes import exit_code
+from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_fails_on
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
 from tests.cli.test_cli import complaint, dyno
@@ -61,6 +63,28 @@ def test_a_run_ends_with_the_code_of_its_verdict_and_so_does_its_report(homes: P
     assert dyno("report", "--fail-on", "inconclusive").returncode == 7
     assert dyno("report", "--fail-on", "slower").returncode == 0
     assert dyno("report").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("preferred", "given", "stops_by"),
+    [
+        ("", [], "broken,failed,slower"),
+        ("inconclusive", [], "broken,failed,slower,inconclusive"),
+        ("broken", [], "broken,failed,slower"),
+        ("inconclusive", ["--fail-on", "broken"], "broken"),
+        ("inconclusive", ["--fail-on", "none"], "broken,failed,slower"),
+    ],
+)
+def test_a_preference_only_adds_to_what_a_gate_stops_by(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, preferred: str, given: list[str], stops_by: str
+) -> None:
+    @click.command()
+    @fail_on_option
+    def gate(fail_on: tuple[str, ...]) -> None:
+        click.echo(",".join(gate_fails_on(fail_on)))
+
+    monkeypatch.setenv("DYNO_FAIL_ON", preferred)
+    assert CliRunner().invoke(gate, given).output.strip() == stops_by
 
 
 def test_a_verdict_that_there_is_not_is_refused(homes: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
@@ -27,6 +28,14 @@ NONE = "none"
 
 GATE_FAILS_ON = ("broken", "failed", "slower")
 """A gate that lets a slower run through unless it is told otherwise would be none."""
+
+
+def gate_fails_on(fail_on: tuple[str, ...]) -> tuple[str, ...]:
+    """What the gate of this command stops by: an option chooses, and a preference only adds, because no file
+    of a machine may let a slower run through."""
+    if click.get_current_context().get_parameter_source("fail_on") is ParameterSource.COMMANDLINE:
+        return fail_on or GATE_FAILS_ON
+    return tuple(name for name in FAIL_ON if name in (*GATE_FAILS_ON, *fail_on))
 
 
 def verdicts_of(fail_on: tuple[str, ...]) -> frozenset[Verdict]:
@@ -77,7 +86,7 @@ def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:
     """0, or the code of what was found of a run against another, which is said on standard error."""
     if gate.reference_result.response is None or gate.result.reason is Reason.BASELINE_BROKEN:
         return _told(NO_BASELINE, f"{gate.against} has no speed to compare with")
-    return _worst([gate.result], fail_on or GATE_FAILS_ON)
+    return _worst([gate.result], fail_on)
 
 
 def _worst(variants: Sequence[VariantResult], fail_on: tuple[str, ...]) -> int:

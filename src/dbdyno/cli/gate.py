@@ -13,7 +13,7 @@ import click
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
-from dbdyno.cli.exit_codes import GATE_FAILS_ON, fail_on_option, gate_code, verdicts_of
+from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
@@ -62,7 +62,7 @@ def command(
     `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
     exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
     """
-    form = verdict_format_of(form, as_json, output)
+    form, fail_on = verdict_format_of(form, as_json, output), gate_fails_on(fail_on)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
         named = against or found.reference
@@ -139,7 +139,7 @@ def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str,
             "html": partial(html.gate, gate),
             "markdown": partial(markdown.gate, gate),
             "json": partial(_document, gate),
-            "junit": partial(junit.gate, gate, verdicts_of(fail_on or GATE_FAILS_ON)),
+            "junit": partial(junit.gate, gate, verdicts_of(fail_on)),
         },
     )
 

@@ -19,7 +19,7 @@ from dbdyno.analyse import analyse
 from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.building import builds_lines, builds_of, make_builds
 from dbdyno.cli.estimate import estimate, header
-from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code
+from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of, measured_again, require_one_load
 from dbdyno.cli.options import (
@@ -177,9 +177,9 @@ def command(
     if gate is None:
         deliver_report(analysis, form, output, fail_on=fail_on)
     else:
-        deliver_gate(gate, form, output, fail_on)
+        deliver_gate(gate, form, output, gate_fails_on(fail_on))
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
-    sys.exit(exit_code(analysis, fail_on) if gate is None else gate_code(gate, fail_on))
+    sys.exit(exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on)))
 
 
 @dataclass(frozen=True)
