@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
-from dbdyno.engines.included import DEPTH_MOST
+from dbdyno.engines.included import CHARACTERS_MOST, DEPTH_MOST
 from dbdyno.frozen import Configuration
 
 
@@ -115,6 +115,27 @@ def test_what_cannot_be_read_does_not_hide_the_next_file(tmp_path: Path) -> None
     found = read(tmp_path, "mariadb", main_cnf="!includedir conf.d\n")
     assert found.settings == {"config.back_log": "2"}
     assert reasons(found) == {"main.cnf:1": "a.cnf is not a text in UTF-8"}
+
+
+@pytest.mark.parametrize("line", ["!include round.cnf", "!include pipe.cnf", "!include large.cnf",
+                                  "!include /dev/zero", "!include ~nobody-has-this-name/a.cnf",
+                                  "!include a\0.cnf", "!includedir round.cnf"])  # fmt: skip
+def test_what_does_not_end_is_named_with_its_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / "round.cnf").symlink_to("round.cnf")
+    os.mkfifo(tmp_path / "pipe.cnf")
+    (tmp_path / "large.cnf").write_text("#" * (1 + CHARACTERS_MOST))
+    found = read(tmp_path, "mariadb", main_cnf=f"{line}\n[mysqld]\nback_log=2\n")
+    ((place, why),) = reasons(found).items()
+    assert place == "main.cnf:1" and "cannot be read: " in why
+    assert found.settings == {"config.back_log": "2"}
+
+
+@pytest.mark.parametrize("name", ["round.cnf", "pipe.cnf"])
+def test_the_file_itself_must_end_as_well(tmp_path: Path, name: str) -> None:
+    (tmp_path / "round.cnf").symlink_to("round.cnf")
+    os.mkfifo(tmp_path / "pipe.cnf")
+    with pytest.raises(OSError, match=r"regular file|[Ll]oop|symbolic links"):
+        read_configuration(registry.engine("mariadb"), None, name, tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

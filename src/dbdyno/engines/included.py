@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,8 @@ from dbdyno.frozen import IncludedFile
 
 DEPTH_MOST = 10
 """How deep MariaDB, MySQL and PostgreSQL follow includes."""
+CHARACTERS_MOST = 1 << 20
+"""A file of settings is a short text."""
 
 SECRET = (
     r"(?<![\w.-])[\w.-]*(?:password|passwd|pwd|passphrase(?:_command)?|secret(?:[-_](?:key|id))?"
@@ -57,11 +61,10 @@ class Follower:
     def lines(self, name: str, folder: Path) -> list[Line]:
         """All lines in the order in which a server reads them. `name` counts from the folder. Raises OSError
         and UnicodeDecodeError where the file itself cannot be read."""
-        file = (folder / Path(name).expanduser()).resolve()
-        return list(self._lines(file, (), name))
+        return list(self._lines(_resolved(folder, name), (), name))
 
     def _lines(self, file: Path, above: tuple[Path, ...], name: str) -> Iterator[Line]:
-        text = file.read_text(encoding="utf-8")
+        text = _text(file)
         digest, kept = hashlib.sha256(text.encode()).hexdigest(), without_secrets(text)
         self.files.append(IncludedFile(path=name, text=kept, digest=digest))
         for line in self._parse(kept):
@@ -97,6 +100,26 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def _resolved(folder: Path, path: str) -> Path:
+    """Where a path leads. Raises OSError where that is nowhere."""
+    try:
+        return (folder / Path(path).expanduser()).resolve()
+    except (RuntimeError, ValueError) as error:
+        # Symbolic links in a circle, a home that nobody has, a zero byte.
+        raise OSError(errno.EINVAL, str(error), path) from None
+
+
+def _text(file: Path) -> str:
+    """The text of a file. Raises OSError for a pipe or a device, which may not end, and for a large file."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(file))
+    with file.open(encoding="utf-8") as opened:
+        text = opened.read(CHARACTERS_MOST + 1)
+    if len(text) > CHARACTERS_MOST:
+        raise OSError(errno.EFBIG, "it is larger than 1 MiB", str(file))
+    return text
+
+
 def _refused(file: Path, above: tuple[Path, ...]) -> str:
     if file in above:
         return f"{file.name} is being read already, so this line leads in a circle"
@@ -111,9 +134,9 @@ def _why(error: OSError) -> str:
 
 def _files(include: Include, folder: Path) -> list[Path]:
     """A relative path counts from the folder of the file that holds it. A folder's files come by name."""
-    place = folder / Path(include.path).expanduser()
+    place = _resolved(folder, include.path)
     if not include.ending:
-        return [place.resolve()]
+        return [place]
     found = [file for file in place.iterdir() if file.name.endswith(include.ending) and file.is_file()]
     return [file.resolve() for file in sorted(found) if not file.name.startswith(".")]
 
