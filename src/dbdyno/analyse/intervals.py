@@ -75,8 +75,8 @@ def ratio_of(
         metric=metric,
         pairs=pairs,
         ratio=math.exp(centre),
-        low=None if low is None else _exp(low),
-        high=None if high is None else _exp(high),
+        low=None if low is None else bounded_exp(low),
+        high=None if high is None else bounded_exp(high),
         log_sd=float(values.std(ddof=1)) if pairs > 1 else None,
         confidence=confidence,
     )
@@ -155,14 +155,14 @@ def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence
         metric=metric,
         pairs=count,
         ratio=math.exp(difference),
-        low=math.exp(max(difference - half, -700.0)),
-        high=math.exp(min(difference + half, 700.0)),
+        low=bounded_exp(difference - half),
+        high=bounded_exp(difference + half),
         log_sd=math.sqrt(variance),
         confidence=confidence,
     )
 
 
-def _exp(value: float) -> float:
+def bounded_exp(value: float) -> float:
     """exp without overflow: two pairs can give an interval wider than a float holds."""
     return math.exp(min(max(value, -700.0), 700.0))
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from statistics import stdev
 
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
-from dbdyno.analyse.intervals import ratio_of, usable, welch, within
+from dbdyno.analyse.intervals import bounded_exp, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.frozen import Frozen, level_text
@@ -333,8 +333,8 @@ def _against(one: RunRatio, earlier: Sequence[float], confidence: float) -> Rati
         metric=one.effect.metric,
         pairs=count,
         ratio=math.exp(difference),
-        low=math.exp(max(difference - half, -700.0)),
-        high=math.exp(min(difference + half, 700.0)),
+        low=bounded_exp(difference - half),
+        high=bounded_exp(difference + half),
         log_sd=spread,
         confidence=confidence,
     )
