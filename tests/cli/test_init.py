@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tomllib
 from pathlib import Path
 
@@ -31,6 +32,30 @@ def test_a_first_study_of_every_engine_is_accepted(engine: str, homes: Path) -> 
     assert f"for this host: {cpus} CPU" in text and "GiB of memory available" in text
     comments = [line for line in text.splitlines() if line.startswith("# ")]
     assert sum(line.startswith("# simple_update") for line in comments) == 1
+
+
+class Terminal(io.StringIO):
+    """What somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_no_study_can_have_is_asked_for_again(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = homes / "first.toml"
+    monkeypatch.setattr("sys.stdin", Terminal("\n\n0\n5\n0\n7\nsoon\n45m\n"))
+    said = dyno("init", "sqlite", "--output", str(path))
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.count("Error: ") == 3 and f"dyno run {path} --budget 45m" in said.stdout
+    study = study_at(path)
+    assert (study.workload.clients, study.workload.options["scale"]) == (5, 7)
+    assert "is no duration" in complaint("init", "sqlite", "--time", "10", "--output", "x.toml")
+
+
+def test_a_study_is_written_into_a_folder_that_is_not_there(homes: Path) -> None:
+    path = homes / "studies" / "first.toml"
+    assert dyno("init", "sqlite", "--output", str(path)).returncode == 0
+    assert [file.name for file in path.parent.iterdir()] == ["first.toml"]
 
 
 def test_clients_are_proposed_for_the_cpus_of_this_host(homes: Path) -> None:

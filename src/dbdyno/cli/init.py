@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from dbdyno.cli import first_study
 from dbdyno.cli.first_study import Answers, Host, Question
+from dbdyno.cli.formats import write
+from dbdyno.cli.options import Duration
 from dbdyno.cli.study_file import catalogue, installation_of
 from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
@@ -28,6 +31,21 @@ GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_
 SIZES = {"scale": 10, "warehouses": 2, "table_size": 100_000, "vectors": 10_000}
 """Options of workloads that say how large the data are, with a size that is made within a minute or two."""
 CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
+Answer = TypeVar("Answer", str, int)
+
+
+class DurationText(click.ParamType[str]):
+    """A duration as it was written, because the command that runs the study is shown with it."""
+
+    name = Duration.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        Duration().convert(value, param, ctx)
+        return str(value)
+
+
+GOAL, COUNT, TIME = click.Choice(list(GOALS)), click.IntRange(1), DurationText()
+"""What an answer may be, on the command line and on a terminal."""
 
 
 class _Kinds(click.Group):
@@ -46,11 +64,11 @@ def command() -> None:
 
 
 @click.command()
-@click.option("--goal", type=click.Choice(list(GOALS)), help="What hurts.")
+@click.option("--goal", type=GOAL, help="What hurts.")
 @click.option("--workload", help="What the load is.")
-@click.option("--clients", type=click.IntRange(1), help="How many clients work at a time.")
-@click.option("--size", type=click.IntRange(1), help="How large the data are, in the workload's own measure.")
-@click.option("--time", "time_", help="How long a run may take, such as 30m.")
+@click.option("--clients", type=COUNT, help="How many clients work at a time.")
+@click.option("--size", type=COUNT, help="How large the data are, in the workload's own measure.")
+@click.option("--time", "time_", type=TIME, help="How long a run may take, such as 30m.")
 @click.option("--from", "base", type=click.Path(path_type=Path), help="The configuration file that you have.")
 @click.option(
     "--and", "--to", "other", type=click.Path(path_type=Path), help="Vary what differs in this one."
@@ -82,7 +100,7 @@ def study(
     host = _host()
     question = _question(registry.engine(engine), base, other, output.parent, host)
     answers = _answers(goal, workload, clients, size, time_, host)
-    _write(output, first_study.text(question, answers, host, str(output)))
+    write(output, first_study.text(question, answers, host, str(output)))
     click.echo(
         f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {answers.time}"
     )
@@ -105,25 +123,24 @@ def _answers(
     host: Host,
 ) -> Answers:
     """Asks what no option answered."""
-    goal = goal or _asked("What hurts", "throughput", list(GOALS))
+    goal = goal or _asked("What hurts", "throughput", GOAL)
     offer = _offer(workload)
     sized = next((name for name in SIZES if offer.option(name)), "")
-    clients = clients or int(
-        _asked("How many clients", str(max(CLIENTS_LEAST, CLIENTS_EACH_CPU * host.cpus)))
-    )
+    proposed = max(CLIENTS_LEAST, CLIENTS_EACH_CPU * host.cpus)
+    clients = clients or _asked("How many clients", proposed, COUNT)
     return Answers(
         response=GOALS[goal],
         workload=offer,
         sized=sized,
         size=_size(offer, sized, size),
         clients=clients,
-        time=time_ or _asked("How long may a run take", "30m"),
+        time=time_ or _asked("How long may a run take", "30m", TIME),
     )
 
 
 def _offer(workload: str | None) -> WorkloadOffer:
     known = {offer.name: offer for offer in catalogue(ask_engines=False).workloads}
-    name = workload or _asked("Which workload", "tpcb", list(known))
+    name = workload or _asked("Which workload", "tpcb", click.Choice(list(known)))
     if name not in known:
         raise UserError(f"there is no workload {name!r}", f"there are: {', '.join(known)}")
     return known[name]
@@ -134,7 +151,7 @@ def _size(offer: WorkloadOffer, sized: str, size: int | None) -> int:
     option = offer.option(sized) if sized else None
     if option is None:
         return 0
-    size = size or int(_asked(f"How large are the data, as {sized} ({option.help})", str(SIZES[sized])))
+    size = size or _asked(f"How large are the data, as {sized} ({option.help})", SIZES[sized], COUNT)
     limits = option.limits
     if limits is not None and not limits.min <= size <= limits.max:
         raise UserError(
@@ -143,12 +160,9 @@ def _size(offer: WorkloadOffer, sized: str, size: int | None) -> int:
     return size
 
 
-def _asked(question: str, default: str, choices: list[str] | None = None) -> str:
+def _asked(question: str, default: Answer, kind: click.ParamType[Answer]) -> Answer:
     """The answer of whoever sits at the terminal; the default where nobody does."""
-    if not sys.stdin.isatty():
-        return default
-    kind = click.Choice(choices) if choices else (int if default.isdigit() else None)
-    return str(click.prompt(question, default=default, type=kind))
+    return click.prompt(question, default=default, type=kind) if sys.stdin.isatty() else default
 
 
 def _question(engine: Engine, base: Path | None, other: Path | None, folder: Path, host: Host) -> Question:
@@ -217,11 +231,3 @@ def _from(path: Path, folder: Path) -> str:
     """The path as the study names it: from its own folder where the file lies in there."""
     whole, within = path.resolve(), folder.resolve()
     return str(whole.relative_to(within) if whole.is_relative_to(within) else whole)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        hint = "choose another place with --output"
-        raise UserError(f"cannot write {path}: {error.strerror}", hint) from None
