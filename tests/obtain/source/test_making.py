@@ -163,7 +163,8 @@ STOPPED = (
     (
         "sh",
         "-c",
-        "test -e first || echo first >first; touch here; until test -e {source}/../../go; do sleep 0.1; done",
+        "echo run >>first; touch -d @1000 first; touch here; "
+        "until test -e {source}/../../go; do sleep 0.1; done",
     ),
     ("sh", "-c", "cp first {prefix}/toy"),
 )
@@ -189,11 +190,11 @@ def test_a_build_that_was_cut_short_goes_on(tmp_path: Path, how: signal.Signals)
     until(work / "here", victim)
     victim.send_signal(how)
     victim.communicate()
-    assert (work / "first").read_text() == "first\n"
+    assert (work / "first").read_text() == "run\n"
     (paths.cache() / "sources" / "go").touch()
     told: list[str] = []
     folder = made(materials(tmp_path, *STOPPED), told.append)
-    assert (folder / "prefix" / "toy").read_text() == "first\n"
+    assert (folder / "prefix" / "toy").read_text() == "run\nrun\n"
     assert "going on with a build of toy that was interrupted" in told
 
 
@@ -211,11 +212,25 @@ def test_of_two_processes_one_makes_it(tmp_path: Path) -> None:
     assert sum("step 1, 1 of 2" in text for text in said) == 1
 
 
-def test_objects_that_may_be_torn_are_made_again(tmp_path: Path) -> None:
+def test_files_that_may_be_torn_are_made_again(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    for name, age_s in (("old.o", 100), ("deep/new.o", 1), ("newest.so", 0), ("newest.c", 0)):
+    for name, age_s in (("old.o", 100), ("deep/new.o", 1), ("newest.c", 0), (".ninja_log", 0)):
         path = tmp_path / name
         path.touch()
         os.utime(path, (1_000_000 - age_s, 1_000_000 - age_s))
     remove_torn(tmp_path)
-    assert {path.name for path in tmp_path.rglob("*.*")} == {"old.o", "newest.c"}
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"old.o", ".ninja_log"}
+
+
+def test_the_archivers_of_a_link_are_those_of_what_it_leads_to(tmp_path: Path) -> None:
+    for name in ("gcc-12", "gcc-ar-12", "gcc-nm-12", "gcc-ar"):
+        (tmp_path / name).touch()
+    (tmp_path / "cc").symlink_to("gcc-12")
+    (tmp_path / "gcc").symlink_to("gcc-12")
+    compiler = toolchain("gcc")
+    named = {
+        name: making._archivers(compiler.model_copy(update={"cc": str(tmp_path / name)}))
+        for name in ("cc", "gcc", "gcc-12")
+    }
+    of_12 = {"AR": str(tmp_path / "gcc-ar-12"), "NM": str(tmp_path / "gcc-nm-12")}
+    assert named == {"cc": of_12, "gcc": of_12, "gcc-12": of_12}

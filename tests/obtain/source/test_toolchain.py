@@ -46,6 +46,21 @@ def test_a_compiler_of_the_same_name_with_other_bytes_has_another_digest(tmp_pat
     assert toolchain(pretender(tmp_path, f'exec {real}  "$@"')).digest != first
 
 
+@needs_gcc
+def test_a_file_of_the_working_folder_is_no_part_of_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f'case "$1" in -print-prog-name=*) echo "${{1#*=}}";; *) exec {shutil.which("gcc")} "$@";; esac'
+    compiler = pretender(tmp_path, script)
+    monkeypatch.chdir(tmp_path)
+    digests = set()
+    for text in ("one", "other"):
+        (tmp_path / "ld").write_text(text)
+        toolchain.cache_clear()
+        digests.add(toolchain(compiler).digest)
+    assert len(digests) == 1
+
+
 def test_a_compiler_that_is_not_here_is_blocked_with_the_remedy() -> None:
     with pytest.raises(Blocked, match="there is no compiler gcc-99 here") as refused:
         toolchain("gcc-99")

@@ -27,7 +27,8 @@ from dbdyno.obtain.source.wish import Flags
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE = "tree"
-OBJECTS = frozenset((".o", ".lo", ".a", ".so"))
+MENDED = frozenset((".ninja_log", ".ninja_deps"))
+"""What ninja itself mends. Without them it would compile everything again."""
 TORN_S = 5.0
 """What was written so shortly before a build was killed may be torn."""
 
@@ -194,25 +195,23 @@ def _workplace(materials: Materials, tree: Path, work: Path, prefix: Path, log: 
 
 def _archivers(toolchain: Toolchain) -> dict[str, str]:
     """The archive tools that understand the compiler's own objects, which LTO makes."""
-    prefix = "gcc" if toolchain.family == "gcc" else "llvm"
-    cc = Path(toolchain.cc)
-    folders = (cc.parent, cc.resolve().parent)
-    ending = cc.name.rpartition("gcc")[2] if toolchain.family == "gcc" else ""
-    tools = {"AR": "ar", "NM": "nm", "RANLIB": "ranlib"}
-    found = {
-        name: folder / f"{prefix}-{tool}{ending}"
-        for name, tool in tools.items()
-        for folder in reversed(folders)
-        if (folder / f"{prefix}-{tool}{ending}").exists()
-    }
-    return {name: str(path) for name, path in found.items()}
+    found = {}
+    # What a link such as `cc` leads to comes last, because its name tells the version.
+    for cc in (Path(toolchain.cc), Path(toolchain.cc).resolve()):
+        ending = cc.name.partition("gcc")[2] if toolchain.family == "gcc" else ""
+        prefix = "gcc" if toolchain.family == "gcc" else "llvm"
+        for name, tool in {"AR": "ar", "NM": "nm", "RANLIB": "ranlib"}.items():
+            program = cc.with_name(f"{prefix}-{tool}{ending}")
+            if program.exists():
+                found[name] = str(program)
+    return found
 
 
 def remove_torn(work: Path) -> None:
-    """Removes the objects that a killed build wrote last, so that they are made again."""
-    objects = [path for path in work.rglob("*") if path.suffix in OBJECTS and path.is_file()]
-    latest_s = max((path.stat().st_mtime for path in objects), default=0.0)
-    for path in objects:
+    """Removes the files that a killed build wrote last, so that they are made again."""
+    files = [path for path in work.rglob("*") if path.is_file() and path.name not in MENDED]
+    latest_s = max((path.stat().st_mtime for path in files), default=0.0)
+    for path in files:
         if path.stat().st_mtime > latest_s - TORN_S:
             path.unlink()
 

@@ -57,7 +57,9 @@ def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
     family = "clang" if "clang" in told[0] else "gcc"
     version = re.search(r"\d+\.\d+(\.\d+)?", told[0].partition(")")[2] or told[0])
     parts = [_said(cc, f"-print-prog-name={part}").strip() for part in (*PARTS, f"ld.{linker}")]
-    files = {str(Path(path).resolve()) for path in (cc, *parts) if Path(path).is_file()}
+    # A bare name is no file of the compiler's own, and one in the working folder may bear it.
+    paths = [Path(part) for part in (cc, *parts) if Path(part).is_absolute()]
+    files = {str(path.resolve()) for path in paths if path.is_file()}
     return Toolchain(
         name=name,
         family=family,
