@@ -9,6 +9,7 @@ import pytest
 
 from dbdyno.engines import built
 from dbdyno.host import once
+from dbdyno.obtain.source import commands, making
 from dbdyno.records.store import Store, store_url
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
@@ -81,6 +82,15 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     once.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []
+
+
+def test_a_run_says_that_a_build_could_reach_the_network(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "wrapper", lambda: None)
+    monkeypatch.setattr(making, "wrapper", lambda: None)
+    done = dyno("run", str(study))
+    assert "gcc -O2: its build could reach the network" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

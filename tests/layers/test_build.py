@@ -15,7 +15,7 @@ from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import wish_among
-from dbdyno.obtain.source import making
+from dbdyno.obtain.source import commands, making
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.trial.verify import verify
 from tests.fakes import FakeEngine
@@ -67,6 +67,20 @@ def test_a_level_is_proved_by_what_the_running_file_tells(
         assert evidence.effective is not None and "/proc/PID/maps" in evidence.effective.source
         assert found.value("source.origin") == "fork"
         assert found.exercised(factor) == ""
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_a_build_that_could_reach_the_network_says_so(
+    fork: dict[str, Level], monkeypatch: pytest.MonkeyPatch, network: bool
+) -> None:
+    if network:
+        monkeypatch.setattr(commands, "wrapper", lambda: None)
+        monkeypatch.setattr(making, "wrapper", lambda: None)
+    elif commands.wrapper() is None:
+        pytest.skip("this kernel refuses a network namespace")
+    with tried("sqlite", **fork) as found:
+        evidence = found.evidence["source.origin"].effective
+        assert evidence is not None and ("could reach the network" in evidence.source) is network
 
 
 def test_a_build_reads_the_data_that_the_studys_own_engine_made(fork: dict[str, Level]) -> None:

@@ -73,6 +73,8 @@ def make_builds(study: Study, earlier: Callable[[], Sequence[Record]], tell: Cal
         except DynoError as error:
             tell(f"{wish.words}: {error.message}")
             continue
+        if made.account.network:
+            tell(f"{wish.words}: its build could reach the network, because `unshare` is refused here")
         key, same = made.account.key, files.setdefault(made.installation.digest, wish.words)
         if same != wish.words:
             tell(f"{wish.words}: the same file as {same}, byte for byte")

@@ -60,9 +60,10 @@ def build_evidence(factor: str, level: str, value: str, read_from: str, running:
     built = running.setup.built
     assert built is not None, "a level of a build makes one"
     held = holds_build(running)
+    network = ", which could reach the network" if built.account.network else ""
     found = Reading(
         value=value if held else "another file",
-        source=f"{read_from}; /proc/PID/maps holds build {built.account.key}"
+        source=f"{read_from}{network}; /proc/PID/maps holds build {built.account.key}"
         if held
         else f"/proc/PID/maps does not hold {built.program}",
     )

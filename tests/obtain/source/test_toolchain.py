@@ -85,6 +85,26 @@ def test_a_compiler_that_makes_no_program_is_blocked(tmp_path: Path, script: str
 
 
 @needs_gcc
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            'case "$1" in --version) exec sleep 600;; *) exec {gcc} "$@";; esac',
+            "pretender --version` does not",
+        ),
+        ("printf '#!/bin/sh\\nexec sleep 600\\n' >program; chmod +x program", "`program` does not end"),
+    ],
+    ids=["compiler", "program"],
+)
+def test_what_does_not_end_is_blocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    monkeypatch.setattr("dbdyno.obtain.source.toolchain.ANSWER_MOST_S", 3.0)
+    with pytest.raises(Blocked, match=said):
+        toolchain(pretender(tmp_path, script.replace("{gcc}", str(shutil.which("gcc")))))
+
+
+@needs_gcc
 def test_a_linker_that_is_not_here_is_the_linkers_fault(tmp_path: Path) -> None:
     real = shutil.which("gcc")
     script = (

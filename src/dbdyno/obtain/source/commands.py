@@ -21,6 +21,7 @@ from dbdyno.obtain.source.toolchain import first_error
 
 LOG_BYTES = 64 << 10
 TELL_EVERY_S = 10.0
+TRIAL_S = 30.0
 PROGRESS = re.compile(r"\[\s*(?:(\d+)/(\d+)|(\d+)%)\]")
 """How ninja and CMake's makefiles tell how far they are."""
 NETWORK = re.compile(
@@ -49,7 +50,10 @@ def wrapper() -> tuple[str, ...] | None:
         return None
     who = () if os.geteuid() == 0 else ("--map-root-user",)
     found = (program, *who, "--net", "--pid", "--fork", "--kill-child")
-    tried = subprocess.run([*found, "true"], capture_output=True, check=False)
+    try:
+        tried = subprocess.run([*found, "true"], capture_output=True, timeout=TRIAL_S)
+    except subprocess.TimeoutExpired:
+        return None
     return found if tried.returncode == 0 else None
 
 

@@ -18,6 +18,7 @@ from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
 PROGRAM = "int main(void) { return 42; }\n"
 ANSWER = 42
+ANSWER_MOST_S = 30.0
 PARTS = ("cc1", "cc1plus", "as", "ld")
 """What gcc itself runs: its own binary only chooses among them."""
 
@@ -84,7 +85,7 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
                 else f"install it (apt-get install {linker}), or take another linker",
             )
         try:
-            ran = subprocess.run([Path(folder) / "program"], capture_output=True, check=False).returncode
+            ran = _ran([Path(folder) / "program"]).returncode
         except OSError as error:
             ran = error.errno or -1
         if ran != ANSWER:
@@ -155,8 +156,19 @@ def _companion(cc: str) -> str:
 
 
 def _said(cc: str, option: str) -> str:
-    done = subprocess.run([cc, option], capture_output=True, text=True, errors="replace", check=False)
-    return done.stdout
+    return _ran([cc, option]).stdout
+
+
+def _ran(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    """Raises Blocked where it does not end."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=ANSWER_MOST_S
+        )
+    except subprocess.TimeoutExpired:
+        said = " ".join([Path(command[0]).name, *map(str, command[1:])])
+        reason = f"`{said}` does not end within {ANSWER_MOST_S:g} s"
+        raise Blocked("build.compiler", reason, "take another compiler") from None
 
 
 def _digest(files: list[str]) -> str:
