@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.progress import LINE_EVERY_S, Beside, Lines, Live
+from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
 from dbdyno.host.journal import open_journal
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store, store_url
@@ -23,7 +23,7 @@ def sliced(blocks: int = 1) -> Study:
     return make_study(1, 2, blocks=blocks, arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5)
 
 
-def carry_out(study: Study, progress: Lines | Beside) -> list[Record]:
+def carry_out(study: Study, progress: Lines | OfReference) -> list[Record]:
     with Store(store_url()) as store, open_journal() as journal:
         run = make_run(study)
         store.add_run(run)
@@ -72,7 +72,7 @@ def test_a_reference_is_told_from_the_variant_of_its_name(
 ) -> None:
     study = sliced()
     lines = lines_of(study, LINE_EVERY_S)
-    carry_out(study, Beside(lines))
+    carry_out(study, OfReference(lines))
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "] reference: " in line] == said[-2:]
     assert lines._left.begun == 0.0, "what began under a name has ended under it"
@@ -82,7 +82,7 @@ def test_the_trials_of_a_reference_stay_counted(capsys: pytest.CaptureFixture[st
     study = make_study(1, 2, blocks=1)
     lines, record = Lines(3, study, 30.0), records_of(a_study(blocks=1))[0]
     lines.trial_ended(record)
-    Beside(lines).trial_ended(record)
+    OfReference(lines).trial_ended(record)
     lines.asked(1)
     lines.trial_ended(record)
     counts = [line.split("]")[0] for line in capsys.readouterr().err.splitlines()]

@@ -101,7 +101,7 @@ class Lines(Quiet):
         return f"{self._response.format(value)} {self._response.unit}" if value is not None else "measured"
 
 
-class Beside(Quiet):
+class OfReference(Quiet):
     """The same progress, for the trials of the run that takes turns."""
 
     def __init__(self, progress: Quiet) -> None:

@@ -31,7 +31,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import Beside, Lines, Live, Quiet
+from dbdyno.cli.progress import Lines, Live, OfReference, Quiet
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
 from dbdyno.cli.study_file import (
@@ -343,7 +343,7 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
         # It has trials only beside this run's, so nobody goes on with it alone.
         store.finish_run(reference.run.run)
         again = _bench(reference, journal, callgrind, here.devices)
-        sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, Beside(progress))
+        sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
         return run_in_turn(*sides, store)[0]
 
 
