@@ -70,7 +70,8 @@ def test_the_museum_is_written_in_every_form(stored: Path, ending: str, beginnin
 
 
 def test_a_form_that_is_not_offered_is_refused(stored: Path) -> None:
-    assert "names no format" in complaint("museum", "--output", str(stored / "museum.xml"))
+    said = complaint("museum", "--output", str(stored / "museum.xml"))
+    assert "names no format" in said and "add --format terminal, html, markdown, json or csv" in said
     assert "names no format" in complaint("report", "first", "--output", str(stored / "report.csv"))
 
 

@@ -76,7 +76,7 @@ def format_of(form: str | None, as_json: bool, output: Path | None, offered: Seq
     if named is None or named not in offered:
         raise UserError(
             f"the ending of {output} names no format of this command",
-            f"add --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+            f"add --format {', '.join(offered[:-1])} or {offered[-1]}",
         )
     return named
 
