@@ -45,8 +45,12 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
             store.add_record(record.model_copy(update={"finished_unix_s": record.started_unix_s + took_s}))
         found = estimate(store, read)
         assert found.trials_seen == 4
-        assert found.expected_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
+        assert found.trials_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
         assert "1 of them kept; about 22 s" in header(read, run, found, 1, 0.0)
+        both = estimate(store, read, again=2, builds_s=100.0)
+        assert both.trials_s == pytest.approx(6 * (7.0 + 0.5), abs=0.01)
+        assert both.whole_s == pytest.approx(145.0, abs=0.01)
+        assert "4 trials and 2 of the reference; about 2 min" in header(read, run, both, 0, 0.0)
 
 
 def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
@@ -63,4 +67,4 @@ def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
             load = record.phases[0].model_copy(update={"tally": tally})
             stages_s = {"prepare": 3.0, "drive": tally.warmup_s + 0.5 + 2 * phase.settle_s, "check": 1.0}
             store.add_record(record.model_copy(update={"phases": (load,), "stages_s": stages_s}))
-        assert estimate(store, read).expected_s == pytest.approx(4 * (4.0 + phase.takes_s))
+        assert estimate(store, read).trials_s == pytest.approx(4 * (4.0 + phase.takes_s))

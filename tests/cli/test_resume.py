@@ -66,7 +66,7 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["_expected_s", "alone"])
+@pytest.mark.parametrize("where", ["_expected", "alone"])
 def test_ctrl_c_before_the_run_begins_is_told_as_that(
     study: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,11 +19,12 @@ from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 
 
-def wishes_of(study: Study) -> dict[BuildWish, tuple[str, ...]]:
-    """Each build that a study asks for, with the names of its variants."""
+def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
+    """Each build that a study asks for, with the names of its variants. Of a reference its baseline runs
+    alone."""
     engine = registry.engine(study.engine.engine)
     wishes: dict[BuildWish, tuple[str, ...]] = {}
-    for variant in variants_of(study):
+    for variant in variants_of(study)[: 1 if of_reference else None]:
         try:
             wish = wish_among(ask(by_layer({**study.settings, **variant.levels}), LAYERS, engine))
         except Blocked:
@@ -34,10 +35,21 @@ def wishes_of(study: Study) -> dict[BuildWish, tuple[str, ...]]:
     return wishes
 
 
-def builds_of(study: Study) -> tuple[Foreseen, ...]:
-    """What is known of them before a run. Makes nothing."""
-    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
-    return tuple(foreseen(engine, wish, folder, names) for wish, names in wishes_of(study).items())
+def builds_of(study: Study, reference: Study | None = None) -> tuple[Foreseen, ...]:
+    """What is known before a run of its builds and of that of a reference's baseline. Makes nothing."""
+    asked = {_place(study, wish): names for wish, names in wishes_of(study).items()}
+    if reference is not None:
+        for wish, names in wishes_of(reference, of_reference=True).items():
+            asked.setdefault(_place(reference, wish), names)
+    return tuple(
+        foreseen(registry.engine(engine), wish, folder, names)
+        for (engine, folder, wish), names in asked.items()
+    )
+
+
+def _place(study: Study, wish: BuildWish) -> tuple[str, Path, BuildWish]:
+    """What tells a build from others before it is made."""
+    return study.engine.engine, Path(study.path).parent, wish
 
 
 def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
@@ -56,14 +68,19 @@ def _line(build: Foreseen) -> str:
     return f"  {build.words}: {'there' if build.there else f'about {duration(build.expected_s)}'}"
 
 
-def make_builds(study: Study, earlier: Callable[[], Sequence[Record]], tell: Callable[[str], None]) -> None:
+def make_builds(
+    study: Study,
+    earlier: Callable[[], Sequence[Record]],
+    tell: Callable[[str], None],
+    of_reference: bool = False,
+) -> None:
     """Makes all builds before the first trial, so that no compiler disturbs a trial. One that cannot be made
     is told, and its trials then end with the same cause; one that is the same file as another is told too.
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
     engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
-    wishes = wishes_of(study)
+    wishes = wishes_of(study, of_reference)
     records = earlier() if wishes else ()
     measured = {record.variant: key for record in records if (key := key_in(record.evidence))}
     files: dict[str, str] = {}

@@ -19,28 +19,38 @@ from dbdyno.study.phases import SETTLE_S
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds that all trials of a study take; `trials_seen` is how many earlier ones it rests on."""
+    """What a run takes: `trials_s` all its trials, with the `again` of a reference that takes turns with it,
+    and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on."""
 
-    expected_s: float
+    trials_s: float
     trials_seen: int
+    again: int = 0
+    builds_s: float = 0.0
+
+    @property
+    def whole_s(self) -> float:
+        return self.builds_s + self.trials_s
 
 
-def estimate(store: Store, study: Study) -> Estimate:
-    """By the median of what measured trials of the engine's latest run took beside their load."""
+def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> Estimate:
+    """By the median of what measured trials of the engine's latest run took beside their load. The `again`
+    trials of a reference are taken to be as long as the study's."""
     seen_s = _beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
-    timed_s = expected_duration_s(trial_count(study), study, beside_s)
-    return Estimate(timed_s + counted_s(study), len(seen_s))
+    timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
+    return Estimate(timed_s + counted_s(study), len(seen_s), again, builds_s)
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, its size, and when it will end by the estimate."""
     trials = trials_in_all(study)
-    left_s = found.expected_s * (trials - kept) / trials
+    whole = trials + found.again
+    left_s = found.builds_s + found.trials_s * (whole - kept) / whole
     end = time.strftime("%H:%M", time.localtime(now_unix_s + left_s))
     basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
     size = f"{plural(len(variants_of(study)), 'variant')}, {plural(study.blocks, 'block')}"
     done = f", {kept} of them kept" if kept else ""
+    done += f" and {found.again} of the reference" if found.again else ""
     return (
         f"{study.title}\n"
         f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "

@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from dbdyno import __version__
 from dbdyno.analyse import analyse
 from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.building import builds_lines, builds_of, make_builds
-from dbdyno.cli.estimate import estimate, header
+from dbdyno.cli.estimate import Estimate, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of, measured_again, require_one_load
@@ -67,7 +67,7 @@ from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Study
-from dbdyno.study.designs import trials_in_all, variants_of
+from dbdyno.study.designs import trials_in_all
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
@@ -159,11 +159,11 @@ def command(
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, read, run = _reference(opened, against, read, run)
         try:
-            expected_s = _expected_s(opened, read, run, resume, quiet)
-            with alone(read.title, expected_s, wait_s, partial(click.echo, err=True)):
+            measured = _Measured(read, run, installation)
+            expected = _expected(opened, measured, reference, resume, quiet)
+            with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True)):
                 _keep(opened, run, name, note)
-                here = _Here(opened, expected_s, quiet, frozenset(devices))
-                measured = _Measured(read, run, installation)
+                here = _Here(opened, expected.trials_s, quiet, frozenset(devices))
                 _make_builds(measured, reference, here)
                 if add_blocks is not None:
                     opened.reopen_run(run)
@@ -193,20 +193,22 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Here:
-    """What the runs of one call share."""
+    """What the runs of one call share. All their trials take about `trials_s`."""
 
     store: Store
-    expected_s: float
+    trials_s: float
     quiet: bool
     devices: frozenset[Path]
 
 
-def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet: bool) -> float:
-    """Seconds that the run will take, which are told with its header."""
-    builds, trials = builds_of(study), estimate(store, study)
-    beside = 1.0 + (1.0 / len(variants_of(study)) if run.reference else 0.0)
-    builds_s = sum(one.expected_s for one in builds)
-    found = replace(trials, expected_s=trials.expected_s + builds_s)
+def _expected(
+    store: Store, measured: _Measured, reference: _Measured | None, resume: str | None, quiet: bool
+) -> Estimate:
+    """What the run will take, with its reference, which is told with its header."""
+    study, run = measured.study, measured.run
+    builds = builds_of(study, reference.study if reference else None)
+    again = study.blocks if reference else 0
+    found = estimate(store, study, again, sum(one.expected_s for one in builds))
     if not quiet:
         if run.budget_s is not None and resume is None:
             click.echo(budget_text(study), err=True)
@@ -214,7 +216,7 @@ def _expected_s(store: Store, study: Study, run: Run, resume: str | None, quiet:
             click.echo(line, err=True)
         kept = 0 if resume is None else len(store.records(run.run))
         click.echo(header(study, run, found, kept, time.time()), err=True)
-    return trials.expected_s * beside + builds_s
+    return found
 
 
 def _reference(
@@ -321,8 +323,9 @@ def _go_on(
 def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) -> None:
     """Makes the builds of both sides. Raises UserError where the run was begun with others."""
     tell = silently if here.quiet else partial(click.echo, err=True)
-    for each in filter(None, (measured, reference)):
-        make_builds(each.study, partial(here.store.records, each.run.run), tell)
+    make_builds(measured.study, partial(here.store.records, measured.run.run), tell)
+    if reference is not None:
+        make_builds(reference.study, tuple, tell, of_reference=True)
 
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
@@ -331,9 +334,9 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
     with contextlib.ExitStack() as stack:
         progress = Quiet()
         if not here.quiet and sys.stderr.isatty():
-            progress = stack.enter_context(Live(trials, study, here.expected_s))
+            progress = stack.enter_context(Live(trials, study, here.trials_s))
         elif not here.quiet:
-            progress = Lines(trials, study, here.expected_s)
+            progress = Lines(trials, study, here.trials_s)
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
         bench = _bench(measured, journal, callgrind, here.devices)
         ask = _shown(ask_for(run), store, progress)
