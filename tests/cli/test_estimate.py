@@ -9,6 +9,7 @@ import pytest
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.study_file import study_at
 from dbdyno.driver.tally import Slice
+from dbdyno.records.record import PhaseRecord
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Arrangement
 from dbdyno.study.phases import phases_of
@@ -51,6 +52,22 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
         assert both.trials_s == pytest.approx(6 * (7.0 + 0.5), abs=0.01)
         assert both.whole_s == pytest.approx(145.0, abs=0.01)
         assert "4 trials and 2 of the reference; about 2 min" in header(read, run, both, 0, 0.0)
+
+
+def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> None:
+    read = study_at(study, seed=1)
+    run = a_run(read).model_copy(update={"installation": {"engine": "sqlite"}})
+    later = {"run": "counted", "created_unix_s": run.created_unix_s + 1.0}
+    with Store(store_url()) as store:
+        store.add_run(run)
+        store.add_run(run.model_copy(update=later))
+        for record in records_of(read):
+            store.add_record(record)
+            phases = (PhaseRecord(name="load"),)
+            store.add_record(record.model_copy(update={"run": "counted", "phases": phases}))
+        found = estimate(store, read)
+        assert found.trials_seen == 4
+        assert found.trials_s < 4 * 10.0, "a record without a load took 30 s beside it"
 
 
 def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:

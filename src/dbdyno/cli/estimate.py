@@ -8,8 +8,9 @@ from statistics import median
 
 from dbdyno.cli.study_file import counted_s, overhead_s
 from dbdyno.cli.wording import duration
+from dbdyno.driver.tally import Tally
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
@@ -59,18 +60,21 @@ def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float
 
 
 def _beside_load_s(store: Store, engine: str) -> list[float]:
-    """Of each measured trial of the latest run of this engine that has one."""
+    """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
+    takes its own time."""
     for summary in store.runs():
         if summary.run.installation.get("engine") != engine or Outcome.MEASURED not in summary.outcomes:
             continue
-        return [
-            max(0.0, record.beside_load_s - _settling_s(record))
+        seen_s = [
+            max(0.0, record.beside_load_s - _settling_s(record.tally))
             for record in store.records(summary.run.run)
-            if record.outcome is Outcome.MEASURED and not record.of_no_block
+            if record.outcome is Outcome.MEASURED and record.tally is not None
         ]
+        if seen_s:
+            return seen_s
     return []
 
 
-def _settling_s(record: Record) -> float:
-    """Seconds before the trial's slices, which `Phase.takes_s` holds as well."""
-    return SETTLE_S * len(record.tally.slices) if record.tally is not None else 0.0
+def _settling_s(tally: Tally) -> float:
+    """Seconds before a trial's slices, which `Phase.takes_s` holds as well."""
+    return SETTLE_S * len(tally.slices)
