@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import once
 from dbdyno.obtain.source import commands, making
@@ -91,6 +92,27 @@ def test_a_run_says_that_a_build_could_reach_the_network(
     monkeypatch.setattr(making, "wrapper", lambda: None)
     done = dyno("run", str(study))
     assert "gcc -O2: its build could reach the network" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_reference_of_another_source_is_not_measured_again(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study.write_text(STUDY.split('"build.compiler"')[0])
+    assert dyno("run", str(study), "--quiet", "--name", "first").returncode == 0
+    same = dyno("run", str(study), "--against", "first", "--name", "same")
+    assert "first is measured again" in same.stderr, same.stderr
+    assert "2 trials and 1 of the reference" in same.stderr
+    code = study.parent / "fork" / "fork.c"
+    code.write_text(code.read_text() + "int more;\n")
+    monkeypatch.setattr(built, "_looks", built._Looks())
+    other = dyno("run", str(study), "--against", "first", "--name", "other")
+    assert "first is not measured again: baseline was measured as build " in other.stderr
+    assert json.loads(dyno("gate", "other", "--against", "first", "--json").stdout)["way"] == "stored"
+    with Store(store_url()) as store:
+        runs = [store.run(name) for name in ("first", "same", "other")]
+        setups = [setup_of(store, run) for run in runs]
+    assert len({run.installation["digest"] for run in runs}) == 1
+    assert setups[0] == setups[1] != setups[2], "a build is a part of the setup"
 
 
 def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

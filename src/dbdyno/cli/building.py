@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen, built, foreseen
+from dbdyno.engines.built import Foreseen, built, foreseen, materials_of
 from dbdyno.errors import Blocked, DynoError, UserError
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
@@ -82,7 +82,7 @@ def make_builds(
     engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
     wishes = wishes_of(study, of_reference)
     records = earlier() if wishes else ()
-    measured = {record.variant: key for record in records if (key := key_in(record.evidence))}
+    measured = _keys(records)
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
@@ -96,8 +96,27 @@ def make_builds(
         if same != wish.words:
             tell(f"{wish.words}: the same file as {same}, byte for byte")
         for name in names:
-            if measured.get(name, key) != key:
-                raise UserError(
-                    f"{name} was measured as build {measured[name]}, and is build {key} now",
-                    "put the source, the recipe and the compiler back as they were, or start a new run",
-                )
+            _require_same(name, measured, key)
+
+
+def require_baseline_build(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:
+    """Raises UserError where the baseline would be another build now than in these records of a run. Makes
+    no build, but fetches a source that is not here."""
+    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    for wish, names in wishes_of(study, of_reference=True).items():
+        key = materials_of(engine, wish, folder, tell).build.key
+        for name in names:
+            _require_same(name, _keys(records), key)
+
+
+def _keys(records: Sequence[Record]) -> dict[str, str]:
+    """The build of each variant, by its key."""
+    return {record.variant: key for record in records if (key := key_in(record.evidence))}
+
+
+def _require_same(name: str, measured: Mapping[str, str], key: str) -> None:
+    if measured.get(name, key) != key:
+        raise UserError(
+            f"{name} was measured as build {measured[name]}, and is build {key} now",
+            "put the source, the recipe and the compiler back as they were, or start a new run",
+        )

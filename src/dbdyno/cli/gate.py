@@ -20,16 +20,20 @@ from dbdyno.cli.report import analysis_of
 from dbdyno.cli.study_file import require_measured, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
+from dbdyno.layers.source import key_in
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report import html, junit, markdown
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import safe
-from dbdyno.study import Study
+from dbdyno.study import BASELINE, Study
 
 HISTORY_MOST = 200
 """Runs of the past that are looked at, the latest first."""
+
+BUILT = frozenset(("build", "source"))
+"""Layers whose levels name what an engine is built from. What was built, the records tell."""
 
 SHARED_BY_TURNS = (
     *("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host"),
@@ -79,7 +83,7 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
     reference = store.run(run.reference if against == run.reference else against)
     again = store.run(run.reference) if run.reference else None
     # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
-    if again is not None and setup_of(again) == setup_of(reference):
+    if again is not None and setup_of(store, again) == setup_of(store, reference):
         reference = again
     for each in (run, reference):
         require_measured(each)
@@ -92,7 +96,7 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
         made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
     else:
         known = [one for one in past if one.run != run.run]
-        made = against_stored(against, ours, theirs, setup_of(reference), known)
+        made = against_stored(against, ours, theirs, setup_of(store, reference), known)
     return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
 
 
@@ -119,14 +123,21 @@ def measured_again(stored: Run, run: Run) -> Run:
     )
 
 
-def setup_of(run: Run) -> str:
+def setup_of(store: Store, run: Run) -> str:
     """A digest of what a run's baseline variant was: engine, build, levels and load."""
     # How the host was arranged is no part of it, because a reference takes over what its run has.
     study = study_of(run.model_copy(update={"calibrated": None}))
     levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
     load = study.workload.model_dump(mode="json", exclude={"run_options"})
-    told = [study.engine.engine, run.installation.get("digest"), levels, load]
+    build = _build_of(store, run) if {name.partition(".")[0] for name in levels} & BUILT else ""
+    told = [study.engine.engine, run.installation.get("digest"), build, levels, load]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _build_of(store: Store, run: Run) -> str:
+    """The key of the build that a run's baseline ran with; empty where its records tell of none."""
+    baseline = (record for record in store.records(run.run) if record.variant == BASELINE)
+    return next((key for record in baseline if (key := key_in(record.evidence))), "")
 
 
 def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
@@ -187,7 +198,7 @@ def _past(store: Store, run: Run) -> Iterator[PastRun]:
         # A run that lost blocks wanders further than the others.
         if value is not None and response is not None and response.trials == other.blocks:
             yield PastRun(
-                run=other.run, setup=setup_of(other), began_unix_s=other.created_unix_s, log_mean=value
+                run=other.run, setup=setup_of(store, other), began_unix_s=other.created_unix_s, log_mean=value
             )
 
 
@@ -196,5 +207,9 @@ def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]
     history = {other.run: other for other in _history(store, run)}
     for other in history.values():
         reference = history.get(other.reference or "")
-        if other.run != run.run and reference is not None and setup_of(other) == setup_of(reference):
+        if (
+            other.run != run.run
+            and reference is not None
+            and (setup_of(store, other) == setup_of(store, reference))
+        ):
             yield analysis_of(store, other), analysis_of(store, reference)

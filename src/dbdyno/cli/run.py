@@ -17,7 +17,7 @@ import click
 from dbdyno import __version__
 from dbdyno.analyse import analyse
 from dbdyno.cli.arrangement import arranged_in_turn
-from dbdyno.cli.building import builds_lines, builds_of, make_builds
+from dbdyno.cli.building import builds_lines, builds_of, make_builds, require_baseline_build
 from dbdyno.cli.estimate import Estimate, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
@@ -223,8 +223,8 @@ def _reference(
     store: Store, against: str | None, study: Study, run: Run
 ) -> tuple[_Measured | None, Study, Run]:
     """The run that is held against, as it is measured again in turn with this one, which then names it; None
-    where its engine is no longer here. In the same slices where all servers can be up at once, else trials of
-    both follow one another. Raises UserError where the two cannot be compared."""
+    where its engine or its build is no longer here. In the same slices where all servers can be up at once,
+    else trials of both follow one another. Raises UserError where the two cannot be compared."""
     if against is None:
         return None, study, run
     stored = store.run(against)
@@ -232,6 +232,7 @@ def _reference(
     require_one_load(study, asked, against)
     try:
         installation = measured_installation(asked, stored)
+        require_baseline_build(asked, store.records(stored.run), silently)
     except DynoError as error:
         click.echo(f"{against} is not measured again: {error.message}", err=True)
         return None, study, run
