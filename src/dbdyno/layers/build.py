@@ -10,7 +10,7 @@ from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
-from dbdyno.layers.source import accepted_by, asking, build_evidence, holds_build
+from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
 from dbdyno.obtain.source.recorded import COMMAND_LINES
 from dbdyno.obtain.source.toolchain import traces
 from dbdyno.obtain.source.wish import DEFAULT, flags_of
@@ -20,20 +20,17 @@ REMEDY = "the source's own build system drops or replaces it: see the build's lo
 FLAG = r"-[\w+=,./:@-]+"
 
 
-def _built(running: Running) -> Built:
-    built = running.setup.built
-    assert built is not None, "a level of a build makes one"
-    return built
+Told = tuple[str, bool]
+"""What a file tells of a knob, and whether that is the level that was asked for."""
 
 
-def _prove_compiler(level: str, running: Running) -> Evidence:
-    """A compiler writes its name and version into what it compiles."""
-    built = _built(running)
-    version = built.toolchain.version.partition(" ")[2]
-    lines = built.recorded.command_lines
-    telling = sum(version in line or built.toolchain.cc in line for line in lines)
-    value = f"{built.toolchain.version}, in {telling} of {len(lines)} recorded command lines"
-    return _evidence("build.compiler", level, value, 0 < telling == len(lines), running)
+def _by_file(knob: str, tell: Callable[[Built, str], Told]) -> Callable[[str, Running], Evidence]:
+    """The proof of a knob by what the running file itself tells."""
+
+    def prove(level: str, running: Running) -> Evidence:
+        return _evidence(f"build.{knob}", level, tell(built_of(running), level), running)
+
+    return prove
 
 
 def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
@@ -41,19 +38,17 @@ def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
     file must record as well, in each of its command lines. Part of a level is another level."""
 
     def prove(level: str, running: Running) -> Evidence:
-        built = _built(running)
+        built = built_of(running)
         flags = flags_of(knob, level, built.toolchain.family)
         expected = traces(built.toolchain, flags)
-        lines = built.recorded.command_lines
         if not expected:
             passed = " ".join(flags.compile + flags.link)
             value = f"{passed} was passed; compilers record nothing of it" if passed else "no flag"
             evidence = build_evidence(f"build.{knob}", level, value, "the build's account", running)
         else:
-            holding = built.recorded.holding(expected)
-            told = " ".join(sorted(expected))
-            value = f"{told}, in {holding} of {len(lines)} recorded command lines"
-            evidence = _evidence(f"build.{knob}", level, value, 0 < holding == len(lines), running)
+            shared, all_hold = _shared(built, built.recorded.holding(expected))
+            told = f"{' '.join(sorted(expected))}, {shared}", all_hold
+            evidence = _evidence(f"build.{knob}", level, told, running)
         ignored = _ignored(built, flags.compile + flags.link)
         return evidence.model_copy(update={"idle": ignored}) if ignored else evidence
 
@@ -66,44 +61,54 @@ def _ignored(built: Built, flags: tuple[str, ...]) -> str:
     return f"the compiler does not obey it: {said[0]}" if said else ""
 
 
-def _prove_lto(level: str, running: Running) -> Evidence:
+def _compiler(built: Built, _level: str) -> Told:
+    """A compiler writes its name and version into what it compiles."""
+    version = built.toolchain.version.partition(" ")[2]
+    lines = built.recorded.command_lines
+    shared, all_tell = _shared(built, sum(version in line or built.toolchain.cc in line for line in lines))
+    return f"{built.toolchain.version}, {shared}", all_tell
+
+
+def _lto(built: Built, level: str) -> Told:
     """GCC compiles all of a link again from its own representation, and says so; clang records the flag."""
-    built = _built(running)
     lines = built.recorded.command_lines
     found = [line for line in lines if "GIMPLE" in line or "-flto" in line or "-fltrans" in line]
     value = f"{'linked' if found else 'not linked'} as one: {len(found)} of {len(lines)} command lines say so"
-    return _evidence("build.lto", level, value, bool(found) == (level != "off"), running)
+    return value, bool(found) == (level != "off")
 
 
-def _prove_linker(level: str, running: Running) -> Evidence:
-    built = _built(running)
+def _linker(built: Built, level: str) -> Told:
     found = built.recorded.linker
-    return _evidence("build.linker", level, found, level in (found, DEFAULT), running)
+    return found, level in (found, DEFAULT)
 
 
-def _prove_hardening(level: str, running: Running) -> Evidence:
-    built = _built(running)
+def _hardening(built: Built, level: str) -> Told:
     now, relro = built.recorded.bind_now, built.recorded.relro
-    lines = built.recorded.command_lines
     protected = built.recorded.holding(frozenset(("-fstack-protector-strong",)))
-    partly = f"in {protected} of {len(lines)} recorded command lines"
-    told = "no" if not protected else "yes" if protected == len(lines) else partly
+    shared, all_protected = _shared(built, protected)
+    told = "no" if not protected else "yes" if all_protected else shared
     facts = {"RELRO": relro, "bound at the start": now}
     value = ", ".join(
         [f"stack protector {told}", *(f"{name} {'yes' if there else 'no'}" for name, there in facts.items())]
     )
-    wanted = {"full": told == "yes" and relro and now, "off": not (protected or relro or now), DEFAULT: True}
-    return _evidence("build.hardening", level, value, wanted[level], running)
+    wanted = {"full": all_protected and relro and now, "off": not (protected or relro or now), DEFAULT: True}
+    return value, wanted[level]
 
 
-def _evidence(factor: str, level: str, value: str, told: bool, running: Running) -> Evidence:
+def _shared(built: Built, count: int) -> Told:
+    """In how many of the recorded command lines something stands, and whether in all of them."""
+    lines = len(built.recorded.command_lines)
+    return f"in {count} of {lines} recorded command lines", 0 < count == lines
+
+
+def _evidence(factor: str, level: str, told: Told, running: Running) -> Evidence:
     """The evidence of what the file tells of itself: in effect where a process holds that very file."""
-    built, held = _built(running), holds_build(running)
-    if not held:
+    built, (value, as_asked) = built_of(running), told
+    if not holds_build(running):
         return build_evidence(factor, level, value, "", running)
     source = f"{COMMAND_LINES} and headers of {built.program.name}, build id {built.recorded.build_id[:12]}"
     found = Reading(value=value, source=f"{source}, which /proc/PID/maps holds")
-    return proof(factor, level, found, told, accepted_by(built), REMEDY)
+    return proof(factor, level, found, as_asked, accepted_by(built), REMEDY)
 
 
 TRACES = "what the compiler records of it, in the very file that /proc/PID/maps holds"
@@ -117,7 +122,7 @@ BUILD = LayerOfKnobs(
         effect="the engine is compiled by it",
         proof="name and version in the running file",
         ask=asking("compiler"),
-        prove=_prove_compiler,
+        prove=_by_file("compiler", _compiler),
     ),
     Knob(
         name="build.optimisation",
@@ -153,7 +158,7 @@ BUILD = LayerOfKnobs(
         effect="a flag of the compiler and the linker",
         proof="the command lines that the running file records",
         ask=asking("lto"),
-        prove=_prove_lto,
+        prove=_by_file("lto", _lto),
     ),
     Knob(
         name="build.linker",
@@ -162,7 +167,7 @@ BUILD = LayerOfKnobs(
         effect="a flag of the compiler",
         proof="the mark that the linker leaves in the running file",
         ask=asking("linker"),
-        prove=_prove_linker,
+        prove=_by_file("linker", _linker),
     ),
     Knob(
         name="build.hardening",
@@ -171,7 +176,7 @@ BUILD = LayerOfKnobs(
         effect="flags of the compiler and the linker",
         proof="the command lines that the running file records, and its headers",
         ask=asking("hardening"),
-        prove=_prove_hardening,
+        prove=_by_file("hardening", _hardening),
     ),
 )
 """`build.KNOB = LEVEL`."""

@@ -13,6 +13,7 @@ from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Before, Request, Running, Setup
+from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Evidence, Reading
 
@@ -46,20 +47,23 @@ def asking(knob: str) -> Callable[[str, Engine], tuple[Request, ...]]:
     return lambda level, _engine: (Building(knob, level),)
 
 
+def built_of(running: Running) -> Built:
+    """The build that runs. Only for levels of builds, because each of them makes one."""
+    built = running.setup.built
+    assert built is not None, "a level of a build makes one"
+    return built
+
+
 def holds_build(running: Running) -> bool:
     """Whether a process of the server has mapped the very file that was built."""
-    built = running.setup.built
-    return built is not None and any(
-        built.program in libraries.mapped(process_id) for process_id in running.process_ids
-    )
+    program = built_of(running).program
+    return any(program in libraries.mapped(process_id) for process_id in running.process_ids)
 
 
 def build_evidence(factor: str, level: str, value: str, read_from: str, running: Running) -> Evidence:
-    """The evidence of a level that the build's account tells: in effect where the process holds that build
-    and the account says what was asked."""
-    built = running.setup.built
-    assert built is not None, "a level of a build makes one"
-    held = holds_build(running)
+    """The evidence of a level that the build's account tells: in effect where the process holds that
+    build."""
+    built, held = built_of(running), holds_build(running)
     network = ", which could reach the network" if built.account.network else ""
     found = Reading(
         value=value if held else "another file",
@@ -83,31 +87,14 @@ def key_in(evidence: Sequence[Evidence]) -> str:
     return next((one[1] for one in found if one), "")
 
 
-def _prove_origin(level: str, running: Running) -> Evidence:
-    built = running.setup.built
-    assert built is not None
-    return build_evidence("source.origin", level, built.account.source, "the build's account", running)
+def _by_account(knob: str, tell: Callable[[Made], str], more: str = "") -> Callable[[str, Running], Evidence]:
+    """The proof of a knob that leaves nothing in the file itself: what the account of its build tells."""
 
+    def prove(level: str, running: Running) -> Evidence:
+        told = tell(built_of(running).account)
+        return build_evidence(f"source.{knob}", level, told, f"the build's account{more}", running)
 
-def _prove_revision(level: str, running: Running) -> Evidence:
-    built = running.setup.built
-    assert built is not None
-    return build_evidence("source.revision", level, built.account.source, "the build's account", running)
-
-
-def _prove_patches(level: str, running: Running) -> Evidence:
-    built = running.setup.built
-    assert built is not None
-    value = ", ".join(built.account.patches) or "none"
-    read_from = "the build's account: each patch with the hash of its text"
-    return build_evidence("source.patches", level, value, read_from, running)
-
-
-def _prove_recipe(level: str, running: Running) -> Evidence:
-    built = running.setup.built
-    assert built is not None
-    value = f"recipe {built.account.recipe[:12]}"
-    return build_evidence("source.recipe", level, value, "the build's account", running)
+    return prove
 
 
 PATH = r"[~/.\w][\w./~@+-]*"
@@ -121,7 +108,7 @@ SOURCE = LayerOfKnobs(
         effect="the engine is built from it",
         proof="the account of the build, whose file is in /proc/PID/maps",
         ask=asking("origin"),
-        prove=_prove_origin,
+        prove=_by_account("origin", lambda account: account.source),
     ),
     Knob(
         name="source.revision",
@@ -130,7 +117,7 @@ SOURCE = LayerOfKnobs(
         effect="the engine is built from that revision",
         proof="the account of the build, whose file is in /proc/PID/maps",
         ask=asking("revision"),
-        prove=_prove_revision,
+        prove=_by_account("revision", lambda account: account.source),
     ),
     Knob(
         name="source.patches",
@@ -139,7 +126,11 @@ SOURCE = LayerOfKnobs(
         effect="the source is patched in that order",
         proof="the account of the build with each patch's hash; its file is in /proc/PID/maps",
         ask=asking("patches"),
-        prove=_prove_patches,
+        prove=_by_account(
+            "patches",
+            lambda account: ", ".join(account.patches) or "none",
+            ": each patch with the hash of its text",
+        ),
     ),
     Knob(
         name="source.recipe",
@@ -148,7 +139,7 @@ SOURCE = LayerOfKnobs(
         effect="the engine is built as it says",
         proof="the account of the build, whose file is in /proc/PID/maps",
         ask=asking("recipe"),
-        prove=_prove_recipe,
+        prove=_by_account("recipe", lambda account: f"recipe {account.recipe[:12]}"),
     ),
 )
 """`source.KNOB = LEVEL`."""
