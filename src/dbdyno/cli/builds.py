@@ -63,25 +63,21 @@ def command(as_json: bool) -> None:
 
 def kept_builds() -> list[BuildRow]:
     """All builds that this version can read, the latest used first."""
-    rows = []
-    for kept in once.shelf("builds").kept():
-        try:
-            account = making.account_of(kept.folder)
-        except (OSError, ValueError):
-            continue
-        rows.append(
-            BuildRow(
-                name=kept.name,
-                engine=account.engine,
-                build=account.words,
-                source=account.source,
-                patches=account.patches,
-                toolchain=account.toolchain,
-                folder=str(kept.folder / making.PREFIX),
-                size_bytes=kept.size_bytes,
-                took_s=account.took_s,
-                made_unix_s=kept.made_unix_s,
-                used_unix_s=kept.used_unix_s,
-            )
+    rows = [
+        BuildRow(
+            name=kept.name,
+            engine=account.engine,
+            build=account.words,
+            source=account.source,
+            patches=account.patches,
+            toolchain=account.toolchain,
+            folder=str(kept.folder / making.PREFIX),
+            size_bytes=kept.size_bytes,
+            took_s=account.took_s,
+            made_unix_s=kept.made_unix_s,
+            used_unix_s=kept.used_unix_s,
         )
+        for kept in once.shelf("builds").kept()
+        if (account := making.readable_account(kept.folder)) is not None
+    ]
     return sorted(rows, key=lambda row: row.used_unix_s, reverse=True)

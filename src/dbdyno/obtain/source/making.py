@@ -88,16 +88,19 @@ def account_of(folder: Path) -> Made:
     return Made.model_validate_json((folder / MANIFEST).read_text())
 
 
+def readable_account(folder: Path) -> Made | None:
+    """What is kept of a whole build; None where another version wrote it."""
+    try:
+        return account_of(folder)
+    except (OSError, ValueError):
+        return None
+
+
 def all_made() -> list[Made]:
     """The accounts of all builds that are kept; one that another version wrote is left out."""
     shelf = once.shelf("builds")
-    found = []
-    for name in shelf.names():
-        try:
-            found.append(account_of(shelf.folder / name))
-        except (OSError, ValueError):
-            continue
-    return found
+    found = (readable_account(shelf.folder / name) for name in shelf.names())
+    return [account for account in found if account is not None]
 
 
 def expected_s(recipe: Recipe) -> float:
