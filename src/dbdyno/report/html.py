@@ -140,11 +140,12 @@ def museum(found: Museum) -> str:
 
 
 def _page(template: str, **values: object) -> str:
-    """A page, with the style and the scripts that all pages share."""
+    """A page, with the style and the scripts that all pages share. A page without figures does not ask for
+    what draws them."""
     shared = {
         "css": Markup(_text("report.css")),
         "script": Markup(_text("report.js")),
-        "vega": Markup(_vega()),
+        "vega": lambda: Markup(_vega()),
     }
     return _environment().get_template(template).render(**shared, **values)
 
