@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from dbdyno.cli import report
 from dbdyno.cli.exit_codes import FAIL_ON, NONE
-from dbdyno.cli.preference_keys import KEYS
-from dbdyno.cli.preference_values import NO_VERDICT, READ, VERDICTS
+from dbdyno.cli.preference_keys import KEYS, Value
+from dbdyno.cli.preference_values import NO_VERDICT, READ, VERDICTS, of_file
 from dbdyno.cli.preferences import Origin, config_file, preferred, settings
 from dbdyno.errors import StudyError, UserError
 from dbdyno.records.store import Store
@@ -141,3 +143,17 @@ def test_help_names_no_preference(file: Path) -> None:
     file.write_text('wait = "17m"\n')
     said = dyno("run", "--help")
     assert said.returncode == 0 and "17m" not in said.stdout
+
+
+def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of its options have a preference."""
+    file.write_text('format = "markdown"\nfail-on = ["slower"]\n')
+    read: list[Path] = []
+
+    def counting(path: Path) -> dict[str, tuple[Value, int]]:
+        read.append(path)
+        return of_file(path)
+
+    monkeypatch.setattr("dbdyno.cli.preference_values.of_file", counting)
+    said = CliRunner().invoke(report.command, ["--store", "sqlite:///:memory:"])
+    assert said.exception is not None and read == [file]

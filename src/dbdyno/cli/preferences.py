@@ -68,7 +68,15 @@ def settings() -> list[Setting]:
 
 
 def _given() -> dict[str, Setting]:
-    """What variables and the file give, by key."""
+    """What variables and the file give, by key: read once in a command, for all of its options."""
+    context = click.get_current_context(silent=True)
+    kept: dict[str, dict[str, Setting]] = context.meta if context is not None else {}
+    if __name__ not in kept:
+        kept[__name__] = _read()
+    return kept[__name__]
+
+
+def _read() -> dict[str, Setting]:
     path = config_file()
     texts = {key: text for key in KEYS.values() if (text := os.environ.get(key.variable))}
     there = os.access(path, os.F_OK)
