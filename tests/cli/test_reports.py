@@ -111,7 +111,7 @@ def test_the_ending_of_the_output_says_its_format(
 
 def test_an_ending_that_says_no_format_is_refused(run: Run, tmp_path: Path) -> None:
     said = complaint("report", "--output", str(tmp_path / "x.pdf"))
-    assert "x.pdf names no format" in said and "--format terminal, html, markdown or json" in said
+    assert "x.pdf names no format" in said and "--format terminal, html, markdown, json or junit" in said
     assert not (tmp_path / "x.pdf").exists()
 
 
