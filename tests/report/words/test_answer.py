@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dbdyno.analyse.assurance import BLOCKS_LIMIT
+from dbdyno.analyse.model import Reason
 from dbdyno.frozen import Level
 from dbdyno.records.record import Record
 from dbdyno.report.words import answer, remarks
@@ -40,7 +42,7 @@ def test_a_noise_too_large_for_one_number_is_told_with_what_lowers_it() -> None:
     wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 60})
     beyond = noisy.model_copy(update={"blocks_more": None, "blocks_more_even": 60})
     assert remarks.blocks_text(wide) == "60 to 981 more blocks"
-    assert remarks.blocks_text(beyond) == "60 to more than 120 blocks"
+    assert remarks.blocks_text(beyond) == "60 to more than 120 further blocks"
     variants = tuple(wide if one is noisy else one for one in analysis.variants)
     told = answer.notes(analysis.model_copy(update={"variants": variants}))
     assert answer.TWO_NUMBERS in told and answer.LESS_NOISE in told
@@ -52,8 +54,19 @@ def test_a_noise_that_no_blocks_would_overcome_is_told_with_what_lowers_it() -> 
     study = a_study(blocks=8)
     analysis = analysed(study, records_of(study, trial_sd=0.8))
     told = answer.notes(analysis)
-    assert any("the noise is too large: more than 160 blocks would be needed" in line for line in told)
+    assert any(
+        "the noise is too large: more than 160 further blocks would be needed" in line for line in told
+    )
     assert answer.LESS_NOISE in told and not any("--add-blocks" in line for line in told)
+
+
+def test_where_no_further_blocks_can_be_told_those_there_are_are_named() -> None:
+    study = a_study(blocks=8)
+    analysis = analysed(study, records_of(study, trial_sd=0.8))
+    noisy = next(one for one in analysis.variants if one.reason is Reason.SPREAD)
+    assert noisy.effect is not None
+    many = noisy.model_copy(update={"effect": noisy.effect.model_copy(update={"pairs": BLOCKS_LIMIT})})
+    assert remarks.remark(many, analysis) == "the noise is too large: 1,000 blocks did not settle it"
 
 
 def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> None:

@@ -100,11 +100,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
     if variant.reason is Reason.SPREAD:
         more = blocks_text(variant)
-        return (
-            f"{more} would settle it"
-            if more
-            else f"the noise is too large: {_beyond(variant)} would be needed"
-        )
+        return f"{more} would settle it" if more else f"the noise is too large: {_out_of_reach(variant)}"
     if variant.reason is Reason.TOO_FEW_PAIRS:
         few = f"a verdict needs at least {plural(method.blocks_least, method.unit)} with it and the baseline"
         more = blocks_text(variant)
@@ -125,11 +121,26 @@ def blocks_text(variant: VariantResult) -> str:
     even, likely = variant.blocks_more_even, variant.blocks_more
     if even is None:
         return "" if likely is None else f"about {plural(likely, 'more block')}"
-    return f"{even:,} to {_beyond(variant) if likely is None else plural(likely, 'more block')}"
+    return f"{even:,} to {_beyond(_most_more(variant)) if likely is None else plural(likely, 'more block')}"
 
 
-def _beyond(variant: VariantResult) -> str:
-    return f"more than {plural(most_more(variant.effect.pairs if variant.effect else 0), 'block')}"
+def _out_of_reach(variant: VariantResult) -> str:
+    """Why no number of blocks is told: too many would be needed, or there are as many already."""
+    if most := _most_more(variant):
+        return f"{_beyond(most)} would be needed"
+    return f"{plural(_pairs(variant), 'block')} did not settle it"
+
+
+def _beyond(most: int) -> str:
+    return f"more than {plural(most, 'further block')}"
+
+
+def _most_more(variant: VariantResult) -> int:
+    return most_more(_pairs(variant))
+
+
+def _pairs(variant: VariantResult) -> int:
+    return variant.effect.pairs if variant.effect else 0
 
 
 def guard_text(guard: GuardResult) -> str:
