@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from dbdyno.analyse.gate import FalseAlarms, Gate, Way
@@ -38,6 +40,14 @@ def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: 
         markdown.gate(gate).replace("\\", ""),
     )
     assert all(command in text for text in shown)
+
+
+def test_a_path_with_a_space_is_one_argument_of_a_command() -> None:
+    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD)
+    run = gate.run.model_copy(update={"study_path": "my studies/it's.toml"})
+    step = next(words.next_steps(gate.model_copy(update={"run": run})))
+    command = step.partition(": ")[2]
+    assert shlex.split(command)[:3] == ["dyno", "run", "my studies/it's.toml"]
 
 
 def test_more_false_alarms_than_promised_are_followed_by_advice() -> None:

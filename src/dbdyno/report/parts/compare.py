@@ -143,13 +143,13 @@ def next_step(found: Comparison) -> str:
     if all(gap.conclusion is not Conclusion.OPEN or gap.residual is None for gap in found.gaps):
         return ""
     missing = [max(0, RUNS_LEAST - len(names)) for names in found.runs]
-    again = f"dyno run {safe.clean(found.left.study_path)}"
+    again = f"dyno run {safe.argument(found.left.study_path)}"
     if any(missing):
         how = f"{numbers.plural(missing[0], 'more run')} on the left and {missing[1]} on the right, in turn"
     else:
         how = "another run of each side, in turn"
     sides = " ".join(
-        ",".join([*map(safe.clean, names), *["RUN"] * max(1 if not any(missing) else 0, more)])
+        ",".join([*map(safe.argument, names), *["RUN"] * max(1 if not any(missing) else 0, more)])
         for names, more in zip(found.runs, missing, strict=True)
     )
     return f"To settle it: {how} ({again}), then: dyno compare {sides}"

@@ -131,8 +131,8 @@ DIGEST_LETTERS = 16
 
 def next_steps(found: Gate) -> Iterator[str]:
     """What whoever reads the verdict can do, the most useful first."""
-    run, study = safe.clean(found.run.run), safe.clean(found.run.study_path)
-    against = safe.clean(found.against)
+    run, study = safe.argument(found.run.run), safe.argument(found.run.study_path)
+    against = safe.argument(found.against)
     moved = f"dyno baseline set {'NAME' if found.against == found.reference.run else against} {run}"
     verdict = found.result.verdict or Verdict.INCONCLUSIVE
     if verdict in (Verdict.FASTER, Verdict.NO_EFFECT):

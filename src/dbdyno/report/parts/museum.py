@@ -172,7 +172,7 @@ def evidence(one: Occurrence) -> list[str]:
 def show(one: Occurrence) -> str:
     """The command that shows the trial, or the run where no single trial stands for it."""
     trial = f" {one.exhibit.trials[0]}" if one.exhibit.trials else ""
-    return f"dyno show {safe.clean(one.run)}{trial}"
+    return f"dyno show {safe.argument(one.run)}{trial}"
 
 
 def log_end(one: Occurrence) -> list[str]:

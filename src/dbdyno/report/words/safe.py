@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 
 
@@ -12,6 +13,11 @@ def clean(text: str) -> str:
     """
     lines = without_passwords(text).replace("\r\n", "\n")
     return "".join(_visible(character) for character in lines.replace("\n", " ⏎ "))
+
+
+def argument(text: str) -> str:
+    """Text from outside as one argument of a command that a reader copies into a shell."""
+    return shlex.quote(clean(text))
 
 
 def clean_lines(text: str) -> str:
