@@ -7,7 +7,8 @@ Each comparison is a run of its own: `dyno run STUDY --budget M` on a study of t
 folder and store of its own. The candidate differs in `lock_wait_timeout`, which nothing waits for; its value
 says what is done to the server. A process of the bench finds the servers and stops them (SIGSTOP) for that
 share of every 100 ms. In a closed loop a stop of a share s takes s of the speed away, so the true ratio is
-known. All servers get the same signals equally often; one that is not held is only told to go on.
+known. To stop and wake its threads costs a server time as well, so all servers are stopped equally often;
+one that is not held goes on at once.
 
 The held server must be called slower, and the server against itself (A/A) neither faster nor slower. Counts
 have their Clopper-Pearson interval. By default an A/A and 5 % have two minutes, and 2 % ten. With FILE each
@@ -67,7 +68,7 @@ DIFFERENT = ("faster", "slower")
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison: what it was of, what its run said, and for which share the server was really held."""
+    """One comparison: what it was of, what its run said, and what share of the time the held server lost."""
 
     workload: str
     share: float
@@ -166,7 +167,7 @@ def compared(workload: str, share: float, minutes: float, quick: bool) -> Compar
         low=effect.get("low"),
         high=effect.get("high"),
         blocks=effect.get("pairs", 0),
-        held=held.get(marked, 0.0),
+        held=taken(held, marked),
         cause=candidate["cause"],
     )
 
@@ -207,16 +208,21 @@ def _hold(end: Any) -> None:
 
 
 def _held_once(by_marker: dict[int, list[int]]) -> dict[int, float]:
-    """Stops all that are to be held, and lets them go on one after the other: the seconds of each marker."""
+    """Stops all of them, and lets them go on one after the other: the seconds of each marker."""
     stopped = time.monotonic()
-    for marker, process_ids in by_marker.items():
-        send(process_ids, signal.SIGSTOP if share_of(marker) else signal.SIGCONT)
+    for process_ids in by_marker.values():
+        send(process_ids, signal.SIGSTOP)
     seconds = {}
     for marker, process_ids in sorted(by_marker.items(), key=lambda each: share_of(each[0])):
         time.sleep(max(0.0, stopped + share_of(marker) * PERIOD_S - time.monotonic()))
         send(process_ids, signal.SIGCONT)
-        seconds[marker] = time.monotonic() - stopped if share_of(marker) else 0.0
+        seconds[marker] = time.monotonic() - stopped
     return seconds
+
+
+def taken(held: dict[int, float], marked: int) -> float:
+    """The share of the time that the marked servers had less than the free ones."""
+    return 1 - (1 - held.get(marked, 0.0)) / (1 - held.get(FREE, 0.0))
 
 
 def share_of(marker: int) -> float:
