@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 
 from hypothesis import given
@@ -25,3 +27,43 @@ def test_passwords_do_not_travel_with_a_report() -> None:
     text = 'engine = "mysql://root:s3cret@localhost/test" and http://plain/:x@y'
     assert safe.clean(text) == 'engine = "mysql://root:***@localhost/test" and http://plain/:x@y'
     assert safe.clean_lines("postgresql://:pw@h/db\n") == "postgresql://:***@h/db\n"
+    assert safe.clean("postgresql://me@h/db?tls=1&password=pw&x=1") == (
+        "postgresql://me@h/db?tls=1&password=***&x=1"
+    )
+
+
+BLACK = st.characters().filter(lambda character: not re.match(r"\s", character))
+
+
+def words(without: str, least: int = 0) -> st.SearchStrategy[str]:
+    """Texts that hold neither space nor one of these characters."""
+    return st.text(BLACK.filter(lambda character: character not in without), min_size=least)
+
+
+@given(user=words(":/@?&"), password=words(""), place=words("@?&"))
+def test_no_character_of_a_password_travels(user: str, password: str, place: str) -> None:
+    line = 'store = "postgresql://{}@{}/runs?tls=required" # mine'
+    assert safe.without_passwords(line.format(f"{user}:{password}", place)) == (
+        line.format(f"{user}:***", place)
+    )
+
+
+@given(words("&\"'\\", least=1))
+def test_a_password_among_the_parameters_does_not_travel(password: str) -> None:
+    line = "postgresql://me@localhost/runs?password={}&tls=required"
+    assert safe.without_passwords(line.format(password.replace("@", "%40"))) == line.format("***")
+
+
+@given(st.text(), st.integers(1, 65535))
+def test_text_without_an_account_stays_as_it_is(text: str, port: int) -> None:
+    kept = f"{text.replace('@', '').replace('password', '')} http://localhost:{port}/a?b=c me@localhost"
+    assert safe.without_passwords(kept) == kept
+
+
+HOSTILE = st.lists(st.sampled_from([*"ab:/@?&=\\\"' \n", "://", "?password="])).map("".join)
+
+
+@given(st.dictionaries(st.text("abc"), HOSTILE))
+def test_a_document_without_its_passwords_is_still_a_document(document: dict[str, str]) -> None:
+    left = json.loads(safe.without_passwords(json.dumps(document, indent=2)))
+    assert left.keys() == document.keys()

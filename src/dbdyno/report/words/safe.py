@@ -6,6 +6,10 @@ import re
 import shlex
 import unicodedata
 
+ADDRESS = re.compile(r"://\S*")
+USER = re.compile(r"://[^:/@]*:")
+PARAMETER = re.compile(r"([?&]\w*password=)(?:\\.|[^&\s\"'\\])+")
+
 
 def clean(text: str) -> str:
     """Text from outside, on one line, with everything that could steer a terminal or hide words made
@@ -27,8 +31,18 @@ def clean_lines(text: str) -> str:
 
 
 def without_passwords(text: str) -> str:
-    """Text without the passwords of its URLs: a report is made to be passed on."""
-    return re.sub(r"(\w://[^\s:/@\"']*):[^\s@/\"']+@", r"\1:***@", text)
+    """Text without the passwords of its URLs: a report is made to be passed on.
+
+    People leave characters in a password that a URL should escape. So a password ends at the last `@` before
+    a space, or as the value of a parameter at the end of that value.
+    """
+    return PARAMETER.sub(r"\1***", ADDRESS.sub(_without_password, text))
+
+
+def _without_password(address: re.Match[str]) -> str:
+    account, _, place = address[0].rpartition("@")
+    user = USER.search(account)
+    return f"{account[: user.end()]}***@{place}" if user else address[0]
 
 
 def _visible(character: str) -> str:
