@@ -30,6 +30,16 @@ def test_each_value_is_shown_with_its_origin(file: Path, monkeypatch: pytest.Mon
     assert (rows["quiet"]["value"], rows["quiet"]["origin"]) == (False, "default")
 
 
+def test_without_a_file_what_is_used_is_shown(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = f"sqlite:///{homes / 'data' / 'dyno' / 'dyno.sqlite'}"
+    rows = {row["key"]: row for row in json.loads(dyno("config", "--json").stdout)}
+    assert (rows["store"]["value"], rows["store"]["origin"]) == (store, "default")
+    assert rows["mirror"]["value"] is None
+    monkeypatch.setenv("COLUMNS", "400")
+    shown = dyno("config").stdout
+    assert store in shown and "the machine's mirror" in shown
+
+
 def test_a_password_is_not_shown(file: Path) -> None:
     for arguments in (["config"], ["config", "--json"]):
         said = dyno(*arguments).stdout

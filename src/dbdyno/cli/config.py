@@ -13,12 +13,13 @@ from dbdyno.cli.options import json_option
 from dbdyno.cli.preference_keys import Value
 from dbdyno.cli.preferences import Origin, Setting, config_file, settings
 from dbdyno.frozen import Frozen
+from dbdyno.host import paths
 from dbdyno.report.words import safe
 
 
 class ConfigRow(Frozen):
     """A key as `--json` lists it. `place` is a variable, or a file with its line; empty for a default.
-    Without a value of its own a store is the SQLite file under the data folder, and a mirror the machine's.
+    A `mirror` without a value is the machine's.
     """
 
     key: str
@@ -49,7 +50,7 @@ def command(context: click.Context, as_json: bool) -> None:
         table.add_column(heading, overflow="fold", no_wrap=heading == "key")
     for key, row in found:
         origin = ", ".join(filter(None, (row.origin, row.place)))
-        table.add_row(*map(Text, (row.key, _shown(row.value), origin, key.about)))
+        table.add_row(*map(Text, (row.key, _shown(row.value) or key.otherwise, origin, key.about)))
     Console(highlight=False).print(table)
 
 
@@ -60,7 +61,7 @@ def path() -> None:
 
 
 def _row(setting: Setting) -> ConfigRow:
-    value = setting.value
+    value = _used(setting)
     return ConfigRow(
         key=setting.key.name,
         value=safe.without_passwords(value) if isinstance(value, str) else value,
@@ -71,9 +72,16 @@ def _row(setting: Setting) -> ConfigRow:
     )
 
 
+def _used(setting: Setting) -> Value:
+    """The setting's value; where nobody names a store, the one that is used then."""
+    if setting.value is None and setting.key.name == "store":
+        return f"sqlite:///{paths.store_file()}"
+    return setting.value
+
+
 def _shown(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
-    return safe.clean(value) if value else "none"
+    return safe.clean(value or "")

@@ -12,11 +12,13 @@ FOREVER = "forever"
 
 @dataclass(frozen=True)
 class Key:
-    """One thing to set; `name` is what the file calls it."""
+    """One thing to set; `name` is what the file calls it. `otherwise` says what is used where it has no
+    value."""
 
     name: str
     about: str
     default: Value = None
+    otherwise: str = ""
 
     @property
     def option(self) -> str:
@@ -35,6 +37,6 @@ KEYS: Mapping[str, Key] = {
         Key("fail-on", "verdicts that end a report with an exit code of their own", ()),
         Key("quiet", "whether a run shows no progress", False),
         Key("wait", "how long to wait while another Dyno measures on this machine", "0s"),
-        Key("mirror", "where engines are fetched from in place of the machine's mirror"),
+        Key("mirror", "where engines are fetched from", otherwise="the machine's mirror"),
     )
 }

@@ -33,6 +33,11 @@ def data_place() -> Path:
     return _place("XDG_DATA_HOME", ".local/share")
 
 
+def store_file() -> Path:
+    """The store of whoever names none. It need not be there."""
+    return data_place() / "dyno.sqlite"
+
+
 def cache() -> Path:
     """Fetched engines and pristine data: what can be made again."""
     return _made(cache_place(), "XDG_CACHE_HOME")
