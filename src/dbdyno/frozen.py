@@ -12,7 +12,8 @@ Level = bool | int | float | str
 class Frozen(BaseModel):
     """Base of every noun that never changes once made."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A command uses few of the types that it imports, and the others are never built.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class NotTaken(Frozen):

@@ -18,9 +18,9 @@ def file(wheel: str, ending: str) -> tuple[str, Path]:
     except PackageNotFoundError:
         raise EngineMissing(f"the wheel {wheel} is not installed", f"`pip install {wheel}`") from None
     for entry in installed.files or []:
-        path = Path(str(installed.locate_file(entry))).resolve()
+        path = Path(str(installed.locate_file(entry)))
         if str(entry).endswith(ending) and path.is_file():
-            return installed.version, path
+            return installed.version, path.resolve()
     raise EngineMissing(
         f"{wheel} {installed.version} holds no {ending} for this platform",
         f"`pip install --force-reinstall {wheel}` on x86-64 or ARM Linux",
