@@ -68,7 +68,7 @@ def test_verbs_are_completed_without_importing_them(homes: Path) -> None:
     code = (
         "import sys\nfrom dbdyno.cli import dyno\n"
         "try:\n    dyno.main(prog_name='dyno')\n"
-        "finally:\n    print('imported', 'sqlalchemy' in sys.modules, 'numpy' in sys.modules)"
+        "finally:\n    print('imported', 'pydantic' in sys.modules, 'numpy' in sys.modules)"
     )
     said = subprocess.run(
         [DYNO[0], "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=False

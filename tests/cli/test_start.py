@@ -10,13 +10,11 @@ import pytest
 
 from tests.cli.test_run import STUDY
 
-HEAVY = (
-    *("numpy", "scipy", "altair", "polars", "vl_convert", "h5py", "debian.debfile"),
-    *("sqlalchemy.dialects.postgresql", "psycopg"),
-)
+HEAVY = ("numpy", "scipy", "altair", "polars", "vl_convert", "h5py", "debian.debfile", "psycopg", "asyncio")
 BY_STUDIES = ("dbdyno.engines", "dbdyno.layers", "dbdyno.analyse", "dbdyno.study.reader", "tree_sitter")
 """What reading a study needs, and listing runs does not."""
-BY_VERBS = ("pydantic", "sqlalchemy", "rich", "tree_sitter", "dbdyno.study")
+STORE = ("dbdyno.records.store", "sqlite3")
+BY_VERBS = ("pydantic", "rich", "tree_sitter", "dbdyno.study", *STORE)
 """What some verb needs, and the list of verbs does not."""
 
 
@@ -25,8 +23,8 @@ BY_VERBS = ("pydantic", "sqlalchemy", "rich", "tree_sitter", "dbdyno.study")
     [
         (["--help"], (*HEAVY, *BY_STUDIES, *BY_VERBS)),
         (["runs"], (*HEAVY, *BY_STUDIES)),
-        (["plan", "study.toml"], (*HEAVY, "dbdyno.analyse.model", "sqlalchemy")),
-        (["config"], (*HEAVY, *BY_STUDIES, "sqlalchemy")),
+        (["plan", "study.toml"], (*HEAVY, "dbdyno.analyse.model", *STORE)),
+        (["config"], (*HEAVY, *BY_STUDIES, *STORE)),
     ],
     ids=str,
 )

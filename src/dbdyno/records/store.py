@@ -6,65 +6,50 @@ columns that queries need; reading goes through the model, which refuses what it
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-import sqlalchemy as sql
 from pydantic import ValidationError
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
+from dbdyno.records.database import open_database
 from dbdyno.records.record import Record, Run
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql, sqlite
 
 SCHEMA = 1
 """Rises with every change of the tables below that an older Dyno could not follow."""
 
-_metadata = sql.MetaData()
-_schema = sql.Table("dyno_schema", _metadata, sql.Column("version", sql.Integer, primary_key=True))
-_runs = sql.Table(
-    "dyno_runs",
-    _metadata,
-    sql.Column("run", sql.String(64), primary_key=True),
-    sql.Column("created_unix_s", sql.Float(53), nullable=False),
-    sql.Column("study_digest", sql.String(64), nullable=False, index=True),
-    sql.Column("finished", sql.Boolean, nullable=False),
-    sql.Column("document", sql.Text, nullable=False),
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS dyno_schema (version INTEGER NOT NULL PRIMARY KEY)",
+    """CREATE TABLE IF NOT EXISTS dyno_runs (
+        run VARCHAR(64) NOT NULL PRIMARY KEY,
+        created_unix_s DOUBLE PRECISION NOT NULL,
+        study_digest VARCHAR(64) NOT NULL,
+        finished BOOLEAN NOT NULL,
+        document TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS dyno_records (
+        run VARCHAR(64) NOT NULL REFERENCES dyno_runs (run),
+        trial INTEGER NOT NULL,
+        variant TEXT NOT NULL,
+        block INTEGER NOT NULL,
+        outcome VARCHAR(16) NOT NULL,
+        document TEXT NOT NULL,
+        PRIMARY KEY (run, trial))""",
+    """CREATE TABLE IF NOT EXISTS dyno_names (
+        name VARCHAR(64) NOT NULL PRIMARY KEY,
+        run VARCHAR(64) NOT NULL REFERENCES dyno_runs (run),
+        baseline BOOLEAN NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS dyno_notes (
+        run VARCHAR(64) NOT NULL PRIMARY KEY REFERENCES dyno_runs (run),
+        note TEXT NOT NULL)""",
 )
-_records = sql.Table(
-    "dyno_records",
-    _metadata,
-    sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), primary_key=True),
-    sql.Column("trial", sql.Integer, primary_key=True, autoincrement=False),
-    sql.Column("variant", sql.Text, nullable=False),
-    sql.Column("block", sql.Integer, nullable=False),
-    sql.Column("outcome", sql.String(16), nullable=False),
-    sql.Column("document", sql.Text, nullable=False),
-)
-_names = sql.Table(
-    "dyno_names",
-    _metadata,
-    sql.Column("name", sql.String(64), primary_key=True),
-    sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), nullable=False),
-    sql.Column("baseline", sql.Boolean, nullable=False),
-)
-_notes = sql.Table(
-    "dyno_notes",
-    _metadata,
-    sql.Column("run", sql.String(64), sql.ForeignKey(_runs.c.run), primary_key=True),
-    sql.Column("note", sql.Text, nullable=False),
-)
+_OLDEST, _YOUNGEST = "dyno_schema", "dyno_notes"
+"""Every store has the one; an older store may lack the other."""
 # A run and the reference that takes turns with it begin at the same moment.
-_LATEST_FIRST = (_runs.c.created_unix_s.desc(), _runs.c.run)
+_LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LAST = "last"
 """Stands for the latest run, so no run bears it."""
@@ -84,86 +69,64 @@ class RunSummary:
 
 def store_url(chosen: str | None = None) -> str:
     """The store to use: the one chosen, else the SQLite file under the XDG data folder."""
-    return chosen or f"sqlite:///{paths.data_place() / 'dyno.sqlite'}"
+    return chosen or f"sqlite:///{paths.store_file()}"
 
 
 class Store:
-    """Runs and records at a SQLAlchemy URL. A context manager; every failure is a DynoError that names the
-    store."""
+    """Runs and records at a URL. A context manager; every failure is a DynoError that names the store."""
 
     def __init__(self, url: str) -> None:
-        try:
-            self._url = sql.make_url(url)
-        except sql.exc.ArgumentError:
-            raise UserError(f"not a store's URL: {url}", _URL_HINT) from None
-        if self._url.drivername == "postgresql":
-            self._url = self._url.set(drivername="postgresql+psycopg")
-        if self._url.drivername not in ("sqlite", "postgresql+psycopg"):
-            raise UserError(f"no store speaks {self._url.drivername}", _URL_HINT)
-        opened = _unwritable(self._url)
-        self._writable = opened is None
-        self._engine = sql.create_engine(opened or self._url)
-        if self._url.drivername == "sqlite" and self._writable:
-            sql.event.listen(self._engine, "connect", _make_durable)
-        self._open()
+        self._database = open_database(url)
+        self._transaction = self._database.transaction
+        holds = self._database.holds
+        if not holds(_OLDEST) or (self._database.writable and not holds(_YOUNGEST)):
+            self._make()
+        # A store that may not be written can be older than the tables of names and notes.
+        self._labelled = holds(_YOUNGEST)
+        self._require_schema()
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: TracebackType | type[BaseException] | BaseException | None) -> None:
-        self._engine.dispose()
+        self._database.close()
 
     def require_writable(self) -> None:
         """Raises UserError where this user cannot write the store, so that no trial runs in vain."""
-        if self._writable:
+        if self._database.writable:
             return
-        if self.place == str(paths.data_place() / "dyno.sqlite"):
+        if self.place == str(paths.store_file()):
             paths.data()
         raise UserError(f"{self.place} may not be written by this user", "name another: --store, DYNO_STORE")
 
     def add_run(self, run: Run) -> None:
         """Keeps a run before its first trial; one that is kept already stays as it is."""
-        row = {
-            "run": run.run,
-            "created_unix_s": run.created_unix_s,
-            "study_digest": run.study_digest,
-            "finished": False,
-            "document": run.model_dump_json(),
-        }
-        with self._transaction() as connection:
-            connection.execute(self._insert(_runs).values(row).on_conflict_do_nothing())
+        row = (run.run, run.created_unix_s, run.study_digest, False, run.model_dump_json())
+        with self._transaction() as execute:
+            execute("INSERT INTO dyno_runs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row)
 
     def change_run(self, run: Run) -> None:
         """Keeps what has changed of a run since it was added: the number of its blocks."""
-        changed = sql.update(_runs).where(_runs.c.run == run.run).values(document=run.model_dump_json())
-        with self._transaction() as connection:
-            connection.execute(changed)
+        with self._transaction() as execute:
+            execute("UPDATE dyno_runs SET document = ? WHERE run = ?", run.model_dump_json(), run.run)
 
     def reopen_run(self, run: Run) -> None:
         """Keeps a run that has trials left again, because it has more blocks now."""
-        changed = sql.update(_runs).where(_runs.c.run == run.run)
-        with self._transaction() as connection:
-            connection.execute(changed.values(document=run.model_dump_json(), finished=False))
+        changed = (run.model_dump_json(), False, run.run)
+        with self._transaction() as execute:
+            execute("UPDATE dyno_runs SET document = ?, finished = ? WHERE run = ?", *changed)
 
     def finish_run(self, run: str) -> None:
         """Marks a run whose trials have all ended."""
-        with self._transaction() as connection:
-            connection.execute(sql.update(_runs).where(_runs.c.run == run).values(finished=True))
+        with self._transaction() as execute:
+            execute("UPDATE dyno_runs SET finished = ? WHERE run = ?", True, run)
 
     def add_record(self, record: Record) -> None:
         """Keeps a trial's record; a second record of the same trial takes the first one's place."""
-        row = {
-            "run": record.run,
-            "trial": record.trial,
-            "variant": record.variant,
-            "block": record.block,
-            "outcome": record.outcome.value,
-            "document": record.model_dump_json(),
-        }
-        statement = self._insert(_records).values(row)
-        statement = statement.on_conflict_do_update(index_elements=["run", "trial"], set_=row)
-        with self._transaction() as connection:
-            connection.execute(statement)
+        row = (record.variant, record.block, record.outcome.value, record.model_dump_json())
+        with self._transaction() as execute:
+            execute("DELETE FROM dyno_records WHERE run = ? AND trial = ?", record.run, record.trial)
+            execute("INSERT INTO dyno_records VALUES (?, ?, ?, ?, ?, ?)", record.run, record.trial, *row)
 
     def require_free(self, name: str, run: str = "", baseline: bool = False) -> None:
         """Raises UserError where `name` is none, or stands for another thing than `run` already."""
@@ -171,41 +134,41 @@ class Store:
             raise UserError(
                 f"{name!r} cannot be a name", "letters, digits, dots, dashes and underscores; at most 64"
             )
-        with self._transaction() as connection:
-            taken = connection.scalar(sql.select(_runs.c.run).where(_runs.c.run == name))
+        with self._transaction(writes=False) as execute:
+            taken = bool(execute("SELECT run FROM dyno_runs WHERE run = ?", name))
         named, is_baseline = self._named().get(name, (run, baseline))
         if taken or is_baseline != baseline or (not baseline and named != run):
-            what = "a baseline" if is_baseline and not taken else f"run {taken or named}"
+            what = "a baseline" if is_baseline and not taken else f"run {name if taken else named}"
             raise UserError(f"{name!r} is the name of {what} already", "choose another; see: dyno runs")
 
     def name_run(self, run: str, name: str) -> None:
         """Gives a run a name of its user's, in the place of the one it had. Raises UserError where another
         run bears it."""
         self.require_free(name, run)
-        with self._transaction() as connection:
-            connection.execute(sql.delete(_names).where(_names.c.run == run, sql.not_(_names.c.baseline)))
-            connection.execute(sql.insert(_names).values(name=name, run=run, baseline=False))
+        with self._transaction() as execute:
+            execute("DELETE FROM dyno_names WHERE run = ? AND NOT baseline", run)
+            execute("INSERT INTO dyno_names VALUES (?, ?, ?)", name, run, False)
 
     def note_run(self, run: str, note: str) -> None:
         """Keeps a note beside a run, in the place of the one it had; an empty one takes it away."""
-        with self._transaction() as connection:
-            connection.execute(sql.delete(_notes).where(_notes.c.run == run))
+        with self._transaction() as execute:
+            execute("DELETE FROM dyno_notes WHERE run = ?", run)
             if note:
-                connection.execute(sql.insert(_notes).values(run=run, note=note))
+                execute("INSERT INTO dyno_notes VALUES (?, ?)", run, note)
 
     def set_baseline(self, name: str, run: str) -> None:
         """Lets a baseline's name stand for a run from now on."""
         self.require_free(name, run, baseline=True)
-        with self._transaction() as connection:
-            connection.execute(sql.delete(_names).where(_names.c.name == name))
-            connection.execute(sql.insert(_names).values(name=name, run=run, baseline=True))
+        with self._transaction() as execute:
+            execute("DELETE FROM dyno_names WHERE name = ?", name)
+            execute("INSERT INTO dyno_names VALUES (?, ?, ?)", name, run, True)
 
     def remove_baseline(self, name: str) -> None:
         """Forgets a baseline's name; its run stays. Raises UserError where there is none."""
         if name not in self.baselines():
             raise UserError(f"no baseline {name!r} in {self.place}", "see: dyno baseline list")
-        with self._transaction() as connection:
-            connection.execute(sql.delete(_names).where(_names.c.name == name))
+        with self._transaction() as execute:
+            execute("DELETE FROM dyno_names WHERE name = ?", name)
 
     def baselines(self) -> dict[str, str]:
         """The runs that baselines stand for, by the baseline's name."""
@@ -217,22 +180,22 @@ class Store:
             raise UserError(
                 f"run {run} is the baseline {kept[0]}", f"dyno baseline rm {kept[0]}, or set another"
             )
-        with self._transaction() as connection:
-            for table in (_records, _names, _notes, _runs):
-                connection.execute(sql.delete(table).where(table.c.run == run))
+        with self._transaction() as execute:
+            for table in ("dyno_records", "dyno_names", "dyno_notes", "dyno_runs"):
+                execute(f"DELETE FROM {table} WHERE run = ?", run)
 
     def run(self, name: str) -> Run:
         """The run of that name, whether Dyno's, its user's or a baseline's; or the only one whose name starts
         so, or the latest for `last`."""
-        query = sql.select(_runs.c.run, _runs.c.document).order_by(*_LATEST_FIRST)
+        values: tuple[object, ...] = ()
         if name == LAST:
-            query = query.limit(1)
+            which = f"{_LATEST_FIRST} LIMIT 1"
         elif named := self._named().get(name):
-            query = query.where(_runs.c.run == named[0])
+            which, values = "WHERE run = ?", (named[0],)
         else:
-            query = query.where(_runs.c.run.startswith(name, autoescape=True))
-        with self._transaction() as connection:
-            found: dict[str, str] = dict(iter(connection.execute(query)))
+            which, values = f"WHERE substr(run, 1, ?) = ? {_LATEST_FIRST}", (len(name), name)
+        with self._transaction(writes=False) as execute:
+            found: dict[str, str] = dict(execute(f"SELECT run, document FROM dyno_runs {which}", *values))
         if not found:
             what = "no run yet" if name == LAST else f"no run {name!r}"
             raise UserError(f"{what} in {self.place}", "see: dyno runs")
@@ -244,35 +207,31 @@ class Store:
 
     def unfinished_runs(self) -> list[Run]:
         """The runs that have trials left, the latest first."""
-        query = sql.select(_runs.c.document).where(sql.not_(_runs.c.finished))
-        with self._transaction() as connection:
-            documents = connection.scalars(query.order_by(*_LATEST_FIRST)).all()
-        return [self._parse_run(document) for document in documents]
+        with self._transaction(writes=False) as execute:
+            rows = execute(f"SELECT document FROM dyno_runs WHERE NOT finished {_LATEST_FIRST}")
+        return [self._parse_run(document) for (document,) in rows]
 
     def records(self, run: str) -> list[Record]:
         """All records of a run, in the order of its trials."""
-        query = sql.select(_records.c.document).where(_records.c.run == run).order_by(_records.c.trial)
-        with self._transaction() as connection:
-            documents = connection.scalars(query).all()
+        with self._transaction(writes=False) as execute:
+            rows = execute("SELECT document FROM dyno_records WHERE run = ? ORDER BY trial", run)
         try:
-            return [Record.model_validate_json(document) for document in documents]
+            return [Record.model_validate_json(document) for (document,) in rows]
         except ValidationError as error:
             raise self._unreadable(f"a record of run {run}", error) from None
 
     def runs(self) -> list[RunSummary]:
         """Every run, the latest first."""
-        counts = sql.select(_records.c.run, _records.c.outcome, sql.func.count()).group_by(
-            _records.c.run, _records.c.outcome
-        )
         outcomes: dict[str, dict[str, int]] = {}
-        with self._transaction() as connection:
-            for run, outcome, count in connection.execute(counts):
+        with self._transaction(writes=False) as execute:
+            for run, outcome, count in execute(
+                "SELECT run, outcome, COUNT(*) FROM dyno_records GROUP BY run, outcome"
+            ):
                 outcomes.setdefault(run, {})[outcome] = count
-            query = sql.select(_runs.c.document, _runs.c.finished).order_by(*_LATEST_FIRST)
-            rows = connection.execute(query).all()
+            rows = execute(f"SELECT document, finished FROM dyno_runs {_LATEST_FIRST}")
         own = {run: name for name, (run, baseline) in self._named().items() if not baseline}
         notes, baselines = self._notes(), self.baselines()
-        parsed = [(self._parse_run(document), finished) for document, finished in rows]
+        parsed = [(self._parse_run(document), bool(finished)) for document, finished in rows]
         return [
             RunSummary(
                 run=run,
@@ -288,57 +247,38 @@ class Store:
     @property
     def place(self) -> str:
         """Where the store is, without a password."""
-        return self._url.database or "" if self._url.drivername == "sqlite" else self._url.render_as_string()
+        return self._database.place
 
     def _named(self) -> dict[str, tuple[str, bool]]:
         """The run of each name that a user gave, and whether the name is a baseline's."""
         if not self._labelled:
             return {}
-        query = sql.select(_names.c.name, _names.c.run, _names.c.baseline)
-        with self._transaction() as connection:
-            return {name: (run, baseline) for name, run, baseline in connection.execute(query)}
+        with self._transaction(writes=False) as execute:
+            rows = execute("SELECT name, run, baseline FROM dyno_names")
+        return {name: (run, bool(baseline)) for name, run, baseline in rows}
 
     def _notes(self) -> dict[str, str]:
         if not self._labelled:
             return {}
-        with self._transaction() as connection:
-            return dict(iter(connection.execute(sql.select(_notes.c.run, _notes.c.note))))
+        with self._transaction(writes=False) as execute:
+            return dict(execute("SELECT run, note FROM dyno_notes"))
 
-    def _open(self) -> None:
-        with self._transaction() as connection:
-            if self._writable or not self._engine.url.database:
-                _metadata.create_all(connection)
-            # A store that may not be written can be older than the tables of names and notes.
-            self._labelled = sql.inspect(connection).has_table(_notes.name)
-            version = connection.scalar(sql.select(_schema.c.version))
-            if version is None:
-                connection.execute(sql.insert(_schema).values(version=SCHEMA))
-            elif version != SCHEMA:
-                raise DynoError(
-                    f"{self.place} has schema {version}, this Dyno reads {SCHEMA}",
-                    "use the Dyno that wrote it",
-                )
-            if not self._writable:
-                connection.exec_driver_sql("PRAGMA query_only=ON")
+    def _make(self) -> None:
+        """Makes the tables that are not there, all or none of them."""
+        with self._transaction() as execute:
+            for table in _TABLES:
+                execute(table)
+            execute("INSERT INTO dyno_schema SELECT ? WHERE NOT EXISTS (SELECT 1 FROM dyno_schema)", SCHEMA)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sql.Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except sql.exc.SQLAlchemyError as error:
-            cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise DynoError(f"the store {self.place} failed: {cause}", "see --store and DYNO_STORE") from None
-
-    def _insert(self, table: sql.Table) -> postgresql.Insert | sqlite.Insert:
-        # Here, because a dialect that is not used takes as long to import as the rest of the store.
-        if self._engine.dialect.name == "postgresql":
-            from sqlalchemy.dialects import postgresql
-
-            return postgresql.insert(table)
-        from sqlalchemy.dialects import sqlite
-
-        return sqlite.insert(table)
+    def _require_schema(self) -> None:
+        """Raises DynoError for a store whose tables this Dyno does not know."""
+        with self._transaction(writes=False) as execute:
+            versions = {version for (version,) in execute("SELECT version FROM dyno_schema")}
+        if versions != {SCHEMA}:
+            found = ", ".join(map(str, sorted(versions))) or "no version"
+            raise DynoError(
+                f"{self.place} has schema {found}, this Dyno reads {SCHEMA}", "use the Dyno that wrote it"
+            )
 
     def _parse_run(self, document: str) -> Run:
         try:
@@ -361,31 +301,3 @@ def writable_store(url: str) -> Iterator[Store]:
     with Store(url) as store:
         store.require_writable()
         yield store
-
-
-_URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-
-
-def _unwritable(url: sql.URL) -> sql.URL | None:
-    """What to open in the place of a SQLite file that lies where this user cannot write: the file as it
-    stands, or nothing in memory where there is none. None for a store that can be written."""
-    if url.drivername != "sqlite" or not url.database or url.database == ":memory:":
-        return None
-    path = Path(url.database)
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if os.access(path.parent, os.W_OK):
-        return None
-    if not path.is_file():
-        return sql.make_url("sqlite://")
-    # What lies in a log beside the file is read as well; without one nothing beside it needs to be made.
-    how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "mode=ro&immutable=1"
-    return sql.make_url(f"sqlite:///file:{quote(str(path.resolve()))}?{how}&uri=true")
-
-
-def _make_durable(connection: object, _record: object) -> None:
-    """A record that was reported written must survive a loss of power (SQLite: WAL with synchronous=FULL)."""
-    cursor = connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
