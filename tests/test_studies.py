@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from dbdyno.cli.study_file import catalogue
+from dbdyno.cli.catalogue import catalogue
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.study import read_study, study_schema

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from dbdyno.cli import main, study_file
+from dbdyno.cli import catalogue, main
 from dbdyno.host.interrupts import SIGNALS
 from tests.conftest import DYNO
 
@@ -48,7 +48,7 @@ def dyno(*arguments: str) -> Said:
     fault of Dyno's own."""
     output, errors = io.StringIO(), io.StringIO()
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    study_file.located.cache_clear()
+    catalogue.located.cache_clear()
     try:
         with (
             mock.patch.object(sys, "argv", ["dyno", *arguments]),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.study.designs import variants_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store, store_url
 from tests.analyse.factory import a_run, a_study, ended, records_of

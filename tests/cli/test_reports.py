@@ -9,7 +9,7 @@ from typing import Any
 import polars
 import pytest
 
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.study_file import catalogue
+from dbdyno.cli.catalogue import catalogue
 from dbdyno.records.record import Brought
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import parse_study

@@ -14,7 +14,6 @@ from hypothesis import strategies as some
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
-from dbdyno.cli.study_file import replan_text
 from dbdyno.errors import UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
@@ -195,20 +194,6 @@ def test_nothing_left_to_compare_ends_the_run() -> None:
     others = frozenset({"config.speed=1", "config.speed=2"})
     assert replan_of(study, 9000.0, first_block(study, {}, others)).blocks == 1
     assert replan_of(study, 9000.0, first_block(study, {}, frozenset({"baseline"}))).blocks == 1
-
-
-def test_what_the_rest_of_a_budget_gives_is_told() -> None:
-    study = study_of(4)
-    told = replan_text(study, Replan(blocks=9, left_out=frozenset({"a"}), overhead_s=1.04, enough_s=300.0))
-    assert told.startswith(
-        "the first block took 1.0 s per trial beside the load, 1 blocked variant left out: the budget gives "
-        "9 blocks; half of an interval's width: ±"
-    )
-    told = replan_text(study, Replan(blocks=1, left_out=frozenset(), overhead_s=40.0, enough_s=744.2))
-    assert told == (
-        "the first block took 40.0 s per trial beside the load: no second block fits, and one gives no "
-        "interval; 6 blocks need 744 s"
-    )
 
 
 def ticking() -> Callable[[], float]:

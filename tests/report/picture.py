@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.records.record import Record, Run
 from dbdyno.report import terminal
 

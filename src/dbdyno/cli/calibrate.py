@@ -23,9 +23,10 @@ from dbdyno.calibrate.finding import Finding, best, finding, interval_for, with_
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
 from dbdyno.cli.arrangement import has_pauses
+from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.options import Duration, WaitingCommand, json_option, wait_option
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.study_file import catalogue, study_at
+from dbdyno.cli.study_file import study_at
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError

@@ -11,7 +11,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import compare
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.study_file import asked_of, is_of, study_of
+from dbdyno.cli.stored_study import asked_of, is_of, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors

@@ -5,17 +5,26 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
-from dbdyno.cli.study_file import counted_s, overhead_s
+from dbdyno.cli.counted import why_counted
 from dbdyno.cli.wording import duration
 from dbdyno.driver.tally import Tally
+from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome, Run
-from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
-from dbdyno.study.designs import trial_count, trials_in_all, variants_of
+from dbdyno.study.designs import counted_variants, trial_count, trials_in_all, variants_of
 from dbdyno.study.phases import SETTLE_S
+
+if TYPE_CHECKING:
+    # A plan needs the rule alone, and no store.
+    from dbdyno.records.store import Store
+
+SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
+COUNTED_S = 60.0
+"""About what a trial takes that is counted under Valgrind."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,20 @@ def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) 
     beside_s = median(seen_s) if seen_s else overhead_s(study)
     timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
     return Estimate(timed_s + counted_s(study), len(seen_s), again, builds_s)
+
+
+def overhead_s(study: Study) -> float:
+    """Seconds that a trial is taken to need beside its load: restoring the data, starting, checking,
+    stopping. As seen on two cores; what it really takes is in every record."""
+    if why_counted(study):
+        return COUNTED_S
+    embedded = registry.engine(study.engine.engine).embedded
+    return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
+
+
+def counted_s(study: Study) -> float:
+    """About what the trials take whose work is counted beside the timed ones."""
+    return COUNTED_S * len(counted_variants(study))
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:

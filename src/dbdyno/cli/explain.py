@@ -11,7 +11,7 @@ from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.store import Store, store_url

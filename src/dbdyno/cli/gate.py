@@ -17,7 +17,7 @@ from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verd
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.study_file import require_measured, study_of
+from dbdyno.cli.stored_study import require_measured, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from dbdyno.cli import first_study
+from dbdyno.cli.catalogue import catalogue, installation_of
 from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.formats import write
 from dbdyno.cli.options import Duration
-from dbdyno.cli.study_file import catalogue, installation_of
 from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration

@@ -12,7 +12,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.collection import Ending, Museum, chosen, collection
 from dbdyno.cli.formats import TABLE_FORMATS, deliver, format_of, table_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS

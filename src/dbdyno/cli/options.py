@@ -12,6 +12,7 @@ import click
 
 from dbdyno.cli.preference_keys import FOREVER
 from dbdyno.cli.preferences import PreferredOption
+from dbdyno.errors import UserError
 
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
@@ -108,3 +109,10 @@ calibration_option = click.option(
     help="Use this host's calibration (`dyno calibrate`) where there is one that holds.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+def refuse_both(option: str, value: object, **others: object) -> None:
+    """Raises UserError when an option is given together with one that it contradicts."""
+    given = [f"--{name}" for name, other in others.items() if other is not None]
+    if value is not None and given:
+        raise UserError(f"{option} and {given[0]} contradict each other", "leave one of the two out")

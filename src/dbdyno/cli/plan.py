@@ -12,22 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_text
+from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of
-from dbdyno.cli.options import budget_option, calibration_option, json_option
-from dbdyno.cli.study_file import (
-    adapted,
-    budget_text,
-    counted_s,
-    counted_text,
-    images_text,
-    overhead_s,
-    refuse_both,
-    seed_of,
-    study_at,
-    unchecked_text,
-    why_counted,
-)
+from dbdyno.cli.catalogue import unchecked_text
+from dbdyno.cli.counted import counted_text, why_counted
+from dbdyno.cli.estimate import counted_s, overhead_s
+from dbdyno.cli.options import budget_option, calibration_option, json_option, refuse_both
+from dbdyno.cli.study_file import study_at
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
@@ -38,9 +31,11 @@ from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Calibrated
 from dbdyno.report.parts import configuration
+from dbdyno.report.words.numbers import plural, seconds_text
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.designs import counted_variants, trials_in_all
 from dbdyno.study.trials import Plan, Trial, Variant
+from dbdyno.trial.pristine import worth_s
 
 
 class PlanDocument(Frozen):
@@ -127,8 +122,17 @@ def command(
     if counted := why_counted(read) or counted_text(read):
         console.print(Text(counted))
     console.print(Text(arranged_text(read, here.arranged)))
-    console.print(Text(images_text(read, budget_s)))
+    console.print(Text(_images_text(read, budget_s)))
     console.print(f"{trials_in_all(read)} trials, about {duration(expected_s)}", style="bold", markup=False)
+
+
+def _images_text(study: Study, budget_s: float | None) -> str:
+    """How many images of the pristine data blocks take in turn, as far as that is known before the first."""
+    if study.images is not None:
+        turns = ", which blocks take in turn" if study.images > 1 else ""
+        return f"pristine data: {plural(study.images, 'image')}{turns}"
+    limit = seconds_text(worth_s(study, budget_s))
+    return f"pristine data: one image, and a second one for every second block if it takes at most {limit}"
 
 
 def _foresight(study: Study, plan: Plan) -> Foresight:

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse.profile import Profile, profile_of
+from dbdyno.cli.estimate import COUNTED_S, overhead_s
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.options import (
     WaitingCommand,
@@ -24,7 +25,7 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.study_file import COUNTED_S, measured_installation, overhead_s, require_measured, study_of
+from dbdyno.cli.stored_study import measured_installation, require_measured, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry

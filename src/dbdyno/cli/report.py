@@ -12,7 +12,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.errors import UserError
 from dbdyno.host import paths
 from dbdyno.records.record import Run

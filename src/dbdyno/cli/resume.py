@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.study_file import is_of, study_at, study_of
+from dbdyno.cli.stored_study import is_of, study_of
+from dbdyno.cli.study_file import study_at
 from dbdyno.errors import UserError
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run

@@ -16,8 +16,11 @@ import click
 
 from dbdyno import __version__
 from dbdyno.analyse import analyse
+from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn
+from dbdyno.cli.budget import budget_text, replan_text
 from dbdyno.cli.building import builds_lines, builds_of, make_builds, require_baseline_build
+from dbdyno.cli.counted import counted_text, why_counted
 from dbdyno.cli.estimate import Estimate, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
@@ -28,25 +31,15 @@ from dbdyno.cli.options import (
     calibration_option,
     devices_option,
     quiet_option,
+    refuse_both,
     store_option,
     wait_option,
 )
 from dbdyno.cli.progress import Lines, Live, OfReference, Quiet
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
-from dbdyno.cli.study_file import (
-    adapted,
-    budget_text,
-    counted_text,
-    facts_of,
-    measured_installation,
-    refuse_both,
-    replan_text,
-    seed_of,
-    study_at,
-    study_of,
-    why_counted,
-)
+from dbdyno.cli.stored_study import facts_of, measured_installation, study_of
+from dbdyno.cli.study_file import study_at
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry

@@ -6,8 +6,8 @@ import json
 
 import click
 
+from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.outputs import OUTPUTS, schema_of
-from dbdyno.cli.study_file import catalogue
 from dbdyno.study.schema import study_schema
 
 STUDY = "study"

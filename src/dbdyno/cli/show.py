@@ -9,7 +9,7 @@ from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.study_file import study_of
+from dbdyno.cli.stored_study import study_of
 from dbdyno.errors import UserError
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store, store_url

@@ -12,10 +12,11 @@ import click
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import Age, store_option
-from dbdyno.cli.study_file import asked_of, catalogue, is_of, require_measured, study_of
+from dbdyno.cli.stored_study import asked_of, is_of, require_measured, study_of
 from dbdyno.errors import UserError
 from dbdyno.records.store import RunSummary, Store, store_url
 from dbdyno.report import html, markdown

@@ -1,0 +1,74 @@
+"""What a study may name here: made from the real registries, and from the engine where it is installed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from dbdyno.driver import _driver
+from dbdyno.engines import registry
+from dbdyno.engines.configuration import read_configuration
+from dbdyno.errors import DynoError, Mistake, UserError
+from dbdyno.frozen import Configuration
+from dbdyno.layers.layer import Layer
+from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.obtain.installation import Installation
+from dbdyno.records import metrics
+from dbdyno.study import Catalogue, Factor, Study, workload_offers
+from dbdyno.study.reference import Reference
+
+
+def catalogue(ask_engines: bool = True) -> Catalogue:
+    """What a study may name here. With `ask_engines`, settings are checked against the engine where it is
+    installed."""
+    return Catalogue(
+        engines=frozenset(registry.ENGINES),
+        workloads=workload_offers(_driver.workloads()),
+        layers={name: _factor_check(layer, ask_engines) for name, layer in LAYERS.items()},
+        metrics=frozenset(metrics.METRICS),
+        knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
+        configure=_configure,
+    )
+
+
+def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
+    return read_configuration(registry.engine(reference.engine), installation_of(reference), name, folder)
+
+
+def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Reference], list[Mistake]]:
+    def check(factor: Factor, reference: Reference) -> list[Mistake]:
+        if not ask_engines:
+            return []
+        try:
+            engine = registry.engine(reference.engine)
+        except UserError:
+            # The reader reports an unknown engine itself.
+            return []
+        return layer.mistakes(factor, engine, installation_of(reference))
+
+    return check
+
+
+def unchecked_text(study: Study) -> str:
+    """What could not be checked of the study's levels, and what allows it; empty where they were."""
+    names = {*study.settings, *study.baseline}
+    found = located(study.engine)
+    if isinstance(found, Installation) or not any(name.startswith("config.") for name in names):
+        return ""
+    return f"the levels of `config` were not checked, because {found.message}; {found.hint}"
+
+
+def installation_of(reference: Reference) -> Installation | None:
+    """The installation, where there is one: a study can be read where its engine is not."""
+    found = located(reference)
+    return found if isinstance(found, Installation) else None
+
+
+@functools.cache
+def located(reference: Reference) -> Installation | DynoError:
+    """The installation, or why there is none."""
+    try:
+        return registry.engine(reference.engine).obtaining.locate(reference)
+    except DynoError as missing:
+        return missing

@@ -1,0 +1,80 @@
+"""The study of a stored run, as it was when the run began, and the engine that the run measured."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from dbdyno.brought import study as brought_study
+from dbdyno.cli.calibrated import with_calibration
+from dbdyno.cli.catalogue import catalogue
+from dbdyno.cli.study_file import changed
+from dbdyno.engines import registry
+from dbdyno.errors import StudyError, UserError
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Run
+from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
+
+
+def study_of(run: Run) -> Study:
+    """The study of a run as it was when the run began. Looks at no engine: none need be here."""
+    if run.brought is not None:
+        return asked_of(run)
+    study = asked_of(run)
+    given = {
+        "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
+        "slice_s": run.slice_s or study.slice_s or SLICE_S,
+    }
+    whole = changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
+    return with_calibration(whole, run.calibrated)
+
+
+def asked_of(run: Run) -> Study:
+    """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
+    are compared by."""
+    if run.brought is not None:
+        return brought_study.study_of(run, run.brought)
+    kept = run.configuration
+    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None)
+    return parse_study(run.study_text.encode(), names, run.study_path)
+
+
+def is_of(run: Run, study: Study) -> bool:
+    """Whether a run is of this study by what it asks; its file may be spelled otherwise."""
+    if run.study_digest == study.digest and run.configuration == study.configuration:
+        return True
+    with suppress(StudyError):
+        return asked_of(run).meaning == study.meaning
+    return False
+
+
+def require_measured(run: Run) -> None:
+    """Raises UserError for a run that was brought: no trial of it can be repeated here."""
+    if run.brought is not None:
+        raise UserError(
+            f"run {run.run} was made of logs of {run.brought.tool}, so Dyno has no setup to measure again",
+            "`report`, `compare`, `show` and `export` read such a run",
+        )
+
+
+def measured_installation(study: Study, run: Run) -> Installation:
+    """The engine that a run measured. Raises UserError when there is another in its place now."""
+    require_measured(run)
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    if installation.digest != run.installation.get("digest"):
+        raise UserError(
+            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
+            "restore that engine, or start a new run",
+        )
+    return installation
+
+
+def facts_of(installation: Installation) -> dict[str, str]:
+    """What a run keeps of the engine that it measures."""
+    return {
+        "engine": installation.engine,
+        "version": installation.version,
+        "origin": installation.origin,
+        "digest": installation.digest,
+        **installation.facts,
+    }
