@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,3 +57,16 @@ def test_a_load_process_that_is_closed_between_slices_ends(load: LoadProcess, jo
 def test_slices_that_cannot_be_are_refused(load: LoadProcess, job: Job) -> None:
     with pytest.raises(DriverFailed, match="slices do not go with"):
         load.begin(job.but(operations=10))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
+@pytest.mark.parametrize("runs", [True, False])
+def test_exit_handlers_of_an_engine_run_where_they_must_and_nowhere_else(tmp_path: Path, runs: bool) -> None:
+    code = '__attribute__((destructor)) void end(void) { creat(getenv("ENDED"), 0600); }\n'
+    (tmp_path / "engine.c").write_text(f"#include <fcntl.h>\n#include <stdlib.h>\n{code}")
+    library, ended = tmp_path / "engine.so", tmp_path / "ended"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "engine.c"], check=True)
+    environment = {"LD_PRELOAD": str(library), "ENDED": str(ended)}
+    with LoadProcess({}, Launch(environment=environment, exit_handlers=runs, patience=20.0)):
+        pass
+    assert ended.exists() is runs

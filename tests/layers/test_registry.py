@@ -32,6 +32,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "build.flags": ("none", "-fno-plt -falign-functions=64"),
     "build.march": ("default", "x86-64-v3"),
     "build.lto": ("off", "full"),
+    "build.pgo": ("off", "tpcb scale=2 transactions=100"),
     "build.linker": ("default", "mold"),
     "build.hardening": ("off", "full"),
     "memory.allocator": ("libc", "jemalloc"),

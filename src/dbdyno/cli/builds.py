@@ -15,17 +15,21 @@ from dbdyno.cli.wording import duration, size
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.obtain.source import making
+from dbdyno.obtain.source.build import Training
 
 
 class BuildRow(Frozen):
-    """One build. `folder` holds what it installed, `took_s` is how long its commands took."""
+    """One build. `folder` holds what it installed, `took_s` is how long its commands took. `key` is that of
+    its trials' evidence, and `training` says how it was trained; None where it was not."""
 
     name: str
+    key: str
     engine: str
     build: str
     source: str
     patches: tuple[str, ...]
     toolchain: str
+    training: Training | None
     folder: str
     size_bytes: int
     took_s: float
@@ -53,7 +57,8 @@ def command(as_json: bool) -> None:
     table.add_column("last use", no_wrap=True)
     table.add_column("size", no_wrap=True, justify="right")
     for row in rows:
-        lines = [row.name, f"{row.build} ({row.toolchain})", row.source, *row.patches]
+        trained = [row.training.words] if row.training else []
+        lines = [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches]
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used_unix_s))
         table.add_row(Text("\n".join(lines)), duration(row.took_s), used, size(row.size_bytes))
     console = Console(highlight=False)
@@ -66,11 +71,13 @@ def kept_builds() -> list[BuildRow]:
     rows = [
         BuildRow(
             name=kept.name,
+            key=account.key,
             engine=account.engine,
             build=account.words,
             source=account.source,
             patches=account.patches,
             toolchain=account.toolchain,
+            training=account.training,
             folder=str(kept.folder / making.PREFIX),
             size_bytes=kept.size_bytes,
             took_s=account.took_s,

@@ -317,9 +317,11 @@ def _go_on(
 def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) -> None:
     """Makes the builds of both sides. Raises UserError where the run was begun with others."""
     tell = silently if here.quiet else partial(click.echo, err=True)
-    make_builds(measured.study, partial(here.store.records, measured.run.run), tell)
-    if reference is not None:
-        make_builds(reference.study, tuple, tell, of_reference=True)
+    with open_journal() as journal:
+        bench = partial(_bench, journal=journal, callgrind=None, devices=here.devices)
+        make_builds(bench(measured), partial(here.store.records, measured.run.run), tell)
+        if reference is not None:
+            make_builds(bench(reference), tuple, tell, of_reference=True)
 
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:

@@ -16,6 +16,9 @@ the end of standard input ends the run. `acknowledged` is null where no run is k
 and the child then waits for the next:
 
     {"error": {"kind": "...", "message": "...", "hint": "..."}}
+
+With the argument `exit-handlers` the process ends by exit(), so that an instrumented engine writes its
+profile.
 """
 
 from __future__ import annotations
@@ -54,8 +57,9 @@ def serve() -> None:
     # Not by iterating, which reads ahead of the lines that a run with slices waits for.
     while line := sys.stdin.readline():
         reply(_answer(json.loads(line), next_slice))
-    # Past the interpreter's own teardown: an engine's exit handlers must not hold up the end of a trial.
-    os._exit(0)
+    if "exit-handlers" not in sys.argv[1:]:
+        # Past the interpreter's own teardown: an engine's exit handlers must not hold up the end of a trial.
+        os._exit(0)
 
 
 def _answer(request: dict[str, Any], next_slice: Callable[[], bool]) -> str:

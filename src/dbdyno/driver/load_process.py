@@ -23,6 +23,7 @@ from dbdyno.host.process import confine, kill_family
 
 QUERY_TIMEOUT_S = 60.0
 PREPARE_TIMEOUT_S = 3600.0
+CLOSE_S = 5.0
 GRACE_S = 60.0
 """Beyond the planned duration: connecting thousands of clients, the last transactions, a slow engine."""
 
@@ -35,10 +36,12 @@ class LoadProcess:
 
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
         self._planned_s = 0.0
+        self._close_s = CLOSE_S * launch.patience
+        how = ["exit-handlers"] if launch.exit_handlers else []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         try:
             self._child = subprocess.Popen(
-                [*launch.wrapper, sys.executable, "-m", "dbdyno.driver.child"],
+                [*launch.wrapper, sys.executable, "-m", "dbdyno.driver.child", *how],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -96,7 +99,7 @@ class LoadProcess:
         if self._child.poll() is None and self._child.stdin is not None:
             try:
                 self._child.stdin.close()
-                self._child.wait(5.0)
+                self._child.wait(self._close_s)
             except (OSError, subprocess.TimeoutExpired):
                 pass
         self.kill()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+from pydantic import Field
+
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import Blocked, DynoError, StudyError, UserError
+from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source import making, package
+from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.patch import Patch, read_patch
@@ -18,7 +22,17 @@ from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
 from dbdyno.obtain.source.recorded import Recorded, recorded
 from dbdyno.obtain.source.toolchain import Toolchain, toolchain, tried
 from dbdyno.obtain.source.tree import Source, git_revision, local_tree
-from dbdyno.obtain.source.wish import DEBIAN, DEFAULT, NONE, BuildWish, Flags, all_flags
+from dbdyno.obtain.source.wish import (
+    DEBIAN,
+    DEFAULT,
+    GUIDED,
+    INSTRUMENTING,
+    NONE,
+    BuildWish,
+    Flags,
+    Trainer,
+    all_flags,
+)
 from dbdyno.study.reference import Reference
 
 
@@ -36,30 +50,72 @@ class Built:
     warnings: tuple[str, ...]
 
 
-def built(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Built:
-    """The build that a study in a folder asks for, made where it is not there yet. Raises BuildFailed,
-    Blocked where this machine lacks what it takes, and UserError for a source that is none."""
+@dataclass(frozen=True)
+class Instrumented:
+    """An engine that writes a profile when it ends. `environment` leads its profiles to their folder, and
+    `trainer` is the load that is to train it."""
+
+    installation: Installation
+    recipe: Recipe
+    trainer: Trainer
+    environment: Mapping[str, str]
+
+
+Train = Callable[[Instrumented], int]
+"""Trains an instrumented engine, and stops it cleanly; returns the transactions that it did. Raises
+BuildFailed where that fails."""
+
+
+def built(
+    engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently, train: Train | None = None
+) -> Built:
+    """The build that a study in a folder asks for, made where it is not there yet. One with a trainer is made
+    only with a way to `train` it. Raises BuildFailed, Blocked where this machine lacks what it takes, and
+    UserError for a source that is none."""
     materials = materials_of(engine, wish, folder, tell)
-    made = making.made(materials, tell)
-    prefix = made / making.PREFIX
-    program = (prefix / materials.recipe.program).resolve()
-    account = making.account_of(made)
-    found = engine.obtaining.locate(Reference(engine.name, path=str(program)))
-    environment = {
-        name: value.replace("{prefix}", str(prefix))
-        for name, value in materials.recipe.run_environment.items()
-    }
+    made = making.made(materials, tell, train and partial(_train, engine, materials, train))
+    prefix, account = made / making.PREFIX, making.account_of(made)
+    origin = f"built from {account.source}: {account.words}"
+    program = _program(materials.recipe, prefix)
     return Built(
-        installation=replace(
-            found, origin=f"built from {account.source}: {account.words}", environment=environment
-        ),
+        installation=_installed(engine, materials.recipe, prefix, origin),
         wish=wish,
         toolchain=materials.toolchain,
         account=account,
         program=program,
         recorded=recorded(program),
-        warnings=tried(materials.toolchain, materials.flags).warnings,
+        warnings=tried(materials.toolchain, all_flags(wish, materials.toolchain.family)).warnings,
     )
+
+
+def _train(engine: Engine, materials: Materials, train: Train, prefix: Path, raw: Path) -> int:
+    assert materials.trainer is not None, "who trains has a trainer"
+    origin = f"instrumented from {materials.source.title}"
+    try:
+        installation = _installed(engine, materials.recipe, prefix, origin)
+    except UserError as error:
+        raise BuildFailed(f"the instrumented build does not run: {error.message}", error.hint) from None
+    return train(
+        Instrumented(
+            installation=installation,
+            recipe=materials.recipe,
+            trainer=materials.trainer,
+            environment=profile.environment(materials.toolchain.family, raw),
+        )
+    )
+
+
+def _installed(engine: Engine, recipe: Recipe, prefix: Path, origin: str) -> Installation:
+    """What a recipe's commands installed in a prefix."""
+    found = engine.obtaining.locate(Reference(engine.name, path=str(_program(recipe, prefix))))
+    environment = {
+        name: value.replace("{prefix}", str(prefix)) for name, value in recipe.run_environment.items()
+    }
+    return replace(found, origin=origin, environment=environment)
+
+
+def _program(recipe: Recipe, prefix: Path) -> Path:
+    return (prefix / recipe.program).resolve()
 
 
 def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Materials:
@@ -88,9 +144,10 @@ _looks = _Looks()
 
 class Foreseen(Frozen):
     """What is known of a build before a run. It is `there`, takes about `expected_s`, or cannot be made here
-    because of `problem`, which `remedy` would mend."""
+    because of `problem`, which `remedy` would mend. `trainer` is the load that trains it, if one does."""
 
     words: str
+    trainer: str = Field(default="", exclude_if=lambda words: not words)
     variants: tuple[str, ...]
     there: bool = False
     expected_s: float = 0.0
@@ -101,7 +158,8 @@ class Foreseen(Frozen):
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
     """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing. A build is
     then made of what was seen here."""
-    found = Foreseen(words=wish.words, variants=variants)
+    trainer = wish.trainer.words if wish.trainer else ""
+    found = Foreseen(words=wish.words, trainer=trainer, variants=variants)
     try:
         compiled = _compiled(engine, wish, folder)
         source = _source_here(wish, compiled.recipe, folder)
@@ -109,7 +167,8 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         return found.model_copy(update={"problem": error.message, "remedy": error.hint})
     if source is not None and making.is_made(compiled.of(source).build):
         return found.model_copy(update={"there": True})
-    return found.model_copy(update={"expected_s": making.expected_s(compiled.recipe)})
+    expected_s = making.expected_s(compiled.recipe, is_trained=wish.trainer is not None)
+    return found.model_copy(update={"expected_s": expected_s})
 
 
 @dataclass(frozen=True)
@@ -121,9 +180,20 @@ class _Compiled:
     toolchain: Toolchain
     flags: Flags
     words: str
+    trainer: Trainer | None
+    instrumented: Flags | None
 
     def of(self, source: Source) -> Materials:
-        return Materials(self.recipe, source, self.patches, self.toolchain, self.flags, self.words)
+        return Materials(
+            recipe=self.recipe,
+            source=source,
+            patches=self.patches,
+            toolchain=self.toolchain,
+            flags=self.flags,
+            words=self.words,
+            trainer=self.trainer,
+            instrumented=self.instrumented,
+        )
 
 
 def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
@@ -132,10 +202,24 @@ def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
     if recipe.cxx and not compiler.cxx:
         reason = f"{engine.title} needs a C++ compiler, and there is none beside {compiler.cc}"
         raise Blocked("build.compiler", reason, "apt-get install g++, or clang")
-    flags = all_flags(wish, compiler.family)
+    flags, instrumented = all_flags(wish, compiler.family), None
     # A flag that is rejected shows here, and not after minutes.
     tried(compiler, flags)
-    return _Compiled(recipe, _patches(wish, folder), compiler, flags, wish.words)
+    if wish.trainer is not None:
+        profile.reader(compiler)
+        instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
+        tried(compiler, instrumented)
+        flags = all_flags(wish, compiler.family, GUIDED[compiler.family])
+    patches = _patches(wish, folder)
+    return _Compiled(recipe, patches, compiler, flags, wish.words, wish.trainer, instrumented)
+
+
+def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> str:
+    """The key of a build as it is kept, or as it would be made; of one that is not trained yet, without its
+    profile. Fetches a source that is not here, but makes no build. Raises like `built`."""
+    build = materials_of(engine, wish, folder, tell).build
+    kept = making.kept(build)
+    return kept.key if kept else build.key
 
 
 def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:

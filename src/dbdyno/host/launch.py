@@ -14,7 +14,8 @@ class Launch:
     `wrapper` stands before the command (`setpriv`, `numactl`, `unshare`) and must become it by exec, so that
     signals and readings reach the server; `cgroups` are directories the process is put into before it runs;
     `affinity` the CPUs it may use (empty: all); `patience` is how many times longer than usual it may take
-    until it answers.
+    until it answers, and until it has ended. A load process ends by exit() where `exit_handlers` of an
+    embedded engine must run, else without them.
     """
 
     environment: dict[str, str] = field(default_factory=dict)
@@ -23,3 +24,4 @@ class Launch:
     cgroups: tuple[Path, ...] = ()
     before_exec: tuple[Callable[[], None], ...] = ()
     patience: float = 1.0
+    exit_handlers: bool = False

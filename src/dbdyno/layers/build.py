@@ -11,12 +11,14 @@ from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
+from dbdyno.layers.trainer import refused as refused_trainer
 from dbdyno.obtain.source.recorded import COMMAND_LINES
 from dbdyno.obtain.source.toolchain import traces
-from dbdyno.obtain.source.wish import DEFAULT, flags_of
+from dbdyno.obtain.source.wish import DEFAULT, OFF, flags_of
 from dbdyno.records.record import Evidence, Reading
 
 REMEDY = "the source's own build system drops or replaces it: see the build's log"
+FOLLOWING = ("-fprofile-use", "-fprofile-instr-use")
 FLAG = r"-[\w+=,./:@-]+"
 
 
@@ -74,7 +76,17 @@ def _lto(built: Built, level: str) -> Told:
     lines = built.recorded.command_lines
     found = [line for line in lines if "GIMPLE" in line or "-flto" in line or "-fltrans" in line]
     value = f"{'linked' if found else 'not linked'} as one: {len(found)} of {len(lines)} command lines say so"
-    return value, bool(found) == (level != "off")
+    return value, bool(found) == (level != OFF)
+
+
+def _pgo(built: Built, level: str) -> Told:
+    """Compilers record that they followed a profile; by which training it came about, the account tells."""
+    lines, training = built.recorded.command_lines, built.account.training
+    guided = sum(any(flag in line for flag in FOLLOWING) for line in lines)
+    shared, all_guided = _shared(built, guided)
+    if training is None:
+        return f"no training, a profile {shared}", level == OFF and not guided
+    return f"{training.words}, {shared}", level != OFF and all_guided
 
 
 def _linker(built: Built, level: str) -> Told:
@@ -159,6 +171,17 @@ BUILD = LayerOfKnobs(
         proof="the command lines that the running file records",
         ask=asking("lto"),
         prove=_by_file("lto", _lto),
+    ),
+    Knob(
+        name="build.pgo",
+        levels="off, or the workload that trains the build, with its options: "
+        "read_write tables=4 transactions=10000",
+        pattern=r"[\w.]+( +[\w.]+=\S*)*",
+        effect="an instrumented build is trained by it, and built again by its profile",
+        proof="the command lines that the running file records, and the account of the training",
+        ask=asking("pgo"),
+        refused=refused_trainer,
+        prove=_by_file("pgo", _pgo),
     ),
     Knob(
         name="build.linker",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def asks_nothing(_level: str, _engine: Engine) -> tuple[Request, ...]:
     return ()
 
 
+def says_all(_text: str) -> Mistake | None:
+    """For a knob whose pattern says all of its levels."""
+    return None
+
+
 def not_counted(_running: Running) -> Reading | None:
     """For a knob of whose use no counter tells."""
     return None
@@ -42,8 +48,9 @@ class Knob:
 
     `levels`, `effect`, `proof` and `needs` are words: what may be written, how a level is put into effect,
     what is read to prove it, and which right a level that touches the host needs. `pattern` matches each
-    level as a whole. `related` are keys of the host's fingerprint: where two hosts differ in one of them,
-    the measured effect of this knob tells how much that matters.
+    level as a whole, and `refused` says what else is wrong with one. `related` are keys of the host's
+    fingerprint: where two hosts differ in one of them, the measured effect of this knob tells how much that
+    matters.
     """
 
     name: str
@@ -53,10 +60,18 @@ class Knob:
     proof: str
     prove: Callable[[str, Running], Evidence]
     ask: Callable[[str, Engine], tuple[Request, ...]] = asks_nothing
+    refused: Callable[[str], Mistake | None] = says_all
     exercised: Callable[[Running], Reading | None] = not_counted
     needs: str = ""
     scope: Scope = Scope.SERVER
     related: tuple[str, ...] = ()
 
     def takes(self, level: Level) -> bool:
-        return re.fullmatch(self.pattern, level_text(level)) is not None
+        return self.mistake(level) is None
+
+    def mistake(self, level: Level) -> Mistake | None:
+        """What is wrong with a level that a study gives, without its line."""
+        text = level_text(level)
+        if re.fullmatch(self.pattern, text) is None:
+            return Mistake(0, f"{self.name}: {text!r} is no level of it", f"allowed: {self.levels}")
+        return self.refused(text)

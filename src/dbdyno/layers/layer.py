@@ -62,11 +62,7 @@ class LayerOfKnobs:
         if knob is None:
             hint = f"it has: {', '.join(self.knobs)}"
             return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
-        return [
-            Mistake(0, f"{factor.name}: {level_text(level)!r} is no level of it", f"allowed: {knob.levels}")
-            for level in factor.levels
-            if not knob.takes(level)
-        ]
+        return list(filter(None, map(knob.mistake, factor.levels)))
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return tuple(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.driver.load import Load
+from dbdyno.engines.built import Instrumented
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import Level
 from dbdyno.host.callgrind import Callgrind
@@ -25,7 +26,8 @@ class Bench:
     """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
     with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
-    those trials alone that are counted beside the timed ones.
+    those trials alone that are counted beside the timed ones. `instrumented` takes the installation's place
+    in a trial that trains it.
     """
 
     study: Study
@@ -41,6 +43,7 @@ class Bench:
     verified: set[Path] = field(default_factory=set)
     callgrind: Callgrind | None = None
     counter: Callgrind | None = None
+    instrumented: Instrumented | None = None
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

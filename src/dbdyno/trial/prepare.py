@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import Job
-from dbdyno.engines.built import built, recipe_of, shares_data
+from dbdyno.engines.built import Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
@@ -19,11 +20,18 @@ from dbdyno.host.callgrind import PATIENCE, Callgrind
 from dbdyno.host.journal import start_ticks
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.layers.trainer import with_trainer
+from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import pristine_data
+
+STOP_S = 30.0
+"""How long a server may take to stop."""
+TRAINING_PATIENCE = 20.0
+"""How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
 
 
 def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
@@ -45,7 +53,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         _put_under(bench.callgrind, setup)
     server = _start(setup, runtime)
     # Under Valgrind a clean end takes minutes, and says nothing.
-    undo.push(_stop_or_kill(server.kill if bench.callgrind else server.stop, server.kill))
+    stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
+    undo.push(_stop_or_kill(stop, server.kill))
     for process_id in server.process_ids:
         bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
     setup.job = setup.job.but(url=server.url, baseline=baseline)
@@ -118,13 +127,27 @@ def _build(setup: Setup, bench: Bench) -> None:
 
     That still makes the data where the build can read them, so that builds differ by their code alone.
     """
-    if setup.build is None:
+    if bench.instrumented:
+        recipe = _put_in(bench.instrumented, setup)
+    elif setup.build:
+        folder = Path(bench.study.path).parent
+        setup.built = built(setup.engine, with_trainer(setup.build, bench.study), folder)
+        setup.installation = setup.built.installation
+        recipe = recipe_of(setup.engine, setup.build, folder)
+    else:
         return
-    folder = Path(bench.study.path).parent
-    setup.built = built(setup.engine, setup.build, folder)
-    setup.installation = setup.built.installation
-    if not shares_data(recipe_of(setup.engine, setup.build, folder), setup.installation, setup.data_maker):
+    if not shares_data(recipe, setup.installation, setup.data_maker):
         setup.data_maker = setup.installation
+
+
+def _put_in(instrumented: Instrumented, setup: Setup) -> Recipe:
+    """Has an instrumented engine start, do the transactions that train it, and end by its own exit."""
+    setup.installation = instrumented.installation
+    setup.launch.environment |= instrumented.environment
+    setup.launch.patience = TRAINING_PATIENCE
+    setup.launch.exit_handlers = True
+    setup.job = setup.job.but(operations=instrumented.trainer.transactions)
+    return instrumented.recipe
 
 
 def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:

@@ -10,10 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.obtain.source.build import Build
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.wish import Flags, Trainer
 
 words = st.text(min_size=1, max_size=8)
 tuples = st.lists(words, max_size=3).map(tuple)
+flags = st.builds(Flags, compile=tuples, link=tuples)
+levels = st.lists(st.tuples(words, words | st.integers(2, 9)), max_size=3).map(tuple)
+trainers = st.builds(
+    Trainer,
+    workload=words,
+    options=levels,
+    settings=levels,
+    clients=st.integers(1, 3),
+    transactions=st.integers(1, 3),
+)
 builds = st.builds(
     Build,
     engine=words,
@@ -21,8 +31,11 @@ builds = st.builds(
     source=words,
     patches=tuples,
     toolchain=words,
-    flags=st.builds(Flags, compile=tuples, link=tuples),
+    flags=flags,
     environment=st.dictionaries(words, words, max_size=3),
+    trainer=st.none() | trainers,
+    instrumented=st.none() | flags,
+    profile=st.just("") | words,
 )
 
 CHANGES = {
@@ -33,6 +46,9 @@ CHANGES = {
     "toolchain": "x",
     "flags": Flags(compile=("x",)),
     "environment": {"x": "x"},
+    "trainer": Trainer(workload="x", transactions=1),
+    "instrumented": Flags(compile=("x",)),
+    "profile": "x",
 }
 
 
@@ -50,6 +66,14 @@ def test_different_materials_have_different_keys(one: Build, other: Build) -> No
 def test_each_of_the_materials_changes_the_key(name: str) -> None:
     build = Build(engine="e", recipe="r", source="s", patches=(), toolchain="t", flags=Flags())
     assert build.model_copy(update={name: CHANGES[name]}).key != build.key
+
+
+@given(trainers, trainers)
+def test_builds_of_different_trainers_have_different_keys(one: Trainer, other: Trainer) -> None:
+    build = Build(engine="e", recipe="r", source="s", patches=(), toolchain="t", flags=Flags())
+    keys = [build.model_copy(update={"trainer": trainer}).key for trainer in (one, other)]
+    assert (one == other) == (keys[0] == keys[1])
+    assert build.key not in keys
 
 
 def test_the_order_of_patches_and_flags_matters() -> None:

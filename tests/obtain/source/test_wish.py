@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.errors import Blocked
-from dbdyno.obtain.source.wish import BuildWish, Flags, all_flags, flags_of
+from dbdyno.obtain.source.wish import (
+    GUIDED,
+    INSTRUMENTING,
+    BuildWish,
+    Flags,
+    Trainer,
+    all_flags,
+    flags_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +53,21 @@ def test_what_the_study_writes_as_flags_comes_last() -> None:
     assert flags.compile[-1] == "-O1" and "-O2" in flags.compile
 
 
+@pytest.mark.parametrize("profiling", [*INSTRUMENTING.values(), *GUIDED.values()])
+def test_what_the_study_writes_as_flags_comes_after_those_of_a_profile(profiling: Flags) -> None:
+    flags = all_flags(BuildWish(flags="-fno-profile-generate"), "gcc", profiling)
+    assert flags.compile[-1 - len(profiling.compile) :] == (*profiling.compile, "-fno-profile-generate")
+    assert flags.link[-len(profiling.link) or len(flags.link) :] == profiling.link
+
+
+def test_a_trainer_says_what_it_does() -> None:
+    assert Trainer(workload="tpcb", transactions=5000).words == "tpcb, 5,000 transactions of 1 client"
+    more = Trainer(workload="read_write", clients=8, transactions=10)
+    assert more.words == "read_write, 10 transactions of 8 clients"
+
+
 def test_the_words_of_a_wish_tell_what_is_not_the_default() -> None:
     assert BuildWish().words == "gcc -O2"
     wish = BuildWish(compiler="gcc-12", march="native", lto="full", patches="a.patch", hardening="off")
     assert wish.words == "gcc-12 -O2 -march=native LTO full hardening off patches a.patch"
+    assert BuildWish(pgo="tpcb scale=2").words == "gcc -O2 PGO by tpcb scale=2"

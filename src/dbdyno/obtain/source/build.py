@@ -8,14 +8,18 @@ import json
 from pydantic import Field
 
 from dbdyno.frozen import Frozen
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.wish import Flags, Trainer
 
 ENVIRONMENT = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "UTC"}
 """So that a build does not depend on who makes it, nor when."""
 
 
 class Build(Frozen):
-    """All that goes into a build, by digest where it is a file: two with the same key are the same build."""
+    """All that goes into a build, by digest where it is a file: two with the same key are the same build.
+
+    One that is trained is `instrumented` by flags of its own at first. Its `profile` is known once it is
+    trained, so a build is named by the key without it.
+    """
 
     engine: str
     recipe: str
@@ -24,6 +28,10 @@ class Build(Frozen):
     toolchain: str
     flags: Flags
     environment: dict[str, str] = Field(default_factory=lambda: dict(ENVIRONMENT))
+    # What a build has not is left out, so that the keys of other builds stay.
+    trainer: Trainer | None = Field(default=None, exclude_if=lambda trainer: trainer is None)
+    instrumented: Flags | None = Field(default=None, exclude_if=lambda flags: flags is None)
+    profile: str = Field(default="", exclude_if=lambda profile: not profile)
 
     @property
     def key(self) -> str:
@@ -36,9 +44,30 @@ class Build(Frozen):
         return f"{self.engine}-{self.key}"
 
 
+class Training(Frozen):
+    """How a build was trained: so many transactions in so many seconds. They wrote so many `files` of a
+    profile, which know of so many `functions`, and of those that were `executed`. `profile` is the digest of
+    what was counted."""
+
+    trainer: Trainer
+    transactions: int
+    took_s: float
+    files: int
+    functions: int
+    executed: int
+    profile: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"trained by {self.trainer.words}: {self.executed:,} of {self.functions:,} functions executed, "
+            f"profile {self.profile[:12]}"
+        )
+
+
 class Made(Frozen):
-    """What is kept of a build: the account of how it came about. `took_s` are the seconds of its commands,
-    and `network` says whether they could have asked for it."""
+    """What is kept of a build: the account of how it came about. `took_s` are the seconds of its commands
+    and of its `training`, and `network` says whether the commands could have asked for it."""
 
     key: str
     engine: str
@@ -50,3 +79,4 @@ class Made(Frozen):
     recipe: str
     took_s: float
     network: bool = False
+    training: Training | None = Field(default=None, exclude_if=lambda training: training is None)

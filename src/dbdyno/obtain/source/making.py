@@ -17,18 +17,23 @@ from dbdyno.host import once
 from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.source import patch
-from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made
-from dbdyno.obtain.source.commands import Workplace, run_step, wrapper
+from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made, Training
+from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
 from dbdyno.obtain.source.patch import Patch
+from dbdyno.obtain.source.profile import mismatched
 from dbdyno.obtain.source.recipe import Recipe, expanded
 from dbdyno.obtain.source.toolchain import Toolchain
+from dbdyno.obtain.source.training import PROFILE, Train, lay_profile, remove_profile, trained
 from dbdyno.obtain.source.tree import Source
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE = "tree"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
+NAMES_MOST = 3
+TRAINED_TIMES = 3
+"""A build that is trained is built twice, and its training takes about as long again."""
 TORN_S = 5.0
 """What was written so shortly before a build was killed may be torn."""
 
@@ -38,7 +43,8 @@ _failures: dict[str, BuildFailed] = {}
 
 @dataclass(frozen=True)
 class Materials:
-    """All that a build is made of."""
+    """All that a build is made of. One that a `trainer` trains is built twice: `instrumented` are the flags
+    of the first time, and `flags` those of the second."""
 
     recipe: Recipe
     source: Source
@@ -46,6 +52,8 @@ class Materials:
     toolchain: Toolchain
     flags: Flags
     words: str
+    trainer: Trainer | None = None
+    instrumented: Flags | None = None
 
     @property
     def build(self) -> Build:
@@ -56,6 +64,8 @@ class Materials:
             patches=tuple(one.digest for one in self.patches),
             toolchain=self.toolchain.digest,
             flags=self.flags,
+            trainer=self.trainer,
+            instrumented=self.instrumented,
         )
 
     @property
@@ -67,16 +77,21 @@ def is_made(build: Build) -> bool:
     return once.shelf("builds").holds(build.name)
 
 
-def made(materials: Materials, tell: Tell) -> Path:
-    """The folder of a build, which is made where it is not there yet. Raises BuildFailed, and Blocked where
-    this machine lacks what it takes."""
+def kept(build: Build) -> Made | None:
+    """The account of a build, where it is here."""
+    return readable_account(once.shelf("builds").folder / build.name)
+
+
+def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
+    """The folder of a build, which is made where it is not there yet. One with a trainer is made only with a
+    way to `train` it. Raises BuildFailed, and Blocked where this machine lacks what it takes."""
     build = materials.build
     if build.key in _failures:
         earlier = _failures[build.key]
         raise BuildFailed(earlier.message, earlier.hint, earlier.log)
     try:
         return once.shelf("builds").once(
-            build.name, partial(_make, materials=materials, tell=tell), tell, resume=True
+            build.name, partial(_make, materials=materials, tell=tell, train=train), tell, resume=True
         )
     except BuildFailed as failure:
         _failures[build.key] = failure
@@ -103,28 +118,25 @@ def all_made() -> list[Made]:
     return [account for account in found if account is not None]
 
 
-def expected_s(recipe: Recipe) -> float:
+def expected_s(recipe: Recipe, is_trained: bool) -> float:
     """About how long a build takes: by those that were made before, else as the recipe says."""
-    seen = [one.took_s for one in all_made() if one.recipe == recipe.digest]
-    return median(seen) if seen else recipe.seconds
+    made_alike = (one for one in all_made() if (one.training is not None) == is_trained)
+    seen = [one.took_s for one in made_alike if one.recipe == recipe.digest]
+    return median(seen) if seen else recipe.seconds * (TRAINED_TIMES if is_trained else 1)
 
 
-def _make(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
-    recipe, build = materials.recipe, materials.build
+def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
+    recipe, build, training = materials.recipe, materials.build, None
     require_disk(folder, recipe.room_mib << 20, f"a build of {recipe.engine}")
     tree = prepared(materials, tell)
     began = time.monotonic()
-    work, prefix, log = folder / WORK, folder / PREFIX, folder / LOG
-    if work.exists():
-        tell(f"going on with a build of {recipe.engine} that was interrupted")
-        remove_torn(work)
-    for place in (work, prefix):
-        place.mkdir(exist_ok=True)
-    workplace = _workplace(materials, tree, work, prefix, log)
-    for number, step in enumerate(recipe.steps, 1):
-        tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
-        run_step(step, workplace, tell)
-    _require_program(prefix, recipe.program, log)
+    if materials.trainer is not None:
+        training = _trained(folder, tree, materials, tell, train)
+        build = build.model_copy(update={"profile": training.profile})
+    prefix = _carry_out(folder, tree, materials, materials.flags, tell)
+    if training is not None:
+        remove_profile(prefix)
+        _require_fitting(folder / LOG)
     account = Made(
         key=build.key,
         engine=recipe.engine,
@@ -136,12 +148,60 @@ def _make(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
         recipe=recipe.digest,
         took_s=round(time.monotonic() - began, 3),
         network=wrapper() is None,
+        training=training,
     )
-    shutil.rmtree(work)
+    shutil.rmtree(folder / WORK)
     (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
     # A name must not outlive a loss of power that the contents do not.
     os.sync()
     return materials.title, materials.source.title
+
+
+def _carry_out(folder: Path, tree: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
+    """Carries out a recipe's steps with these flags, in a build's folder; returns the prefix."""
+    recipe, work, prefix, log = materials.recipe, folder / WORK, folder / PREFIX, folder / LOG
+    if work.exists():
+        tell(f"going on with a build of {recipe.engine} that was interrupted")
+        remove_torn(work)
+    for place in (work, prefix):
+        place.mkdir(exist_ok=True)
+    lay_profile(folder)
+    workplace = _workplace(materials, tree, work, prefix, log, flags)
+    for number, step in enumerate(recipe.steps, 1):
+        tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
+        run_step(step, workplace, tell)
+    _require_program(prefix, recipe.program, log)
+    return prefix
+
+
+def _trained(folder: Path, tree: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:
+    """Makes the instrumented build and trains it. Raises BuildFailed where nobody can train here."""
+    trainer, flags = materials.trainer, materials.instrumented
+    assert trainer is not None and flags is not None, "who trains a build instruments it"
+    if train is None:
+        raise BuildFailed(
+            f"the build that {trainer.workload} trains is no longer here, and a trial trains none",
+            "`dyno run` trains builds before its first trial",
+        )
+    tell(f"{materials.title}: instrumented at first")
+    instrument = partial(_carry_out, folder, tree, materials, flags, tell)
+    return trained(folder, trainer, materials.toolchain, instrument, train, tell)
+
+
+def _require_fitting(log: Path) -> None:
+    """Raises BuildFailed where the profile is of other code than what was compiled with it."""
+    said = log.read_text(errors="replace")
+    if found := mismatched(said):
+        raise BuildFailed(
+            f"the profile does not fit all of the code that it guides: {_some(found)}",
+            "the source's build system makes other code each time: look for what differs in the build's log",
+            said[-LOG_BYTES:],
+        )
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - NAMES_MOST
+    return ", ".join(names[:NAMES_MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def prepared(materials: Materials, tell: Tell) -> Path:
@@ -159,18 +219,20 @@ def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
     materials.source.lay(tree)
     for one in materials.patches:
         patch.apply(one, tree)
-    workplace = _workplace(materials, tree, tree, tree, folder / LOG)
+    workplace = _workplace(materials, tree, tree, tree, folder / LOG, NO_FLAGS)
     for step in materials.recipe.generate:
         run_step(step, workplace, tell)
     patched = "".join(f", {one.name}" for one in materials.patches)
     return f"the source of {materials.recipe.engine}{patched}", materials.source.title
 
 
-def _workplace(materials: Materials, tree: Path, work: Path, prefix: Path, log: Path) -> Workplace:
-    recipe, toolchain, flags = materials.recipe, materials.toolchain, materials.flags
+def _workplace(
+    materials: Materials, tree: Path, work: Path, prefix: Path, log: Path, flags: Flags
+) -> Workplace:
+    recipe, toolchain = materials.recipe, materials.toolchain
     # Where a build lies must not show in it: two builds would differ by their paths.
     paths = (f"-ffile-prefix-map={tree}=/source", f"-ffile-prefix-map={work}=/build")
-    compiled = (*flags.compile, *paths)
+    compiled = (*expanded(flags.compile, {"profile": str(log.with_name(PROFILE))}), *paths)
     places: dict[str, str | tuple[str, ...]] = {
         "source": str(tree),
         "build": str(work),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dbdyno.errors import Blocked
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, Level
 
 DEBIAN = "debian"
 NONE = "none"
 DEFAULT = "default"
+OFF = "off"
 HARDENED = (
     ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fstack-clash-protection"),
     ("-Wl,-z,relro", "-Wl,-z,now"),
@@ -20,8 +21,25 @@ ALWAYS = (("-frecord-gcc-switches",), ("-Wl,--build-id=sha1",))
 """So that a binary tells how it was compiled and which one it is. No instruction changes by it."""
 
 
+class Trainer(Frozen):
+    """The load that trains a build: so many transactions of a workload, by so many clients, on a server with
+    these settings. `options` are all of the workload's own, and `settings` go by factor name."""
+
+    workload: str
+    options: tuple[tuple[str, Level], ...] = ()
+    settings: tuple[tuple[str, Level], ...] = ()
+    clients: int = 1
+    transactions: int
+
+    @property
+    def words(self) -> str:
+        clients = "1 client" if self.clients == 1 else f"{self.clients:,} clients"
+        return f"{self.workload}, {self.transactions:,} transactions of {clients}"
+
+
 class BuildWish(Frozen):
-    """One level for each knob of the layers `source` and `build`, by the knob's name."""
+    """One level for each knob of the layers `source` and `build`, by the knob's name. `trainer` is what the
+    level of `pgo` means in a study; None where no profile guides the compiler."""
 
     origin: str = DEBIAN
     revision: str = NONE
@@ -31,9 +49,11 @@ class BuildWish(Frozen):
     optimisation: str = "-O2"
     flags: str = NONE
     march: str = DEFAULT
-    lto: str = "off"
+    lto: str = OFF
     linker: str = DEFAULT
     hardening: str = DEFAULT
+    pgo: str = OFF
+    trainer: Trainer | None = None
 
     @property
     def words(self) -> str:
@@ -41,7 +61,8 @@ class BuildWish(Frozen):
         told = [self.compiler, self.optimisation]
         told += [f"-march={self.march}"] * (self.march != DEFAULT)
         told += [self.flags] * (self.flags != NONE)
-        told += [f"LTO {self.lto}"] * (self.lto != "off")
+        told += [f"LTO {self.lto}"] * (self.lto != OFF)
+        told += [f"PGO by {self.pgo}"] * (self.pgo != OFF)
         told += [f"linker {self.linker}"] * (self.linker != DEFAULT)
         told += [f"hardening {self.hardening}"] * (self.hardening != DEFAULT)
         told += [f"patches {self.patches}"] * (self.patches != NONE)
@@ -74,7 +95,7 @@ def flags_of(knob: str, level: str, family: str) -> Flags:
     if knob == "hardening" and level != DEFAULT:
         compiled, linked = HARDENED if level == "full" else NOT_HARDENED
         return Flags(compile=compiled, link=linked)
-    if knob == "lto" and level != "off":
+    if knob == "lto" and level != OFF:
         if family == "gcc" and level == "thin":
             raise Blocked("build.lto", "GCC has no thin LTO", "write full, or take clang as the compiler")
         flag = "-flto=auto" if family == "gcc" else f"-flto={level}"
@@ -86,9 +107,45 @@ KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "flags"
 """In the order of the command line: what the study writes as flags comes last, and so it holds."""
 
 
-def all_flags(wish: BuildWish, family: str) -> Flags:
-    """The whole of a build's flags. Raises Blocked like `flags_of`."""
+INSTRUMENTING = {
+    "gcc": Flags(
+        compile=("-fprofile-generate", "-fprofile-update=prefer-atomic"),
+        # The library alone: the flag would come after the study's own, where one command compiles and links.
+        link=("-lgcov",),
+    ),
+    "clang": Flags(
+        compile=("-fprofile-instr-generate", "-fprofile-update=prefer-atomic"),
+        link=("-fprofile-instr-generate",),
+    ),
+}
+"""What makes an engine write a profile, by family of compilers. Threads count in the same places."""
+MERGED = "merged.profdata"
+"""The one file of a profile of clang's."""
+GUIDED = {
+    "gcc": Flags(
+        compile=(
+            "-fprofile-use",
+            # What the trainer never ran is compiled as if there were no profile, and not for size.
+            "-fprofile-partial-training",
+            "-Wno-missing-profile",
+            # Dyno counts the functions that do not fit, and judges by them.
+            "-Wno-error=coverage-mismatch",
+        ),
+        link=("-fprofile-use",),
+    ),
+    "clang": Flags(compile=(f"-fprofile-instr-use={{profile}}/{MERGED}", "-Wno-profile-instr-unprofiled")),
+}
+"""What makes the compiler follow a profile. `{profile}` is the folder that holds it."""
+
+
+NO_FLAGS = Flags()
+
+
+def all_flags(wish: BuildWish, family: str, profiling: Flags = NO_FLAGS) -> Flags:
+    """The whole of a build's flags. What concerns a profile comes before the flags that the study writes.
+    Raises Blocked like `flags_of`."""
     flags = Flags(compile=ALWAYS[0], link=ALWAYS[1])
     for knob in KNOBS_OF_FLAGS:
+        flags += profiling if knob == "flags" else NO_FLAGS
         flags += flags_of(knob, getattr(wish, knob), family)
     return flags

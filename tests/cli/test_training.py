@@ -1,0 +1,156 @@
+"""Builds that a workload trains, from the plan to the report: real trainings of a real engine."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.host import once, paths
+from dbdyno.obtain.source import making
+from tests.cli.schemas import require_valid
+from tests.cli.test_cli import complaint, dyno
+from tests.sqlite_fork import STEPPING, make_fork
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+
+STUDY = """
+title  = "Which training?"
+engine = "sqlite"
+blocks = 1
+
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.2s"
+
+[settings]
+"config.synchronous" = "OFF"
+"source.origin"      = "fork"
+"source.recipe"      = "recipe.toml"
+
+[factors]
+"build.pgo" = [LEVELS]
+"""
+BY_TPCB, BY_POINT_SELECT = "tpcb transactions=50", "point_select table_size=100 transactions=60"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(making, "_failures", {})
+    make_fork(tmp_path / "studies", STEPPING)
+    return tmp_path / "studies"
+
+
+def study_in(folder: Path, *levels: str, more: str = "") -> str:
+    path = folder / "training.toml"
+    text = STUDY.replace("LEVELS", ", ".join(map(json.dumps, levels)))
+    path.write_text(text.replace("[factors]", f"{more}\n\n[factors]"))
+    return str(path)
+
+
+def outcomes(report: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {trial["variant"]: (trial["outcome"], trial["cause"]) for trial in report["trials"]}
+
+
+def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Path) -> None:
+    study = study_in(folder, "off", BY_TPCB, BY_POINT_SELECT)
+    planned = dyno("plan", study)
+    assert "3 builds, 0 of them there; about 14 s for the others" in planned.stdout, planned.stderr
+    trained = "about 6 s, trained before the first trial by tpcb, 50 transactions of 1 client"
+    assert f"gcc -O2 PGO by {BY_TPCB}: {trained}" in " ".join(planned.stdout.split())
+    foreseen = json.loads(dyno("plan", study, "--json").stdout)["builds"]
+    assert [build.get("trainer", "") for build in foreseen] == [
+        "",
+        "tpcb, 50 transactions of 1 client",
+        "point_select, 60 transactions of 1 client",
+    ]
+    done = dyno("run", study, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "training it by tpcb, 50 transactions of 1 client" in done.stderr
+    report = json.loads(done.stdout)
+    assert {outcome for outcome, _ in outcomes(report).values()} == {"measured"}
+    kept = dyno("builds", "--json").stdout
+    require_valid("builds", kept)
+    trainings = [row["training"] for row in json.loads(kept) if row["training"]]
+    assert {one["trainer"]["workload"]: one["transactions"] for one in trainings} == {
+        "tpcb": 50,
+        "point_select": 60,
+    }
+    assert len({one["profile"] for one in trainings}) == 2
+    assert all((one["files"], one["functions"], one["executed"]) == (1, 3, 3) for one in trainings)
+    assert "trained by tpcb, 50 transactions" in " ".join(dyno("builds").stdout.split())
+    shown = " ".join(dyno("show", "last").stdout.split())
+    assert "of 3 functions executed" in shown or "of 3 functions executed" in done.stdout
+    again = dyno("run", study, "--quiet")
+    assert again.returncode == 0 and "training it" not in again.stderr
+
+
+def test_profiles_that_are_not_written_and_trainings_that_fail_are_outcomes(folder: Path) -> None:
+    study = study_in(folder, "off", BY_TPCB, "script", more='"build.flags" = "-fno-profile-generate"')
+    report = json.loads(dyno("run", study, "--json").stdout)
+    ended = outcomes(report)
+    assert ended["baseline"][0] == "measured"
+    assert ended[f"build.pgo={BY_TPCB}"] == ("failed", "the training wrote no profile")
+    outcome, cause = ended["build.pgo=script"]
+    assert outcome == "failed" and "the training by script failed: " in cause
+    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == [
+        "gcc -O2 -fno-profile-generate"
+    ]
+
+
+def test_a_server_that_dies_in_its_training_fails_the_build(folder: Path) -> None:
+    code = folder / "fork" / "fork.c"
+    code.write_text(
+        "#include <stdlib.h>\n"
+        + code.read_text().replace("ends++;", 'if (++ends > 90 && getenv("GCOV_PREFIX")) abort();')
+    )
+    report = json.loads(dyno("run", study_in(folder, "off", "tpcb transactions=500"), "--json").stdout)
+    outcome, cause = outcomes(report)["build.pgo=tpcb transactions=500"]
+    assert outcome == "failed" and "the training by tpcb failed: the load process died" in cause
+
+
+def test_what_is_no_trainer_is_a_mistake_of_the_study(folder: Path) -> None:
+    said = complaint("plan", study_in(folder, "off", "tpcbb"))
+    assert '"tpcbb" is no workload that could train a build' in said and "`tpcb`" in said
+
+
+KILL_IN_TRAINING = """
+import os, signal, sys
+from click.testing import CliRunner
+from dbdyno.cli import building, main
+carried_out = building.run_trial
+def killed(trial, bench, keep, progress):
+    carried_out(trial, bench, keep, progress)
+    print("trained", flush=True)
+    os.kill(os.getpid(), signal.Signals[how])
+building.run_trial = killed
+study = sys.argv[2]
+how = sys.argv[1]
+sys.argv = ["dyno", "run", study, "--quiet"]
+main()
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
+def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path, how: str) -> None:
+    study = study_in(folder, "off", BY_TPCB)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILL_IN_TRAINING, how, study],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "trained" in ended.stdout, ended.stderr
+    assert ended.returncode in (-signal.SIGKILL, 130)
+    assert [row["training"] for row in json.loads(dyno("builds", "--json").stdout)] == [None]
+    done = dyno("run", study, "--json")
+    assert done.returncode == 0, done.stderr
+    assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
+    assert not list((paths.cache() / "trials").glob("*training*"))
+    once.release()

@@ -1,0 +1,82 @@
+"""What tools of compilers tell of profiles is understood, and what is no profile is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.obtain.source.profile import collected, executions, mismatched, reader
+from dbdyno.obtain.source.toolchain import Toolchain
+
+GCC = Toolchain(name="gcc", family="gcc", version="gcc 12.2.0", cc="/usr/bin/gcc", cxx="", digest="0")
+CLANG = GCC.model_copy(update={"name": "clang", "family": "clang", "cc": "/usr/bin/clang"})
+
+TOLD = """
+a.gcda:data:magic `gcda':version `B22*'
+a.gcda:stamp 123
+a.gcda: 01000000:  12:FUNCTION ident=1, lineno_checksum=0x1, cfg_checksum=0x2
+a.gcda:  01a10000:  16:COUNTERS arcs 2 counts
+a.gcda:                  0: 0 7
+a.gcda: 01000000:  12:FUNCTION ident=2, lineno_checksum=0x1, cfg_checksum=0x2
+a.gcda:  01a10000: -16:COUNTERS arcs 2 counts (all zero)
+a.gcda:  01a30000:   8:COUNTERS time_profiler 1 counts
+a.gcda:                  0: 5
+a.gcda: 01000000:   0:FUNCTION placeholder
+a.gcda: 01000000:  12:FUNCTION ident=3, lineno_checksum=0x1, cfg_checksum=0x2
+a.gcda:  01a10000:  80:COUNTERS arcs 10 counts
+a.gcda:                  0: 0 0 0 0 0 0 0 0
+a.gcda:                  8: 0 1
+"""
+
+
+def test_a_function_was_executed_where_one_of_its_arcs_was() -> None:
+    assert list(executions(TOLD.splitlines())) == [True, False, True]
+    assert list(executions([])) == []
+
+
+def test_functions_that_a_profile_does_not_fit_are_found_in_what_the_compiler_says() -> None:
+    gcc = (
+        "a.c:3:5: warning: control flow of function 'one' does not match its profile data (counter 'arcs') "
+        "[-Wcoverage-mismatch]\n"
+        "a.c:3:5: warning: control flow of function 'one' does not match its profile data "
+        "(counter 'interval') [-Wcoverage-mismatch]\n"
+        "a.c:9:1: error: number of counters in profile data for function 'two' does not match its profile "
+        "data (counter 'arcs', expected 3 and have 2) [-Werror=coverage-mismatch]\n"
+    )
+    assert mismatched(gcc) == ["one", "two"]
+    clang = (
+        "warning: profile data may be out of date: of 9 functions, 2 have mismatched data that will be "
+        "ignored [-Wprofile-instr-out-of-date]\n"
+    )
+    assert mismatched(clang) == ["of 9 functions, 2"]
+    assert mismatched("warning: 'missing.gcda' profile count data file not found [-Wmissing-profile]") == []
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=["gcc", "clang"])
+def test_a_training_that_wrote_nothing_is_told(tmp_path: Path, toolchain: Toolchain) -> None:
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(BuildFailed, match="the training wrote no profile") as failed:
+        collected(tmp_path / "raw", tmp_path, tmp_path / "profile", toolchain)
+    assert "exit()" in failed.value.hint
+
+
+def test_the_reader_of_profiles_is_the_compilers_own(tmp_path: Path) -> None:
+    for name in ("gcc-12", "gcov-dump-12", "gcov-dump", "clang-14", "llvm-profdata"):
+        (tmp_path / name).touch()
+    (tmp_path / "bin").mkdir()
+    for link, leads_to in (("gcc", "gcc-12"), ("clang", "clang-14")):
+        (tmp_path / "bin" / link).symlink_to(tmp_path / leads_to)
+    found = [
+        reader(one.model_copy(update={"cc": str(tmp_path / "bin" / one.family)})) for one in (GCC, CLANG)
+    ]
+    assert found == [str(tmp_path / "gcov-dump-12"), str(tmp_path / "llvm-profdata")]
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=["gcc", "clang"])
+def test_without_a_reader_nothing_is_built(tmp_path: Path, toolchain: Toolchain) -> None:
+    alone = toolchain.model_copy(update={"cc": str(tmp_path / toolchain.name)})
+    with pytest.raises(Blocked, match="which reads the profiles of") as refused:
+        reader(alone)
+    assert refused.value.factor == "build.pgo" and "apt-get install" in refused.value.hint

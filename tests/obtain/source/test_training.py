@@ -1,0 +1,240 @@
+"""A build that is trained is made in two passes, and nothing of a half training is taken for whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import BuildFailed
+from dbdyno.host import once, paths
+from dbdyno.host.once import silently
+from dbdyno.obtain.source import making
+from dbdyno.obtain.source.making import Materials, account_of, made
+from dbdyno.obtain.source.profile import environment
+from dbdyno.obtain.source.recorded import recorded
+from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
+from tests.obtain.source import test_making
+
+pytestmark = [
+    pytest.mark.usefixtures("homes"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
+]
+
+CODE = """
+int never(int argc) { return argc > 100; }
+int often(int argc) { return argc > 3; }
+int main(int argc, char **argv) {
+    for (int number = 0; number < 1000; number++) if (often(argc)) return never(argc);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_failures", {})
+
+
+def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: str) -> Materials:
+    """A program that is built twice. `flags` are the user's."""
+    plain = test_making.materials(folder, code=CODE, **more)
+    own = plain.flags.model_copy(update={"compile": flags})
+    return replace(
+        plain,
+        toolchain=toolchain(family),
+        flags=plain.flags + GUIDED[family] + own,
+        instrumented=plain.flags + INSTRUMENTING[family] + own,
+        trainer=Trainer(workload="toy", transactions=3),
+    )
+
+
+def trained_with(*arguments: str, family: str = "gcc") -> Callable[[Path, Path], int]:
+    """Trains by one start of the program."""
+
+    def train(prefix: Path, raw: Path) -> int:
+        led = {**os.environ, **environment(family, raw)}
+        subprocess.run([prefix / "toy", *arguments], env=led, check=True)
+        return 3
+
+    return train
+
+
+def test_a_trained_build_is_guided_by_its_profile_and_tells_how(tmp_path: Path) -> None:
+    wanted, told = materials(tmp_path), list[str]()
+    folder = made(wanted, told.append, trained_with())
+    training = account_of(folder).training
+    assert training is not None and training.trainer == wanted.trainer
+    assert (training.transactions, training.files, training.functions, training.executed) == (3, 1, 3, 2)
+    assert training.words in told and "2 of 3 functions executed" in training.words
+    lines = recorded(folder / "prefix" / "toy").command_lines
+    assert all("-fprofile-use" in line and "-fprofile-generate" not in line for line in lines)
+    assert [path.name for path in (folder / "prefix").iterdir()] == ["toy"]
+    assert not (folder / "raw").exists() and not (folder / "work").exists()
+
+
+def test_the_profile_is_in_the_key_and_what_was_counted_decides_on_it(tmp_path: Path) -> None:
+    wanted = materials(tmp_path)
+    accounts = []
+    for arguments in ((), (), ("a", "b", "c", "d")):
+        folder = made(wanted, silently, trained_with(*arguments))
+        accounts.append(account_of(folder))
+        once.release()
+        shutil.rmtree(folder)
+    assert accounts[0].key == accounts[1].key != accounts[2].key
+    assert wanted.build.key not in {account.key for account in accounts}
+
+
+def test_a_whole_build_is_not_trained_again(tmp_path: Path) -> None:
+    folder = made(materials(tmp_path), silently, trained_with())
+    once.release()
+    assert made(materials(tmp_path), silently) == folder
+
+
+def test_without_a_way_to_train_it_nothing_is_built(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="the build that toy trains is no longer here"):
+        made(materials(tmp_path), silently)
+    assert once.shelf("builds").names() == []
+
+
+def test_profiles_that_are_not_written_fail_the_build(tmp_path: Path) -> None:
+    silent = materials(tmp_path, flags=("-fno-profile-generate",))
+    for _ in range(2):
+        with pytest.raises(BuildFailed, match="the training wrote no profile"):
+            made(silent, silently, trained_with())
+    assert once.shelf("builds").names() == []
+
+
+def test_a_profile_in_which_nothing_was_executed_fails_the_build(tmp_path: Path) -> None:
+    """Only what is never called is instrumented."""
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "toy.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "toy" / "idle.c").write_text("int idle(int x) { return x; }\n")
+    wanted = materials(tmp_path)
+    link = ("{cc}", "-o", "{prefix}/toy", "toy.o", "idle.o", "{ldflags}")
+    steps = [
+        wanted.recipe.steps[0].model_copy(update={"command": ("{cc}", "-c", "{source}/toy.c")}),
+        wanted.recipe.steps[0].model_copy(update={"command": ("{cc}", "{cflags}", "-c", "{source}/idle.c")}),
+        wanted.recipe.steps[0].model_copy(update={"command": link}),
+    ]
+    idle = replace(wanted, recipe=wanted.recipe.model_copy(update={"steps": tuple(steps)}))
+    with pytest.raises(BuildFailed, match="holds no executed function, of 1 in all"):
+        made(idle, silently, trained_with())
+
+
+def test_a_training_that_fails_is_the_builds_cause_and_nothing_is_kept(tmp_path: Path) -> None:
+    tried = []
+
+    def train(prefix: Path, raw: Path) -> int:
+        tried.append(prefix)
+        raise BuildFailed("the training by toy failed: it crashed", "mend it")
+
+    for _ in range(2):
+        with pytest.raises(BuildFailed, match="it crashed"):
+            made(materials(tmp_path), silently, train)
+    assert len(tried) == 1, "the next trial would only fail again"
+    assert once.shelf("builds").names() == []
+    assert not list((paths.cache() / "builds").glob("*.making"))
+
+
+def test_a_profile_of_other_code_fails_the_build(tmp_path: Path) -> None:
+    """A source whose build system makes other code where the profile is."""
+    changing = (
+        "sh",
+        "-c",
+        'more=; if test -e "{prefix}/toy.gcda"; then more=-DCHANGED; fi; exec "$@" $more',
+        "sh",
+        *test_making.COMPILE,
+    )
+    source = tmp_path / "toy" / "toy.c"
+    source.parent.mkdir()
+    source.write_text(
+        CODE.replace("return argc > 3;", "if (CHANGED + 0) { if (argc > 7) return 2; } return argc > 3;")
+    )
+    source.write_text("#ifndef CHANGED\n#define CHANGED 0\n#endif\n" + source.read_text())
+    wanted = materials(tmp_path)
+    step = wanted.recipe.steps[0].model_copy(update={"command": changing})
+    changed = replace(wanted, recipe=wanted.recipe.model_copy(update={"steps": (step,)}))
+    with pytest.raises(BuildFailed, match=r"does not fit all of the code that it guides: often$") as failed:
+        made(changed, silently, trained_with())
+    assert "coverage-mismatch" in failed.value.log
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["in the training", "after it"])
+def test_a_training_that_was_interrupted_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    def interrupted(prefix: Path, raw: Path) -> int:
+        # A part of a profile: the program was called, and more was to come.
+        trained_with("a", "b", "c", "d")(prefix, raw)
+        if not after:
+            raise KeyboardInterrupt
+        return 3
+
+    def stopped(prefix: Path) -> None:
+        raise KeyboardInterrupt
+
+    whole = made(materials(tmp_path), silently, trained_with())
+    expected = account_of(whole).training
+    once.release()
+    shutil.rmtree(whole)
+    with monkeypatch.context() as until_then:
+        if after:
+            until_then.setattr(making, "remove_profile", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            made(materials(tmp_path), silently, interrupted)
+    assert once.shelf("builds").names() == []
+    told: list[str] = []
+    training = account_of(made(materials(tmp_path), told.append, trained_with())).training
+    assert training is not None and expected is not None
+    # What was trained to its end stays; what was not is not even a part of what came after.
+    assert (training.profile == expected.profile) is not after
+    assert "going on with a build of toy that was interrupted" in told
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from tests.obtain.source.test_training import materials, trained_with
+from dbdyno.obtain.source.making import made
+def train(prefix, raw):
+    trained_with("a", "b", "c", "d")(prefix, raw)
+    print("training", flush=True)
+    time.sleep(600)
+made(materials(Path(sys.argv[1])), lambda line: None, train)
+"""
+
+
+def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
+    victim = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert victim.stdout is not None
+    assert victim.stdout.readline() == "training\n"
+    victim.send_signal(signal.SIGKILL)
+    victim.communicate()
+    killed = account_of(made(materials(tmp_path), silently, trained_with()))
+    once.release()
+    shutil.rmtree(once.shelf("builds").folder / materials(tmp_path).build.name)
+    whole = account_of(made(materials(tmp_path), silently, trained_with()))
+    assert killed.key == whole.key
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang: apt install clang llvm")
+def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
+    folder = made(materials(tmp_path, family="clang"), silently, trained_with(family="clang"))
+    training = account_of(folder).training
+    assert training is not None
+    assert (training.functions, training.executed) == (3, 2)
+    assert any("-fprofile-instr-use" in line for line in recorded(folder / "prefix" / "toy").command_lines)
