@@ -123,13 +123,13 @@ def test_what_is_no_trainer_is_a_mistake_of_the_study(folder: Path) -> None:
 KILL_IN_TRAINING = """
 import os, signal, sys
 from click.testing import CliRunner
-from dbdyno.cli import building, main
-carried_out = building.run_trial
+from dbdyno.cli import main, training
+carried_out = training.run_trial
 def killed(trial, bench, keep, progress):
     carried_out(trial, bench, keep, progress)
     print("trained", flush=True)
     os.kill(os.getpid(), signal.Signals[how])
-building.run_trial = killed
+training.run_trial = killed
 study = sys.argv[2]
 how = sys.argv[1]
 sys.argv = ["dyno", "run", study, "--quiet"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
-from dbdyno.cli.progress import Quiet
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen, Instrumented, built, foreseen, kept_key
+from dbdyno.engines.built import Foreseen, Train, built, foreseen, kept_key
 from dbdyno.errors import Blocked, DynoError, UserError
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
@@ -18,11 +16,8 @@ from dbdyno.layers.trainer import with_trainer
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Record
 from dbdyno.report.words.numbers import plural
-from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
-from dbdyno.trial.bench import Bench
-from dbdyno.trial.training import TRAINING, bench_of, transactions_of
 
 
 def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
@@ -78,25 +73,19 @@ def _line(build: Foreseen) -> str:
     return f"  {build.words}: about {duration(build.expected_s)}{trained}"
 
 
-def _train(bench: Bench, instrumented: Instrumented) -> int:
-    """Trains an engine by a preparatory trial, which no run keeps; returns its transactions."""
-    record = run_trial(TRAINING, bench_of(bench, instrumented), lambda _: None, Quiet())
-    return transactions_of(record, instrumented.trainer)
-
-
 def make_builds(
-    bench: Bench,
+    study: Study,
+    train: Train,
     earlier: Callable[[], Sequence[Record]],
     tell: Callable[[str], None],
     of_reference: bool = False,
 ) -> None:
-    """Makes and trains all builds of a bench's study before the first trial, so that no compiler disturbs a
-    trial. One that cannot be made is told, and its trials then end with the same cause; one that is the same
-    file as another is told too.
+    """Makes and trains all builds before the first trial, so that no compiler disturbs a trial. One that
+    cannot be made is told, and its trials then end with the same cause; one that is the same file as another
+    is told too.
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
-    study = bench.study
     engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
     wishes = wishes_of(study, of_reference)
     records = earlier() if wishes else ()
@@ -104,7 +93,7 @@ def make_builds(
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
-            made = built(engine, wish, folder, tell, partial(_train, bench))
+            made = built(engine, wish, folder, tell, train)
         except DynoError as error:
             tell(f"{wish.words}: {error.message}")
             continue

@@ -40,6 +40,7 @@ from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
 from dbdyno.cli.stored_study import facts_of, measured_installation, study_of
 from dbdyno.cli.study_file import study_at
+from dbdyno.cli.training import training_on
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -319,9 +320,10 @@ def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) 
     tell = silently if here.quiet else partial(click.echo, err=True)
     with open_journal() as journal:
         bench = partial(_bench, journal=journal, callgrind=None, devices=here.devices)
-        make_builds(bench(measured), partial(here.store.records, measured.run.run), tell)
+        earlier = partial(here.store.records, measured.run.run)
+        make_builds(measured.study, training_on(bench(measured)), earlier, tell)
         if reference is not None:
-            make_builds(bench(reference), tuple, tell, of_reference=True)
+            make_builds(reference.study, training_on(bench(reference)), tuple, tell, of_reference=True)
 
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:

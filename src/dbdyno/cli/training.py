@@ -1,0 +1,19 @@
+"""The preparatory trials in which builds are trained, before the first trial of a run."""
+
+from __future__ import annotations
+
+from dbdyno.cli.progress import Quiet
+from dbdyno.engines.built import Instrumented, Train
+from dbdyno.run import run_trial
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.training import TRAINING, bench_of, transactions_of
+
+
+def training_on(bench: Bench) -> Train:
+    """Trains engines by trials on a bench, which no run keeps."""
+
+    def train(instrumented: Instrumented) -> int:
+        record = run_trial(TRAINING, bench_of(bench, instrumented), lambda _: None, Quiet())
+        return transactions_of(record, instrumented.trainer)
+
+    return train
