@@ -93,8 +93,10 @@ def test_a_compiler_that_makes_no_program_is_blocked(tmp_path: Path, script: str
             "pretender --version` does not",
         ),
         ("printf '#!/bin/sh\\nexec sleep 600\\n' >program; chmod +x program", "`program` does not end"),
+        # The shell starts it, as a compiler starts its parts, and it holds the pipes.
+        ("sleep 600; exit 1", "pretender -o program program.c` does not end"),
     ],
-    ids=["compiler", "program"],
+    ids=["compiler", "program", "compilation"],
 )
 def test_what_does_not_end_is_blocked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str

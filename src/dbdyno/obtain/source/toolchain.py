@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Frozen
+from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.obtain.source.recorded import in_force, recorded
 from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
@@ -140,11 +141,7 @@ ERRORS = (
 
 def _compile(cc: str, options: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "program.c").write_text(PROGRAM)
-    command = [cc, *options, "-o", "program", "program.c"]
-    environment = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
-    )
+    return _ran([cc, *options, "-o", "program", "program.c"], folder)
 
 
 def _companion(cc: str) -> str:
@@ -159,16 +156,28 @@ def _said(cc: str, option: str) -> str:
     return _ran([cc, option]).stdout
 
 
-def _ran(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+def _ran(command: list[str | Path], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Raises Blocked where it does not end."""
+    child = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "LC_ALL": "C"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=die_with_parent(),
+    )
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=ANSWER_MOST_S
-        )
-    except subprocess.TimeoutExpired:
-        said = " ".join([Path(command[0]).name, *map(str, command[1:])])
-        reason = f"`{said}` does not end within {ANSWER_MOST_S:g} s"
-        raise Blocked("build.compiler", reason, "take another compiler") from None
+        said = child.communicate(timeout=ANSWER_MOST_S)
+    except BaseException as cut:
+        # A compiler is several processes, and each of them holds the pipes.
+        kill_family(child)
+        if not isinstance(cut, subprocess.TimeoutExpired):
+            raise
+        asked = " ".join([Path(command[0]).name, *map(str, command[1:])])
+        reason = f"`{asked}` does not end within {ANSWER_MOST_S:g} s"
+        raise Blocked("build.compiler", reason, "take another compiler, or leave the flag out") from None
+    output, errors = (part.decode(errors="replace") for part in said)
+    return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
 
 def _digest(files: list[str]) -> str:
