@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed
-from dbdyno.obtain.source.toolchain import first_error, toolchain, traces, tried
+from dbdyno.obtain.source.toolchain import first_error, toolchain, traces, tried, version_in
 from dbdyno.obtain.source.wish import Flags
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
@@ -104,6 +104,30 @@ def test_what_does_not_end_is_blocked(
     monkeypatch.setattr("dbdyno.obtain.source.toolchain.ANSWER_MOST_S", 10.0)
     with pytest.raises(Blocked, match=said):
         toolchain(pretender(tmp_path, script.replace("{gcc}", str(shutil.which("gcc")))))
+
+
+@needs_gcc
+def test_a_compiler_that_hides_its_version_is_blocked(tmp_path: Path) -> None:
+    script = f'case "$1" in --version) ;; *) exec {shutil.which("gcc")} "$@";; esac'
+    with pytest.raises(Blocked, match="gcc-pretender does not say its version") as refused:
+        toolchain(pretender(tmp_path, script))
+    assert refused.value.factor == "build.compiler"
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "12.2.0"),
+        ("gcc (GCC) 15.0.1 20250101 (experimental)", "15.0.1"),
+        ("Debian clang version 14.0.6", "14.0.6"),
+        ("clang version 17.0.1 (https://github.com/llvm/llvm-project 2a2c8f0)", "17.0.1"),
+        ("clang version 20.0git", "20.0"),
+        ("a wrapper (of 1.2)", ""),
+        ("", ""),
+    ],
+)
+def test_the_version_is_the_compilers_and_not_its_packagers(told: str, version: str) -> None:
+    assert version_in(told) == version
 
 
 @needs_gcc

@@ -55,9 +55,11 @@ def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
     cc = str(Path(found).absolute())
     link = () if linker == DEFAULT else (f"-fuse-ld={linker}",)
     _prove(name, cc, linker, link)
-    told = _said(cc, "--version").splitlines() or [""]
-    family = "clang" if "clang" in told[0] else "gcc"
-    version = re.search(r"\d+\.\d+(\.\d+)?", told[0].partition(")")[2] or told[0])
+    told = _said(cc, "--version").partition("\n")[0]
+    family, version = "clang" if "clang" in told else "gcc", version_in(told)
+    if not version:
+        reason = f"{name} does not say its version, by which a build tells who compiled it"
+        raise Blocked("build.compiler", reason, "take a compiler whose `--version` begins with it")
     parts = [_said(cc, f"-print-prog-name={part}").strip() for part in (*PARTS, f"ld.{linker}")]
     # A bare name is no file of the compiler's own, and one in the working folder may bear it.
     paths = [Path(part) for part in (cc, *parts) if Path(part).is_absolute()]
@@ -65,11 +67,18 @@ def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
     return Toolchain(
         name=name,
         family=family,
-        version=f"{family} {version[0] if version else told[0]}",
+        version=f"{family} {version}",
         cc=cc,
         cxx=_companion(cc),
         digest=_digest(sorted(files)),
     )
+
+
+def version_in(told: str) -> str:
+    """The version in the first line that a compiler prints, where the packager's own stands in brackets;
+    empty where there is none."""
+    found = re.search(r"\d+\.\d+(\.\d+)?", re.sub(r"\([^)]*\)", "", told))
+    return found[0] if found else ""
 
 
 def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
