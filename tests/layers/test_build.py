@@ -11,6 +11,7 @@ import pytest
 from dbdyno.engines import built as engines_built
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Level
+from dbdyno.layers.build import lto_of
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
@@ -69,6 +70,25 @@ def test_a_level_is_proved_by_what_the_running_file_tells(
         assert found.exercised(factor) == ""
 
 
+@pytest.mark.parametrize(
+    ("command_line", "level"),
+    [
+        ("GNU C17 12.2.0 -mtune=generic -march=x86-64 -O2", "off"),
+        ("GNU GIMPLE 12.2.0 -mtune=generic -march=x86-64 -O2 -fltrans", "full"),
+        ("GNU C17 12.2.0 -O2 -flto=auto", "full"),
+        ("GNU C17 12.2.0 -O2 -fno-lto", "off"),
+        ("/usr/bin/clang -O2 -flto=thin -c a.c", "thin"),
+        ("/usr/bin/clang -O2 -flto=full -c a.c", "full"),
+        ("/usr/bin/clang -O2 -flto -c a.c", "full"),
+        ("/usr/bin/clang -flto=full -flto=thin -c a.c", "thin"),
+        ("/usr/bin/clang -flto=thin -fno-lto -c a.c", "off"),
+        ("/usr/bin/clang -O2 -flto-jobs=2 -c lto.c", "off"),
+    ],
+)
+def test_a_command_line_tells_its_level_of_lto(command_line: str, level: str) -> None:
+    assert lto_of(command_line) == level
+
+
 @pytest.mark.parametrize("network", [True, False])
 def test_a_build_that_could_reach_the_network_says_so(
     fork: dict[str, Level], monkeypatch: pytest.MonkeyPatch, network: bool
@@ -121,6 +141,7 @@ def test_a_level_that_the_binary_does_not_show_is_not_in_effect(fork: dict[str, 
         ("build.optimisation", "-O3", "-O3, in 1 of 2"),
         ("build.flags", "-fno-plt", "-fno-plt, in 1 of 2"),
         ("build.hardening", "full", "stack protector in 1 of 2"),
+        ("build.lto", "full", "not linked as one: 1 of 2"),
     ],
 )
 def test_a_level_that_part_of_the_binary_shows_is_not_in_effect(

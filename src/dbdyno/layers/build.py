@@ -3,6 +3,8 @@ running file itself tells."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 
 from dbdyno.engines.built import Built
@@ -72,11 +74,23 @@ def _compiler(built: Built, _level: str) -> Told:
 
 
 def _lto(built: Built, level: str) -> Told:
-    """GCC compiles all of a link again from its own representation, and says so; clang records the flag."""
     lines = built.recorded.command_lines
-    found = [line for line in lines if "GIMPLE" in line or "-flto" in line or "-fltrans" in line]
-    value = f"{'linked' if found else 'not linked'} as one: {len(found)} of {len(lines)} command lines say so"
-    return value, bool(found) == (level != OFF)
+    found = Counter(lto_of(line) for line in lines)
+    told = [f"{HOW_LINKED[kind]}: {count} of {len(lines)} command lines" for kind, count in found.items()]
+    return "; ".join(told) or "no command line is recorded", set(found) == {level}
+
+
+HOW_LINKED = {OFF: "not linked as one", "thin": "linked as one, thinly", "full": "linked as one"}
+
+
+def lto_of(command_line: str) -> str:
+    """The level of LTO that a recorded command line tells of. GCC compiles all of a link again from its own
+    representation, and says so; clang records the flag."""
+    if "GIMPLE" in command_line or "-fltrans" in command_line:
+        return "full"
+    flags = [word for word in command_line.split() if re.match(r"-f(no-)?lto(=|$)", word)]
+    # A compiler obeys the last.
+    return {"": OFF, "-fno-lto": OFF, "-flto=thin": "thin"}.get(flags[-1] if flags else "", "full")
 
 
 def _pgo(built: Built, level: str) -> Told:
