@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,6 +79,16 @@ def test_a_source_is_prepared_once_for_all_builds(tmp_path: Path) -> None:
     trees = {prepared(each, silently) for each in (one, other)}
     assert one.build.key != other.build.key and len(trees) == 1
     assert (trees.pop() / "generated").read_text() == "x\n"
+
+
+def test_a_build_for_this_cpu_is_another_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = replace(materials(tmp_path), flags=Flags(compile=("-march=native",)))
+    here = native.build
+    assert here.target and not materials(tmp_path).build.target
+    monkeypatch.setattr(making, "native_target", lambda *_: ("-march=another",))
+    assert native.build.key != here.key
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")

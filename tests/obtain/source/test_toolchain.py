@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed
-from dbdyno.obtain.source.toolchain import first_error, toolchain, traces, tried, version_in
+from dbdyno.obtain.source.toolchain import (
+    first_error,
+    machine_options,
+    native_target,
+    toolchain,
+    traces,
+    tried,
+    version_in,
+)
 from dbdyno.obtain.source.wish import Flags
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
@@ -160,6 +168,47 @@ def test_a_flag_that_is_ignored_is_told() -> None:
 )
 def test_flags_leave_traces_in_a_binary(flags: tuple[str, ...], trace: set[str]) -> None:
     assert traces(toolchain("gcc"), Flags(compile=flags)) == trace
+
+
+@needs_gcc
+def test_native_is_told_as_what_it_means_on_this_cpu(tmp_path: Path) -> None:
+    gcc = toolchain("gcc")
+    found = native_target(gcc, Flags(compile=("-O2", "-march=native")))
+    assert any(option.startswith("-march=") for option in found) and "-march=native" not in found
+    assert native_target(gcc, Flags(compile=("-O2", "-march=x86-64-v3"))) == ()
+    silent = gcc.model_copy(update={"cc": pretender(tmp_path, "exit 0")})
+    with pytest.raises(Blocked, match="does not tell what `native` means"):
+        native_target(silent, Flags(compile=("-mtune=native",)))
+
+
+@pytest.mark.parametrize(
+    ("told", "options"),
+    [
+        (
+            "Configured with: ../src/configure -v --with-multilib-list=m32,m64 --with-tune=generic\n"
+            ' /usr/lib/gcc/x86_64-linux-gnu/12/cc1 -E -quiet /dev/null "-march=skylake" -mavx2 -mno-sgx '
+            '--param "l1-cache-size=32" "--param=l2-cache-size=512" "-mtune=skylake" -dumpbase null\n',
+            (
+                "-march=skylake",
+                "-mavx2",
+                "-mno-sgx",
+                "--param l1-cache-size=32",
+                "--param=l2-cache-size=512",
+                "-mtune=skylake",
+            ),
+        ),
+        (
+            "Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu\n (in-process)\n"
+            ' "/usr/lib/llvm-14/bin/clang" "-cc1" "-E" "-target-cpu" "znver3" "-target-feature" "+avx2" '
+            '"-tune-cpu" "znver3" "-fdebug-compilation-dir=/tmp"\n',
+            ("-target-cpu znver3", "-target-feature +avx2", "-tune-cpu znver3"),
+        ),
+        ("", ()),
+    ],
+    ids=["gcc", "clang", "nothing"],
+)
+def test_options_of_the_machine_are_found_among_all(told: str, options: tuple[str, ...]) -> None:
+    assert machine_options(told) == options
 
 
 @pytest.mark.parametrize(

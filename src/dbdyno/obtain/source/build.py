@@ -17,6 +17,7 @@ ENVIRONMENT = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "UTC"}
 class Build(Frozen):
     """All that goes into a build, by digest where it is a file: two with the same key are the same build.
 
+    `target` is what the compiler makes of `native` on this CPU, because a cache may travel to another one.
     One that is trained is `instrumented` by flags of its own at first. Its `profile` is known once it is
     trained, so a build is named by the key without it.
     """
@@ -27,6 +28,7 @@ class Build(Frozen):
     patches: tuple[str, ...]
     toolchain: str
     flags: Flags
+    target: tuple[str, ...] = Field(default=(), exclude_if=lambda options: not options)
     environment: dict[str, str] = Field(default_factory=lambda: dict(ENVIRONMENT))
     # What a build has not is left out, so that the keys of other builds stay.
     trainer: Trainer | None = Field(default=None, exclude_if=lambda trainer: trainer is None)

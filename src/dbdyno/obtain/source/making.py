@@ -22,7 +22,7 @@ from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrappe
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import mismatched
 from dbdyno.obtain.source.recipe import Recipe, expanded
-from dbdyno.obtain.source.toolchain import Toolchain
+from dbdyno.obtain.source.toolchain import Toolchain, native_target
 from dbdyno.obtain.source.training import PROFILE, Train, lay_profile, remove_profile, trained
 from dbdyno.obtain.source.tree import Source
 from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
@@ -64,6 +64,7 @@ class Materials:
             patches=tuple(one.digest for one in self.patches),
             toolchain=self.toolchain.digest,
             flags=self.flags,
+            target=native_target(self.toolchain, self.flags),
             trainer=self.trainer,
             instrumented=self.instrumented,
         )

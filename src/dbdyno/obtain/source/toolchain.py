@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -125,6 +127,41 @@ def tried(toolchain: Toolchain, flags: Flags) -> Tried:
 def traces(toolchain: Toolchain, flags: Flags) -> frozenset[str]:
     """The options that a binary tells of when it was compiled with these flags, and not otherwise."""
     return tried(toolchain, flags).options - tried(toolchain, Flags()).options
+
+
+@cache
+def native_target(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    """What the compiler makes of `native` on this CPU: its options for instruction sets, tuning and caches.
+    Empty where no flag says `native`. Raises Blocked where the compiler does not tell."""
+    asked = [flag for flag in flags.compile if NATIVE.fullmatch(flag)]
+    if not asked:
+        return ()
+    told = _ran([toolchain.cc, *asked, "-###", "-E", "-x", "c", "/dev/null"]).stderr
+    found = machine_options(told)
+    if not found:
+        reason = f"{toolchain.name} does not tell what `native` means on this CPU"
+        raise Blocked("build.march", reason, "name the CPU's architecture, such as x86-64-v3")
+    return found
+
+
+def machine_options(told: str) -> tuple[str, ...]:
+    """The options for the machine in the commands that a compiler shows for `-###`, each in a line that
+    begins with a space."""
+    lines = [line for line in told.splitlines() if line.startswith((' "', " /"))]
+    found = []
+    for line in lines:
+        for word, following in pairwise([*shlex.split(line), ""]):
+            if word in WITH_VALUE:
+                found.append(f"{word} {following}")
+            elif word.startswith(MACHINE):
+                found.append(word)
+    return tuple(found)
+
+
+NATIVE = re.compile(r"-m(arch|tune|cpu)=native")
+MACHINE = ("-m", "--param=")
+WITH_VALUE = frozenset(("--param", "-target-cpu", "-tune-cpu", "-target-feature"))
+"""Options whose value is the next word: GCC's own, and those of clang's inner compiler."""
 
 
 def first_error(said: str) -> str:
