@@ -69,7 +69,7 @@ def test_a_build_is_made_once_and_tells_how(tmp_path: Path) -> None:
     assert not (folder / "work").exists() and "-O1" in (folder / "build.log").read_text()
     once.release()
     assert made(wanted, told.append) == folder
-    assert (paths.cache() / "sources" / "count").read_text() == "once\n"
+    assert (paths.cache() / "builds" / "count").read_text() == "once\n"
 
 
 def test_a_source_is_prepared_once_for_all_builds(tmp_path: Path) -> None:
@@ -79,6 +79,19 @@ def test_a_source_is_prepared_once_for_all_builds(tmp_path: Path) -> None:
     trees = {prepared(each, silently) for each in (one, other)}
     assert one.build.key != other.build.key and len(trees) == 1
     assert (trees.pop() / "generated").read_text() == "x\n"
+
+
+def test_what_a_build_writes_into_its_source_stays_its_own(tmp_path: Path) -> None:
+    change = ("sh", "-c", "echo 'int main(void) { return 9; }' >{source}/toy.c; touch {source}/more")
+    changing = materials(tmp_path, change, COMPILE)
+    assert subprocess.run([made(changing, silently) / "prefix" / "toy"], check=False).returncode == 9
+    shared = prepared(changing, silently)
+    assert [path.name for path in shared.iterdir()] == ["toy.c"]
+    plain = materials(tmp_path, COMPILE)
+    assert prepared(plain, silently) == shared
+    folder = made(plain, silently)
+    assert subprocess.run([folder / "prefix" / "toy"], check=False).returncode == 3
+    assert not (folder / "tree").exists()
 
 
 def test_a_build_for_this_cpu_is_another_one_elsewhere(
@@ -115,7 +128,7 @@ def test_the_compilers_first_error_is_the_cause_and_nothing_is_kept(tmp_path: Pa
             made(broken, silently)
         assert "error: expected" in failed.value.log
     # The second one was told at once.
-    assert (paths.cache() / "sources" / "count").read_text() == "once\n"
+    assert (paths.cache() / "builds" / "count").read_text() == "once\n"
     assert once.shelf("builds").names() == []
     assert not list((paths.cache() / "builds").glob("*.making"))
 
@@ -202,16 +215,30 @@ def test_a_build_that_was_cut_short_goes_on(tmp_path: Path, how: signal.Signals)
     victim.send_signal(how)
     victim.communicate()
     assert (work / "first").read_text() == "run\n"
-    (paths.cache() / "sources" / "go").touch()
+    (paths.cache() / "builds" / "go").touch()
     told: list[str] = []
     folder = made(materials(tmp_path, *STOPPED), told.append)
     assert (folder / "prefix" / "toy").read_text() == "run\nrun\n"
     assert "going on with a build of toy that was interrupted" in told
 
 
+def test_a_build_that_goes_on_has_its_source_whole(tmp_path: Path) -> None:
+    """What a killed build may have torn of its own copy is laid again, and what it made of it stays."""
+    wanted = materials(tmp_path, ("sh", "-c", "cp {source}/made {source}/toy.c {prefix}; touch {prefix}/toy"))
+    left = paths.cache() / "builds" / f"{wanted.build.name}.making"
+    (left / "work").mkdir(parents=True)
+    shutil.copytree(prepared(wanted, silently), left / "tree")
+    (left / "tree" / "toy.c").write_text("int ma")
+    (left / "tree" / "made").write_text("long ago")
+    os.utime(left / "tree" / "made", (1000, 1000))
+    prefix = made(wanted, silently) / "prefix"
+    assert (prefix / "made").read_text() == "long ago"
+    assert (prefix / "toy.c").read_text() == "int main(void) { return 3; }\n"
+
+
 def test_of_two_processes_one_makes_it(tmp_path: Path) -> None:
-    (paths.cache() / "sources").mkdir()
-    (paths.cache() / "sources" / "go").touch()
+    (paths.cache() / "builds").mkdir()
+    (paths.cache() / "builds" / "go").touch()
     materials(tmp_path)
     start = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
     both = [

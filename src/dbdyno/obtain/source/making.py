@@ -14,6 +14,7 @@ from statistics import median
 
 from dbdyno.errors import BuildFailed
 from dbdyno.host import once
+from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.source import patch
@@ -24,7 +25,7 @@ from dbdyno.obtain.source.profile import mismatched
 from dbdyno.obtain.source.recipe import Recipe, expanded
 from dbdyno.obtain.source.toolchain import Toolchain, native_target
 from dbdyno.obtain.source.training import PROFILE, Train, lay_profile, remove_profile, trained
-from dbdyno.obtain.source.tree import Source
+from dbdyno.obtain.source.tree import Source, copy
 from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
@@ -129,12 +130,12 @@ def expected_s(recipe: Recipe, is_trained: bool) -> float:
 def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
     recipe, build, training = materials.recipe, materials.build, None
     require_disk(folder, recipe.room_mib << 20, f"a build of {recipe.engine}")
-    tree = prepared(materials, tell)
+    shared = prepared(materials, tell)
     began = time.monotonic()
     if materials.trainer is not None:
-        training = _trained(folder, tree, materials, tell, train)
+        training = _trained(folder, shared, materials, tell, train)
         build = build.model_copy(update={"profile": training.profile})
-    prefix = _carry_out(folder, tree, materials, materials.flags, tell)
+    prefix = _carry_out(folder, shared, materials, materials.flags, tell)
     if training is not None:
         remove_profile(prefix)
         _require_fitting(folder / LOG)
@@ -152,20 +153,26 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         training=training,
     )
     shutil.rmtree(folder / WORK)
+    shutil.rmtree(folder / TREE)
     (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
     # A name must not outlive a loss of power that the contents do not.
     os.sync()
     return materials.title, materials.source.title
 
 
-def _carry_out(folder: Path, tree: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
+def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
     """Carries out a recipe's steps with these flags, in a build's folder; returns the prefix."""
     recipe, work, prefix, log = materials.recipe, folder / WORK, folder / PREFIX, folder / LOG
+    tree = folder / TREE
     if work.exists():
         tell(f"going on with a build of {recipe.engine} that was interrupted")
         remove_torn(work)
+        remove_torn(tree)
     for place in (work, prefix):
         place.mkdir(exist_ok=True)
+    # A copy of its own, because what one build writes into its source must not reach the next one.
+    require_disk(folder, tree_size_bytes(shared), f"the source of {recipe.engine}")
+    copy(shared, tree)
     lay_profile(folder)
     workplace = _workplace(materials, tree, work, prefix, log, flags)
     for number, step in enumerate(recipe.steps, 1):
@@ -175,7 +182,7 @@ def _carry_out(folder: Path, tree: Path, materials: Materials, flags: Flags, tel
     return prefix
 
 
-def _trained(folder: Path, tree: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:
+def _trained(folder: Path, shared: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:
     """Makes the instrumented build and trains it. Raises BuildFailed where nobody can train here."""
     trainer, flags = materials.trainer, materials.instrumented
     assert trainer is not None and flags is not None, "who trains a build instruments it"
@@ -185,7 +192,7 @@ def _trained(folder: Path, tree: Path, materials: Materials, tell: Tell, train: 
             "`dyno run` trains builds before its first trial",
         )
     tell(f"{materials.title}: instrumented at first")
-    instrument = partial(_carry_out, folder, tree, materials, flags, tell)
+    instrument = partial(_carry_out, folder, shared, materials, flags, tell)
     return trained(folder, trainer, materials.toolchain, instrument, train, tell)
 
 

@@ -86,12 +86,20 @@ def _files(folder: Path) -> list[Path]:
 
 def copy(folder: Path, target: Path) -> None:
     """Copies a source with its times: what a release generated must not look older than what it was made
-    from. Raises DynoError where that fails."""
+    from. A file that the target holds already stays. Raises DynoError where that fails."""
+    not_source = shutil.ignore_patterns(*NOT_SOURCE)
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        there = target / Path(place).relative_to(folder)
+        held = {name for name in names if (there / name).is_symlink() or (there / name).is_file()}
+        return held | not_source(place, names)
+
     try:
-        shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+        shutil.copytree(folder, target, symlinks=True, ignore=left_out, dirs_exist_ok=True)
     except shutil.Error as error:
         first = error.args[0][0][-1]
-        raise DynoError(f"cannot copy {folder}: {first}", "make all of it readable") from None
+        hint = "make all of it readable, and check the space on the disk"
+        raise DynoError(f"cannot copy {folder}: {first}", hint) from None
     except OSError as error:
         raise DynoError(f"cannot copy {folder}: {error}", "check the space on the disk") from None
 
