@@ -236,6 +236,23 @@ def test_a_build_that_goes_on_has_its_source_whole(tmp_path: Path) -> None:
     assert (prefix / "toy.c").read_text() == "int main(void) { return 3; }\n"
 
 
+def test_a_build_that_goes_on_counts_all_its_parts(tmp_path: Path) -> None:
+    wanted = materials(tmp_path)
+    left = paths.cache() / "builds" / f"{wanted.build.name}.making"
+    (left / "work").mkdir(parents=True)
+    (left / "spent.json").write_text('{"spent_s": 1000.0, "began_unix_s": 5000.0}')
+    (left / "build.log").touch()
+    os.utime(left / "build.log", (5500, 5500))
+    folder = made(wanted, silently)
+    assert account_of(folder).took_s >= 1500.0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "account.json",
+        "build.json",
+        "build.log",
+        "prefix",
+    ]
+
+
 def test_of_two_processes_one_makes_it(tmp_path: Path) -> None:
     (paths.cache() / "builds").mkdir()
     (paths.cache() / "builds" / "go").touch()

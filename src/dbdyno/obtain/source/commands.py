@@ -70,9 +70,9 @@ def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
         )
     command = expanded(step.command, workplace.places)
     said_from = workplace.log.stat().st_size if workplace.log.exists() else 0
-    with workplace.log.open("ab") as log:
+    # Unbuffered, because its time tells how long a build went on that was killed.
+    with workplace.log.open("ab", buffering=0) as log:
         log.write(f"$ {' '.join(command)}\n".encode(errors="replace"))
-        log.flush()
         returncode = _run(command, folder, workplace.environment, log, lambda text: tell(step.name + text))
     if returncode != 0:
         raise _failure(step, workplace, said_from, returncode)

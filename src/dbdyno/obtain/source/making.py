@@ -29,7 +29,7 @@ from dbdyno.obtain.source.tree import Source, copy
 from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
-TREE = "tree"
+TREE, SPENT = "tree", "spent.json"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
 NAMES_MOST = 3
@@ -131,7 +131,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     recipe, build, training = materials.recipe, materials.build, None
     require_disk(folder, recipe.room_mib << 20, f"a build of {recipe.engine}")
     shared = prepared(materials, tell)
-    began = time.monotonic()
+    began, spent_s = time.monotonic(), spent_before_s(folder)
     if materials.trainer is not None:
         training = _trained(folder, shared, materials, tell, train)
         build = build.model_copy(update={"profile": training.profile})
@@ -148,12 +148,13 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         toolchain=materials.toolchain.version,
         flags=materials.flags,
         recipe=recipe.digest,
-        took_s=round(time.monotonic() - began, 3),
+        took_s=round(spent_s + time.monotonic() - began, 3),
         network=wrapper() is None,
         training=training,
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
+    (folder / SPENT).unlink()
     (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
     # A name must not outlive a loss of power that the contents do not.
     os.sync()
@@ -210,6 +211,20 @@ def _require_fitting(log: Path) -> None:
 def _some(names: list[str]) -> str:
     rest = len(names) - NAMES_MOST
     return ", ".join(names[:NAMES_MOST]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def spent_before_s(folder: Path) -> float:
+    """Seconds that the earlier parts of an interrupted build took, each from its beginning to the last line
+    of its log. Notes that another part begins."""
+    note, log = folder / SPENT, folder / LOG
+    spent_s = 0.0
+    if note.exists() and log.exists():
+        earlier = json.loads(note.read_text())
+        spent_s = earlier["spent_s"] + max(0.0, log.stat().st_mtime - earlier["began_unix_s"])
+    draft = folder / f"{SPENT}.part"
+    draft.write_text(json.dumps({"spent_s": spent_s, "began_unix_s": time.time()}))
+    draft.rename(note)
+    return spent_s
 
 
 def prepared(materials: Materials, tell: Tell) -> Path:
