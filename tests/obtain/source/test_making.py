@@ -24,6 +24,7 @@ from dbdyno.obtain.source.recipe import Recipe, Step
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import Flags
+from tests.needs import needs_root
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
@@ -174,6 +175,29 @@ def test_a_full_disk_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(DynoError, match="a build of toy needs 1 MiB"):
         made(materials(tmp_path), silently)
+
+
+@needs_root
+@pytest.mark.parametrize("says", ["echo little", "seq 9999"])
+def test_a_disk_that_fills_up_in_mid_build_leaves_nothing(tmp_path: Path, says: str) -> None:
+    """Whether the log still finds room or not."""
+    builds = paths.cache() / "builds"
+    builds.mkdir()
+    if (
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", builds], check=False).returncode
+        != 0
+    ):
+        pytest.skip("this host refuses a mount")
+    try:
+        filling = ("sh", "-c", f"head -c 8M /dev/zero >rest; {says}; exit 1")
+        with pytest.raises(BuildFailed, match="the disk is full") as failed:
+            made(materials(tmp_path, filling), silently)
+        assert "make room" in failed.value.hint
+        assert not list(builds.glob("*.making"))
+        assert (made(materials(tmp_path), silently) / "prefix" / "toy").is_file()
+    finally:
+        once.release()
+        subprocess.run(["umount", builds], check=True)
 
 
 INTERRUPTED = """

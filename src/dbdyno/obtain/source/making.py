@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -98,6 +99,11 @@ def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
     except BuildFailed as failure:
         _failures[build.key] = failure
         raise
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        reason = "the disk is full" if full else f"cannot write the build: {error}"
+        _failures[build.key] = BuildFailed(reason, "make room below the cache folder")
+        raise _failures[build.key] from None
 
 
 def account_of(folder: Path) -> Made:
