@@ -23,7 +23,7 @@ from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.recipe import Recipe, Step
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.wish import ALWAYS, Flags
 from tests.needs import needs_root
 
 pytestmark = [
@@ -198,6 +198,43 @@ def test_a_disk_that_fills_up_in_mid_build_leaves_nothing(tmp_path: Path, says: 
     finally:
         once.release()
         subprocess.run(["umount", builds], check=True)
+
+
+PROJECT = {
+    "one.c": """
+        #include <assert.h>
+        #include <stdio.h>
+        int doubled(int);
+        static int own(int value) { assert(value > 0); return value + 1; }
+        int main(void) { printf("%s of %s %s", __FILE__, __DATE__, __TIME__); return own(doubled(2)); }
+    """,
+    "two.c": """
+        static int own(int value) { return value << 1; }
+        int doubled(int value) { return own(value); }
+    """,
+    "three.c": "int tripled(int value) { return 3 * value; }\n",
+}
+
+
+@pytest.mark.parametrize("flags", [("-O2",), ("-O2", "-g"), ("-O2", "-flto=auto")], ids=" ".join)
+def test_the_same_key_gives_the_same_file_wherever_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    """From scratch, from another folder, below another cache: several files, an archive, paths and dates."""
+    objects = [("{cc}", "{cflags}", "-c", f"{{source}}/{name}") for name in PROJECT]
+    archive = ("sh", "-c", "${AR:-ar} rcs rest.a two.o three.o")
+    link = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "one.o", "rest.a", "{ldflags}")
+    found = []
+    for name in ("here", "another-place-with-a-longer-name"):
+        folder = tmp_path / name
+        (folder / "toy").mkdir(parents=True)
+        for file, code in PROJECT.items():
+            (folder / "toy" / file).write_text(code)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        asked = materials(folder, *objects, archive, link)
+        wanted = replace(asked, flags=Flags(compile=(*flags, "-frecord-gcc-switches"), link=ALWAYS[1]))
+        found.append((wanted.build.key, (made(wanted, silently) / "prefix" / "toy").read_bytes()))
+    assert found[0] == found[1]
 
 
 INTERRUPTED = """
