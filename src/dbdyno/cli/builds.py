@@ -42,7 +42,8 @@ class BuildRow(Frozen):
 def command(as_json: bool) -> None:
     """List the builds that are kept: what they were made from, how large they are, how long they took.
 
-    A study makes the builds that its levels of `build` and `source` ask for. `dyno cache free` frees them.
+    A study makes the builds that its levels of `build` and `source` ask for. `dyno diff` compares two of
+    them function by function. `dyno cache free` frees them.
     """
     rows = kept_builds()
     if as_json:
@@ -64,6 +65,8 @@ def command(as_json: bool) -> None:
     console = Console(highlight=False)
     console.print(table)
     console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
+    if len(rows) > 1:
+        click.echo(f"compare two: dyno diff {rows[1].name} {rows[0].name}", err=True)
 
 
 def kept_builds() -> list[BuildRow]:

@@ -68,8 +68,9 @@ class Training(Frozen):
 
 
 class Made(Frozen):
-    """What is kept of a build: the account of how it came about. `took_s` are the seconds of its commands
-    and of its `training`, and `network` says whether the commands could have asked for it."""
+    """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
+    are the seconds of its commands and of its `training`, and `network` says whether the commands could have
+    asked for it."""
 
     key: str
     engine: str
@@ -79,6 +80,7 @@ class Made(Frozen):
     toolchain: str
     flags: Flags
     recipe: str
+    program: str = ""
     took_s: float
     network: bool = False
     training: Training | None = Field(default=None, exclude_if=lambda training: training is None)

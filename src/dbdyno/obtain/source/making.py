@@ -154,6 +154,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         toolchain=materials.toolchain.version,
         flags=materials.flags,
         recipe=recipe.digest,
+        program=recipe.program,
         took_s=round(spent_s + time.monotonic() - began, 3),
         network=wrapper() is None,
         training=training,

@@ -1,0 +1,52 @@
+"""Kept builds as arguments: by name, by its beginning, or by the path of any program or library."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from dbdyno.errors import UserError
+from dbdyno.host import once
+from dbdyno.obtain.source import making
+
+
+def program_of(given: str) -> Path:
+    """The file that an argument means. A kept build stays until this process ends. Raises UserError where
+    there is none, or with the builds that it could be."""
+    if Path(given).exists():
+        return Path(given)
+    shelf = once.shelf("builds")
+    names = list(filter(partial(_begins, given), shelf.names()))
+    if not names or "/" in given:
+        raise UserError(f"there is no build and no file {given}", "`dyno builds` lists the builds by name")
+    if len(names) > 1 and given not in names:
+        listed = "\n".join(f"    {name}" for name in names)
+        hint = f"write more of the one that is meant:\n{listed}"
+        raise UserError(f"{len(names)} builds begin with {given}", hint)
+    name = given if given in names else names[0]
+    folder = shelf.take(name)
+    account = making.readable_account(folder) if folder is not None else None
+    if folder is None or account is None or not account.program:
+        hint = f"name its file below {shelf.folder / name / making.PREFIX}"
+        raise UserError(
+            f"{name} does not tell which file is its program, because an older Dyno made it", hint
+        )
+    return (folder / making.PREFIX / account.program).resolve()
+
+
+def complete_build(_context: click.Context, _parameter: click.Parameter, given: str) -> list[CompletionItem]:
+    """The kept builds that begin so, with what they are made of; and files."""
+    shelf = once.shelf("builds")
+    found = []
+    for name in filter(partial(_begins, given), shelf.names()):
+        account = making.readable_account(shelf.folder / name)
+        found.append(CompletionItem(name, help=account.words if account else None))
+    return [*found, CompletionItem(given, type="file")]
+
+
+def _begins(given: str, name: str) -> bool:
+    """Whether a build's name begins with what was given, or the key that is the end of the name."""
+    return name.startswith(given) or name.rpartition("-")[2].startswith(given)
