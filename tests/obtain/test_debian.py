@@ -283,6 +283,8 @@ def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPat
 )
 def test_what_apt_says_becomes_a_remedy(said: str, remedy: str) -> None:
     assert remedy in apt.hint(said)
+    # A study, which asks for sources, has no such option.
+    assert remedy in apt.hint(said, "deb-src") and "--mirror" not in apt.hint(said, "deb-src")
 
 
 def test_a_fetch_that_meets_a_full_disk_leaves_nothing(

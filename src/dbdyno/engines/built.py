@@ -279,8 +279,9 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
         raise UserError(
             f"the recipe of {recipe.engine} names no source package", "name a folder as source.origin"
         )
-    suite = wish.origin.partition(":")[2]
-    return recipe.debian.model_copy(update={"suite": suite}) if suite else recipe.debian
+    suite, _, version = wish.origin.partition(":")[2].partition("=")
+    chosen = {"suite": suite, "version": version} if suite else {}
+    return recipe.debian.model_copy(update=chosen)
 
 
 def _patches(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:

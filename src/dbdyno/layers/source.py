@@ -103,8 +103,8 @@ SOURCE = LayerOfKnobs(
     "source",
     Knob(
         name="source.origin",
-        levels="debian, debian:SUITE, or the folder of a source or of a git repository",
-        pattern=rf"debian(:[a-z-]+)?|{PATH}",
+        levels="debian, debian:SUITE, debian:SUITE=VERSION, or the folder of a source or of a git repository",
+        pattern=rf"debian(:[a-z-]+(=[\w.+~:-]+)?)?|{PATH}",
         effect="the engine is built from it",
         proof="the account of the build, whose file is in /proc/PID/maps",
         ask=asking("origin"),

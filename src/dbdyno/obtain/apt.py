@@ -27,7 +27,16 @@ KEYRINGS = (
 )
 KEPT_OUT = re.compile(r"Acquire::(IndexTargets|Languages|Allow|GzipIndexes|Changelogs)")
 
-NO_APT = 'use a server that is installed here instead, by its path: `engine = "mariadb:/usr/sbin/mariadbd"`'
+BY_HAND = {
+    "deb": 'use a server that is installed here, by its path: `engine = "mariadb:/usr/sbin/mariadbd"`',
+    "deb-src": 'unpack the source yourself and name its folder: `source.origin = "../mariadb-11.8.6"`',
+}
+"""How to do without apt, for packages and for sources."""
+WAYS_OUT = {
+    "deb": "name a mirror with --mirror",
+    "deb-src": f"name a mirror in this machine's apt sources, or {BY_HAND['deb-src']}",
+}
+"""Where else they can come from. A study, which asks for sources, names no mirror."""
 HINTS = (
     (
         r"NO_PUBKEY|Missing key|not signed by|keyring .* (unreadable|does not exist)|isn't known",
@@ -39,25 +48,25 @@ HINTS = (
     ),
     (
         r"BADSIG|[Bb]ad signature|invalid signature|not valid: BAD|signatures were invalid|not signed",
-        "the index is not what Debian signed; choose another mirror with --mirror",
+        "the index is not what Debian signed; {way_out}",
     ),
     (
         r"Hash Sum mismatch|unexpected size|File has unexpected",
-        "the mirror served something else than its index says; try again, or name another with --mirror",
+        "the mirror served something else than its index says; try again, or {way_out}",
     ),
     (r"is not valid (yet|anymore)|expired", "the index is out of date, or this machine's clock is wrong"),
     (
         r"Temporary failure resolving|Could not (resolve|connect)|Connection (failed|timed out)|unreachable",
-        "the mirror cannot be reached from here; check the network and proxy, or name another with --mirror",
+        "the mirror cannot be reached from here; check the network and proxy, or {way_out}",
     ),
     (r"No space left", "make room below the cache folder, or point XDG_CACHE_HOME elsewhere"),
     (
         r"Failed to fetch \S+/pool/\S+ +404",
-        "the mirror lacks a file that its own index lists; try again later, or name another mirror or suite",
+        "the mirror lacks a file that its own index lists; try again later, or {way_out}",
     ),
     (
         r"404|does not have a Release file|no longer has a Release file|File not found",
-        "this mirror does not have that suite; name another with --mirror",
+        "this mirror does not have that suite; {way_out}",
     ),
 )
 
@@ -83,14 +92,16 @@ class Source:
         return f"{kind} [signed-by={self.keyring}] {self.uri} {self.suite} main"
 
 
-def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[Source]:
-    """The archives to read: the given mirror alone, or those that the machine's apt names for Debian.
+def sources(suite: str, mirror: str = "", keyring: Path | None = None, kind: str = "deb") -> list[Source]:
+    """The archives to read: the given mirror alone, or those that the machine's apt names for Debian. `kind`
+    is that of the session.
 
     The machine may run another release than `suite`: its archive and its security archive serve every
     release.
     """
     if shutil.which("apt-get") is None:
-        raise UserError("this machine has no apt, which verifies and fetches Debian's packages", NO_APT)
+        reason = "this machine has no apt, which verifies and fetches Debian's packages"
+        raise UserError(reason, BY_HAND[kind])
     keys = keyring or _machine_keyring()
     if mirror:
         if urlsplit(mirror).scheme not in ("http", "https", "file", "copy"):
@@ -100,10 +111,7 @@ def sources(suite: str, mirror: str = "", keyring: Path | None = None) -> list[S
     configured = _configured()
     main = [uri for uri, release in configured if not release.endswith(("-security", "-updates"))]
     if not main:
-        raise UserError(
-            "this machine's apt names no Debian mirror",
-            "name one with --mirror, or give the path of a server that is installed here",
-        )
+        raise UserError("this machine's apt names no Debian mirror", WAYS_OUT[kind])
     found = [Source(main[0], suite, keys)]
     for suffix in ("-updates", "-security"):
         uris = [uri for uri, release in configured if release.endswith(suffix)]
@@ -145,6 +153,7 @@ class Session:
         kind: str = "deb",
     ) -> None:
         self.suite = suite
+        self.kind = kind
         self.source_lines = [source.line(kind) for source in sources]
         self.archive_folder = folder / "cache" / "archives"
         self._nothing = folder / "nothing"
@@ -189,19 +198,28 @@ class Session:
     def download(self, packages: tuple[str, ...], archives: list[Archive]) -> None:
         """Puts every archive into `archive_folder` and checks its hash against the signed index."""
         self._apt("apt-get", "install", "--yes", "--download-only", *packages)
-        _require_promised(archives, self.archive_folder)
+        _require_promised(archives, self.archive_folder, WAYS_OUT[self.kind])
 
-    def source(self, package: str) -> list[Archive]:
-        """The files of a source package, in the version that the index offers: its .dsc and its archives.
-        They are put into `archive_folder`, and their hashes checked against the signed index."""
-        archives = _archives(self._apt("apt-get", "source", "--only-source", "--print-uris", package))
-        self._apt("apt-get", "source", "--only-source", "--download-only", package)
-        _require_promised(archives, self.archive_folder)
+    def source_versions(self, package: str) -> list[str]:
+        """The versions of a source package that the indexes list, as Debian writes them, the latest last."""
+        # Here, because only a fetch compares them.
+        from debian.debian_support import Version
+
+        shown = self._apt("apt-cache", "showsrc", "--only-source", package)
+        return sorted(re.findall(r"^Version: (\S+)$", shown, re.MULTILINE), key=Version)
+
+    def source(self, package: str, version: str) -> list[Archive]:
+        """The files of a source package, its .dsc and its archives, in a version that the indexes list. They
+        are put into `archive_folder`, and their hashes checked against the signed index."""
+        asked = f"{package}={version}"
+        archives = _archives(self._apt("apt-get", "source", "--only-source", "--print-uris", asked))
+        self._apt("apt-get", "source", "--only-source", "--download-only", asked)
+        _require_promised(archives, self.archive_folder, WAYS_OUT[self.kind])
         return archives
 
     def _apt(self, *command: str) -> str:
         environment = {"APT_CONFIG": str(self._configuration), "LC_ALL": "C.UTF-8"}
-        return _run(list(command), environment, self.archive_folder)
+        return _run(list(command), environment, self.archive_folder, self.kind)
 
 
 def _archives(listing: str) -> list[Archive]:
@@ -210,7 +228,7 @@ def _archives(listing: str) -> list[Archive]:
     return [Archive(found[1], int(found[2]), found[3]) for found in lines if found]
 
 
-def _require_promised(archives: list[Archive], folder: Path) -> None:
+def _require_promised(archives: list[Archive], folder: Path, way_out: str) -> None:
     """Removes a file that is not the promised one, and raises DynoError for it."""
     for archive in archives:
         path = folder / archive.name
@@ -219,7 +237,7 @@ def _require_promised(archives: list[Archive], folder: Path) -> None:
             path.unlink(missing_ok=True)
             raise DynoError(
                 f"{archive.name} has SHA-256 {digest}, but the signed index says {archive.sha256}",
-                "fetch again; if that does not help, name another mirror with --mirror",
+                f"fetch again; if that does not help, {way_out}",
             )
 
 
@@ -263,7 +281,12 @@ def _stand_in(package: str, architecture: str) -> str:
     )
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None) -> str:
+def _run(
+    command: list[str],
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+    kind: str = "deb",
+) -> str:
     try:
         done = subprocess.run(
             command,
@@ -276,14 +299,15 @@ def _run(command: list[str], environment: dict[str, str] | None = None, folder: 
             preexec_fn=die_with_parent(),
         )
     except OSError as error:
-        raise UserError(f"cannot run {command[0]}: {error.strerror}", NO_APT) from None
+        raise UserError(f"cannot run {command[0]}: {error.strerror}", BY_HAND[kind]) from None
     if done.returncode != 0:
         problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
         text = "\n".join(problems) or done.stderr.strip() or f"exit code {done.returncode}"
-        raise DynoError(f"{' '.join(command[:2])} failed: {text}", hint(text))
+        raise DynoError(f"{' '.join(command[:2])} failed: {text}", hint(text, kind))
     return done.stdout
 
 
-def hint(text: str) -> str:
-    """What to do about what apt says; empty when nothing is known of it."""
-    return next((remedy for pattern, remedy in HINTS if re.search(pattern, text)), "")
+def hint(text: str, kind: str = "deb") -> str:
+    """What to do about what apt says of packages or sources; empty when nothing is known of it."""
+    remedy = next((remedy for pattern, remedy in HINTS if re.search(pattern, text)), "")
+    return remedy.format(way_out=WAYS_OUT[kind])

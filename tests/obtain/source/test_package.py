@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import BuildFailed, DynoError
-from dbdyno.host import once
-from dbdyno.obtain.source.package import MANIFEST, TREE, fetched, kept, lay_package
+from dbdyno.errors import BuildFailed, DynoError, UserError
+from dbdyno.host import once, paths
+from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, fetched, kept, lay_package
 from dbdyno.obtain.source.recipe import SourcePackage
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository
@@ -49,20 +49,20 @@ def package(folder: Path, series: bytes = b"change.patch\n", change: bytes = CHA
 
 @needs_patch
 def test_a_package_is_laid_with_its_parts_and_patches(tmp_path: Path) -> None:
-    lay_package(package(tmp_path), tmp_path / TREE)
-    assert (tmp_path / TREE / "toy.c").read_text() == "int patched;\n"
-    assert (tmp_path / TREE / "www" / "index.html").read_text() == "hello"
+    lay_package(package(tmp_path), tmp_path / "tree")
+    assert (tmp_path / "tree" / "toy.c").read_text() == "int patched;\n"
+    assert (tmp_path / "tree" / "www" / "index.html").read_text() == "hello"
 
 
 def test_comments_and_empty_patches_of_a_series_change_nothing(tmp_path: Path) -> None:
-    lay_package(package(tmp_path, b"# none\nchange.patch -p1 # why\n", b"only words\n"), tmp_path / TREE)
-    assert (tmp_path / TREE / "toy.c").read_text() == "int toy;\n"
+    lay_package(package(tmp_path, b"# none\nchange.patch -p1 # why\n", b"only words\n"), tmp_path / "tree")
+    assert (tmp_path / "tree" / "toy.c").read_text() == "int toy;\n"
 
 
 @needs_patch
 def test_a_patch_of_the_distribution_that_does_not_apply_fails(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match=r"change\.patch does not apply"):
-        lay_package(package(tmp_path, change=CHANGE.replace(b"int toy", b"long toy")), tmp_path / TREE)
+        lay_package(package(tmp_path, change=CHANGE.replace(b"int toy", b"long toy")), tmp_path / "tree")
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -73,12 +73,12 @@ def test_an_archive_that_is_torn_is_named(
     files = package(tmp_path)
     files[number].write_bytes(damage(files[number].read_bytes()))
     with pytest.raises(DynoError, match=f"cannot unpack {re.escape(files[number].name)}"):
-        lay_package(files, tmp_path / TREE)
+        lay_package(files, tmp_path / "tree")
 
 
 def test_a_patch_that_the_series_names_and_nobody_packed_is_a_message(tmp_path: Path) -> None:
     with pytest.raises(DynoError, match=r"cannot lay out toy_3\.1\.orig\.tar\.xz: .*lost\.patch"):
-        lay_package(package(tmp_path, b"lost.patch\n"), tmp_path / TREE)
+        lay_package(package(tmp_path, b"lost.patch\n"), tmp_path / "tree")
 
 
 @needs_patch
@@ -86,40 +86,40 @@ def test_the_distributions_parts_replace_those_of_upstream(tmp_path: Path) -> No
     files = package(tmp_path)
     upstream = {"toy.c": b"int toy;\n", "debian/rules.old": b"", "www/old.html": b""}
     packed(files[0], {f"toy-3.1/{name}": content for name, content in upstream.items()})
-    lay_package(files, tmp_path / TREE)
-    assert not (tmp_path / TREE / "debian" / "rules.old").exists()
-    assert {path.name for path in (tmp_path / TREE / "www").iterdir()} == {"index.html"}
+    lay_package(files, tmp_path / "tree")
+    assert not (tmp_path / "tree" / "debian" / "rules.old").exists()
+    assert {path.name for path in (tmp_path / "tree" / "www").iterdir()} == {"index.html"}
 
 
 def test_the_format_1_is_refused_because_its_changes_would_be_missing(tmp_path: Path) -> None:
     changes = tmp_path / "toy_3.1-2.diff.gz"
     with pytest.raises(DynoError, match=r"source format 1\.0") as refused:
-        lay_package([*package(tmp_path)[:1], changes], tmp_path / TREE)
+        lay_package([*package(tmp_path)[:1], changes], tmp_path / "tree")
     assert "source.origin" in refused.value.hint
 
 
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     evil = packed(tmp_path / "toy_3.1.orig.tar.xz", {"../../escaped": b"x"})
     with pytest.raises(DynoError, match="outside"):
-        lay_package([evil], tmp_path / TREE)
+        lay_package([evil], tmp_path / "tree")
     assert not list(tmp_path.parent.glob("escaped"))
 
 
 def test_a_package_of_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(DynoError, match="hold no upstream archive") as refused:
-        lay_package([tmp_path / "toy_3.1.diff.gz"], tmp_path / TREE)
+        lay_package([tmp_path / "toy_3.1.diff.gz"], tmp_path / "tree")
     assert "source.origin" in refused.value.hint
 
 
 def test_a_copy_that_is_here_is_taken_for_its_own_suite_alone(homes: Path, tmp_path: Path) -> None:
     def make(making: Path) -> tuple[str, str]:
-        (making / TREE).mkdir()
-        (making / TREE / "toy.c").write_text("int toy;\n")
+        (making / ARCHIVES).mkdir()
+        package(making / ARCHIVES, series=b"")
         manifest = '{"of": "toy of bookworm", "version": "3.1-2", "digest": "d1"}'
         (making / MANIFEST).write_text(manifest)
         return "toy", "a test"
 
-    once.shelf("sources").once("toy-3.1-2-d1", make)
+    once.shelf("sources").once("toy_3.1-2-d1", make)
     found = kept(SourcePackage(package="toy", suite="bookworm"))
     assert found is not None and found.digest == "d1" and found.title == "Debian bookworm, toy 3.1-2"
     found.lay(tmp_path / "laid")
@@ -130,18 +130,24 @@ def test_a_copy_that_is_here_is_taken_for_its_own_suite_alone(homes: Path, tmp_p
 TOY = SourcePackage(package="toy", suite=signed_repository.SUITE)
 
 
-@pytest.fixture
-def repository(tmp_path: Path, homes: Path) -> SignedRepository:
-    """A mirror that holds the source package of `package`."""
+def repository_of(folder: Path, source: dict[str, bytes], lost: str = "") -> SignedRepository:
+    """A mirror that holds a source package of these archives."""
     asked = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
     return signed_repository.make(
-        tmp_path / "repository",
+        folder / "repository",
         package="toy",
         version="1:3.1-2",
         files={"usr/bin/toy": b""},
         architecture=asked.stdout.strip(),
-        source={path.name: path.read_bytes() for path in package(tmp_path)},
+        source=source,
+        lost=lost,
     )
+
+
+@pytest.fixture
+def repository(tmp_path: Path, homes: Path) -> SignedRepository:
+    """A mirror that holds the source package of `package`."""
+    return repository_of(tmp_path, {path.name: path.read_bytes() for path in package(tmp_path)})
 
 
 @needs_apt
@@ -152,9 +158,41 @@ def test_a_source_package_is_fetched_once(repository: SignedRepository, tmp_path
     found.lay(tmp_path / "laid")
     assert (tmp_path / "laid" / "toy.c").read_text() == "int patched;\n"
     assert kept(TOY) is not None and told
+    [copy] = (paths.cache() / "sources").glob(f"*/{ARCHIVES}")
+    archives = {"toy_3.1.orig.tar.xz", "toy_3.1.orig-www.tar.xz", "toy_3.1-2.debian.tar.xz", "toy_3.1-2.dsc"}
+    assert {path.name for path in copy.iterdir()} == archives
     told.clear()
     again = fetched(TOY, mirror="file:///nowhere", keyring=repository.keyring, tell=told.append)
     assert (again.digest, told) == (found.digest, [])
+
+
+@needs_apt
+def test_a_source_is_fetched_and_kept_by_its_version(repository: SignedRepository) -> None:
+    pinned = TOY.model_copy(update={"version": "1:3.1-2"})
+    found = fetched(pinned, mirror=repository.mirror, keyring=repository.keyring)
+    assert kept(pinned) is not None and found.title == "Debian trixie, toy 3.1-2"
+    other = TOY.model_copy(update={"version": "1:3.0-1"})
+    assert kept(other) is None
+    with pytest.raises(UserError, match=r"trixie has no source of toy 1:3\.0-1") as refused:
+        fetched(other, mirror=repository.mirror, keyring=repository.keyring)
+    assert refused.value.hint == "it has 1:3.1-2"
+
+
+@needs_apt
+def test_a_version_that_the_mirror_lacks_leads_to_one_that_it_lists(tmp_path: Path, homes: Path) -> None:
+    archives = {path.name: path.read_bytes() for path in package(tmp_path)}
+    repository = repository_of(tmp_path, archives, lost="1:3.10-1")
+    with pytest.raises(DynoError) as refused:
+        fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
+    assert refused.value.hint.endswith('or try `source.origin = "debian:trixie=1:3.1-2"`')
+
+
+@needs_apt
+def test_a_source_of_a_format_that_cannot_be_unpacked_is_not_kept(tmp_path: Path, homes: Path) -> None:
+    repository = repository_of(tmp_path, {"toy_3.1.orig.tar.xz": b"x", "toy_3.1-2.diff.gz": b"x"})
+    with pytest.raises(DynoError, match=r"source format 1\.0"):
+        fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
+    assert kept(TOY) is None
 
 
 @needs_apt
@@ -164,6 +202,7 @@ def test_a_source_whose_index_was_changed_is_refused(repository: SignedRepositor
     with pytest.raises(DynoError) as refused:
         fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
     assert "not what Debian signed" in refused.value.hint
+    assert "--mirror" not in refused.value.hint and "source.origin" in refused.value.hint
     assert kept(TOY) is None
 
 
@@ -176,5 +215,5 @@ def test_an_archive_that_is_not_the_promised_one_is_refused(repository: SignedRe
     archive.write_bytes(content[: len(content) - cut])
     with pytest.raises(DynoError) as refused:
         fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
-    assert "mirror" in refused.value.hint
+    assert "this machine's apt sources" in refused.value.hint and "source.origin" in refused.value.hint
     assert kept(TOY) is None

@@ -1,6 +1,7 @@
 """A distribution's source package, as the distribution builds it: its archives, and its patches upon them.
 
-The machine's own apt fetches it, and checks the index's signature and the hash of each file.
+The machine's own apt fetches it, and checks the index's signature and the hash of each file. The archives are
+kept as they are, because unpacking them again takes less than a second copy of the source would.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ import zlib
 from functools import partial
 from pathlib import Path
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.source import patch
 from dbdyno.obtain.source.recipe import SourcePackage
-from dbdyno.obtain.source.tree import Source, copy
+from dbdyno.obtain.source.tree import Source
 
 MANIFEST = "source.json"
-TREE = "tree"
+ARCHIVES = "archives"
 MAIN, COMPONENT = re.compile(r"\.orig\.tar\.\w+$"), re.compile(r"\.orig-([\w-]+)\.tar\.\w+$")
 OF_DEBIAN = re.compile(r"\.debian\.tar\.\w+$")
 CHANGES_OF_FORMAT_1 = ".diff.gz"
+AGAIN = "check the space on the disk; `dyno cache free --kind sources` has it fetched again"
 
 
 def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
@@ -38,43 +40,70 @@ def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
     shelf = once.shelf("sources")
     for name in reversed(shelf.names()):
         manifest = _manifest(shelf, name)
-        if manifest.get("of") == _label(wanted) and (folder := shelf.take(name, tell)) is not None:
+        if manifest.get("of") != _label(wanted) or not (shelf.folder / name / ARCHIVES).is_dir():
+            continue
+        if wanted.version and manifest["version"] != _without_epoch(wanted.version):
+            continue
+        if (folder := shelf.take(name, tell)) is not None:
             title = f"Debian {wanted.suite}, {wanted.package} {manifest['version']}"
-            return Source(title, manifest["digest"], partial(copy, folder / TREE))
+            archives = sorted((folder / ARCHIVES).iterdir())
+            return Source(title, manifest["digest"], partial(lay_package, archives))
     return None
 
 
 def fetched(
     wanted: SourcePackage, *, mirror: str = "", keyring: Path | None = None, tell: Tell = silently
 ) -> Source:
-    """Fetches and unpacks it, where no one has done so meanwhile. Raises DynoError when that fails."""
+    """Fetches it, where no one has done so meanwhile. Raises DynoError when that fails, and for a format
+    that Dyno does not unpack."""
     shelf = once.shelf("sources")
     with shelf.making(f"{wanted.package}-{wanted.suite}", tell) as work:
         if (found := kept(wanted, tell)) is not None:
             return found
-        origins = apt.sources(wanted.suite, mirror, keyring)
+        origins = apt.sources(wanted.suite, mirror, keyring, kind="deb-src")
         session = apt.Session(work / "apt", suite=wanted.suite, sources=origins, kind="deb-src")
         tell(f"reading the signed index of the sources of {wanted.suite}")
         session.update()
         tell(f"fetching the source of {wanted.package}")
-        archives = session.source(wanted.package)
-        description = next((one.name for one in archives if one.name.endswith(".dsc")), "")
-        if not description:
-            raise DynoError(f"{wanted.suite} has no source package {wanted.package}", "name another suite")
+        archives = _archives_of(wanted, session)
+        description = next(one.name for one in archives if one.name.endswith(".dsc"))
         version = description.removesuffix(".dsc").partition("_")[2]
+        _upstream([Path(one.name) for one in archives])
         made = work / "made"
-        made.mkdir()
-        lay_package([session.archive_folder / one.name for one in archives], made / TREE)
+        (made / ARCHIVES).mkdir(parents=True)
+        for one in archives:
+            (session.archive_folder / one.name).rename(made / ARCHIVES / one.name)
         digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()
         manifest = {"of": _label(wanted), "version": version, "digest": digest}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         # A name must not outlive a loss of power that the contents do not.
         os.sync()
-        name = f"{wanted.package}-{version}-{digest[:12]}"
+        name = f"{wanted.package}_{version}-{digest[:12]}"
         shelf.keep(made, name, f"the source of {wanted.package} {version}", f"Debian {wanted.suite}")
     found = kept(wanted, tell)
     assert found is not None, "it was kept just now"
     return found
+
+
+def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archive]:
+    """Fetches the archives. Raises UserError where the suite lists none of that version, and DynoError with
+    the version that could be had instead."""
+    versions = session.source_versions(wanted.package)
+    version = wanted.version or (versions or [""])[-1]
+    if version not in versions:
+        reason = f"{wanted.suite} has no source of {' '.join(filter(None, [wanted.package, version]))}"
+        raise UserError(reason, f"it has {', '.join(versions)}" if versions else "name another suite")
+    try:
+        return session.source(wanted.package, version)
+    except DynoError as failed:
+        others = [other for other in versions if other != version]
+        instead = f'; or try `source.origin = "debian:{wanted.suite}={others[-1]}"`' if others else ""
+        raise DynoError(failed.message, failed.hint + instead) from None
+
+
+def _without_epoch(version: str) -> str:
+    """As the name of a file has it."""
+    return version.rpartition(":")[2]
 
 
 def _label(wanted: SourcePackage) -> str:
@@ -92,6 +121,15 @@ def _manifest(shelf: once.Shelf, name: str) -> dict[str, str]:
 def lay_package(files: list[Path], tree: Path) -> None:
     """Unpacks a source package of the format 3.0 and puts the distribution's patches upon it. Raises
     DynoError where an archive is torn or cannot be written, and for another format."""
+    main = _upstream(files)
+    try:
+        _lay(main, files, tree)
+    except OSError as error:
+        raise DynoError(f"cannot lay out {main.name}: {error}", AGAIN) from None
+
+
+def _upstream(files: list[Path]) -> Path:
+    """The archive of upstream's own files. Raises DynoError where there is none, and for the format 1.0."""
     main = next((file for file in files if MAIN.search(file.name)), None)
     names = ", ".join(file.name for file in files)
     by_hand = "unpack this source yourself, and name its folder as source.origin"
@@ -99,10 +137,7 @@ def lay_package(files: list[Path], tree: Path) -> None:
         raise DynoError(f"{names} hold no upstream archive", by_hand)
     if any(file.name.endswith(CHANGES_OF_FORMAT_1) for file in files):
         raise DynoError(f"{names} are of the source format 1.0, which Dyno does not unpack", by_hand)
-    try:
-        _lay(main, files, tree)
-    except OSError as error:
-        raise DynoError(f"cannot lay out {main.name}: {error}", "fetch it again") from None
+    return main
 
 
 def _lay(main: Path, files: list[Path], tree: Path) -> None:
@@ -152,9 +187,7 @@ def _unpack(file: Path, folder: Path) -> None:
         with tarfile.open(file) as archive:
             unpack(archive, folder)
     except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise DynoError(
-            f"cannot unpack {file.name}: {error}", "fetch it again; check the space on the disk"
-        ) from None
+        raise DynoError(f"cannot unpack {file.name}: {error}", AGAIN) from None
 
 
 def _remove(place: Path) -> None:

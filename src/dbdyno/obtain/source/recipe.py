@@ -47,10 +47,12 @@ class Step(Frozen):
 
 
 class SourcePackage(Frozen):
-    """The distribution's source package, and the Debian suite that it is taken from."""
+    """The distribution's source package, and the Debian suite that it is taken from. An empty version means
+    the copy that is here already, else the latest that the suite's indexes list."""
 
     package: str
     suite: str
+    version: str = ""
 
 
 class Recipe(Frozen):
