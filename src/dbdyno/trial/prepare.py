@@ -10,17 +10,19 @@ from pathlib import Path
 
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import Job
-from dbdyno.engines.built import Instrumented, built, recipe_of, shares_data
+from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
-from dbdyno.errors import Blocked, ServerFailed
+from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
 from dbdyno.host.journal import start_ticks
-from dbdyno.layers.layer import ask
+from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.layers.source import wish_among
 from dbdyno.layers.trainer import with_trainer
+from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
@@ -123,21 +125,46 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
 
 
 def _build(setup: Setup, bench: Bench) -> None:
-    """Puts the build that the levels ask for in the place of the study's own installation.
-
-    That still makes the data where the build can read them, so that builds differ by their code alone.
-    """
+    """Puts the build that the levels ask for in the place of the study's own installation."""
     if bench.instrumented:
         recipe = _put_in(bench.instrumented, setup)
+        if not shares_data(recipe, setup.installation, setup.data_maker):
+            setup.data_maker = setup.installation
     elif setup.build:
-        folder = Path(bench.study.path).parent
-        setup.built = built(setup.engine, with_trainer(setup.build, bench.study), folder)
+        setup.built = built(setup.engine, with_trainer(setup.build, bench.study), _folder(bench))
         setup.installation = setup.built.installation
-        recipe = recipe_of(setup.engine, setup.build, folder)
-    else:
-        return
-    if not shares_data(recipe, setup.installation, setup.data_maker):
-        setup.data_maker = setup.installation
+        setup.data_maker = data_maker(setup.built, bench)
+
+
+def data_maker(build: Built, bench: Bench) -> Installation:
+    """Who makes a build's data: the study's own installation where the build can read them, else the
+    baseline's build, else itself. So builds differ by their code alone, and not by the layout of data."""
+    recipe = recipe_of(bench.engine, build.wish, _folder(bench))
+    if shares_data(recipe, build.installation, bench.installation):
+        return bench.installation
+    baseline = _baseline(bench)
+    if (
+        baseline is not None
+        and baseline.account.recipe == build.account.recipe
+        and shares_data(recipe, build.installation, baseline.installation)
+    ):
+        return baseline.installation
+    return build.installation
+
+
+def _baseline(bench: Bench) -> Built | None:
+    """The build of the study's baseline; None where it has none, or where that cannot be made."""
+    levels = by_layer({**bench.study.settings, **bench.study.baseline})
+    try:
+        wish = wish_among(ask(levels, bench.layers, bench.engine))
+        return built(bench.engine, with_trainer(wish, bench.study), _folder(bench)) if wish else None
+    except DynoError:
+        return None
+
+
+def _folder(bench: Bench) -> Path:
+    """What paths in a study count from."""
+    return Path(bench.study.path).parent
 
 
 def _put_in(instrumented: Instrumented, setup: Setup) -> Recipe:
