@@ -234,8 +234,9 @@ def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
         if path not in _looks.recipes:
             _looks.recipes[path] = read_recipe(path)
     except StudyError as wrong:
-        first = wrong.mistakes[0]
-        raise UserError(f"{path}:{first.line}: {first.message}", first.hint or "mend the recipe") from None
+        told = [f"line {one.line}: " * bool(one.line) + one.message for one in wrong.mistakes]
+        hints = dict.fromkeys(one.hint for one in wrong.mistakes if one.hint)
+        raise UserError(f"{path}: {'; '.join(told)}", "; ".join(hints) or "mend the recipe") from None
     return _looks.recipes[path]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,29 @@ def test_a_recipe_of_dynos_can_be_read(engine: str) -> None:
     assert "{prefix}" in recipe.model_dump_json()
 
 
-def test_sqlite_can_be_built() -> None:
-    assert "sqlite" in RECIPES
+def test_sqlite_and_two_servers_can_be_built() -> None:
+    assert RECIPES.keys() == {"sqlite", "postgresql", "mariadb"}
+
+
+@pytest.mark.parametrize("engine", RECIPES)
+def test_a_recipe_of_dynos_names_the_package_of_every_program(engine: str) -> None:
+    path = RECIPES[engine]
+    assert path is not None
+    recipe = read_recipe(path)
+    needs = {name for step in (*recipe.generate, *recipe.steps) for name in step.needs}
+    run = {step.command[0] for step in (*recipe.generate, *recipe.steps)}
+    assert {program for program in run if not program.startswith("{")} <= needs
+    assert all(
+        re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", step.needs[name])
+        for step in recipe.steps
+        for name in step.needs
+    )
+
+
+def test_steps_whose_file_may_be_there_are_not_certain(tmp_path: Path) -> None:
+    maybe = '[[generate]]\nname = "lemon"\nmakes = "toy.c"\ncommand = ["lemon"]\n'
+    recipe = read(GOOD + maybe, tmp_path)
+    assert [step.name for step in recipe.certain_steps] == ["make"]
 
 
 def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:

@@ -122,7 +122,11 @@ def read_recipe(path: Path) -> Recipe:
 
 def _mistakes(error: ValidationError, document: Document) -> list[Mistake]:
     found = []
-    for one in error.errors(include_url=False):
+    errors = error.errors(include_url=False)
+    for one in errors:
+        # What is wrong within a list makes pydantic count its items wrongly.
+        if any(other["loc"][:-1][: len(one["loc"])] == one["loc"] for other in errors):
+            continue
         name = ".".join(map(str, one["loc"]))
         said = {"missing": f"`{name}` is missing", "extra_forbidden": f"unknown key `{name}`"}
         message = said.get(one["type"], f"`{name}`: {one['msg'].removeprefix('Value error, ')}")
