@@ -12,6 +12,7 @@ from dbdyno.engines.built import built, foreseen, materials_of, shares_data
 from dbdyno.engines.registry import ENGINES
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import Blocked, BuildFailed, UserError
+from dbdyno.host import paths
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
@@ -114,6 +115,36 @@ def test_what_cannot_be_built_is_foreseen_with_the_reason(
     with pytest.raises((Blocked, BuildFailed, UserError)) as refused:
         built(SQLITE, fork_wish(**levels), folder)
     assert refused.value.message == found.problem
+
+
+NEEDY = """
+engine = "sqlite"
+program = "bin/toy"
+[[steps]]
+name    = "configure"
+needs   = { nobison = "bison", noflex = "flex" }
+command = ["nobison"]
+"""
+
+
+def test_tools_that_are_missing_are_told_before_anything_is_built(folder: Path) -> None:
+    (folder / "needy.toml").write_text(NEEDY)
+    wish = fork_wish(recipe="needy.toml")
+    found = foreseen(SQLITE, wish, folder, ("baseline",))
+    assert found.problem == "a build needs nobison and noflex, which this machine does not have"
+    assert found.remedy == "apt-get install bison flex"
+    with pytest.raises(Blocked, match="nobison and noflex"):
+        built(SQLITE, wish, folder)
+    assert not (paths.cache() / "sources").exists()
+
+
+def test_all_mistakes_of_a_recipe_are_told_at_once(folder: Path) -> None:
+    (folder / "wrong.toml").write_text(NEEDY.replace("bin/toy", "/toy") + "folder = '/tmp'\nfast = 1\n")
+    with pytest.raises(UserError) as refused:
+        built(SQLITE, fork_wish(recipe="wrong.toml"), folder)
+    place, *told = refused.value.message.split("; ")
+    assert place.startswith(f"{folder / 'wrong.toml'}: line 3: `program`")
+    assert [line.partition(":")[0] for line in told] == ["line 8", "line 9"]
 
 
 def test_a_source_package_that_is_not_here_is_not_fetched_by_looking(folder: Path) -> None:

@@ -95,7 +95,7 @@ def make_builds(
         try:
             made = built(engine, wish, folder, tell, train)
         except DynoError as error:
-            tell(f"{wish.words}: {error.message}")
+            tell("; ".join(filter(None, [f"{wish.words}: {error.message}", error.hint])))
             continue
         if made.account.network:
             tell(f"{wish.words}: its build could reach the network, because `unshare` is refused here")

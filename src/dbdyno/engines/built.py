@@ -17,6 +17,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.making import Materials
+from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.patch import Patch, read_patch
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
 from dbdyno.obtain.source.recorded import Recorded, recorded
@@ -203,8 +204,9 @@ def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
         reason = f"{engine.title} needs a C++ compiler, and there is none beside {compiler.cc}"
         raise Blocked("build.compiler", reason, "apt-get install g++, or clang")
     flags, instrumented = all_flags(wish, compiler.family), None
-    # A flag that is rejected shows here, and not after minutes.
+    # A flag that is rejected, and a tool that is missing, show here and not after minutes.
     tried(compiler, flags)
+    require_needs(recipe.certain_steps, [compiler.cc, *flags.compile])
     if wish.trainer is not None:
         profile.reader(compiler)
         instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
@@ -223,7 +225,8 @@ def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silentl
 
 
 def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
-    """The study's own recipe, or else the engine's. Raises UserError where there is none."""
+    """The study's own recipe, or else the engine's. Raises UserError where there is none, and with all the
+    mistakes of one that has some."""
     path = engine.recipe if wish.recipe == DEFAULT else _beside(folder, wish.recipe)
     if path is None:
         raise UserError(

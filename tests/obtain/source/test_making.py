@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.errors import BuildFailed, DynoError
+from dbdyno.errors import Blocked, BuildFailed, DynoError
 from dbdyno.host import once, paths
 from dbdyno.host.once import silently
 from dbdyno.obtain.source import commands, making
@@ -145,11 +145,19 @@ def test_a_link_to_what_was_not_built_is_no_build(tmp_path: Path) -> None:
         made(materials(tmp_path, link), silently)
 
 
-def test_a_program_that_a_step_needs_is_named_with_its_package(tmp_path: Path) -> None:
-    needs = [{"name": "lemon", "command": ["true"], "needs": {"no-such-program": "nsp"}}]
-    with pytest.raises(BuildFailed, match="lemon: there is no `no-such-program`") as failed:
-        made(materials(tmp_path, generate=needs), silently)
-    assert failed.value.hint == "apt-get install nsp"
+@pytest.mark.parametrize(("made_here", "needed"), [("toy.c", False), ("other.c", True)])
+def test_what_a_step_needs_is_asked_for_unless_its_file_is_there(
+    tmp_path: Path, made_here: str, needed: bool
+) -> None:
+    lemon = {"name": "lemon", "command": ["true"], "folder": "{source}", "makes": made_here}
+    wanted = materials(tmp_path, generate=[{**lemon, "needs": {"no-such-program": "nsp"}}])
+    if not needed:
+        made(wanted, silently)
+        return
+    with pytest.raises(Blocked, match="a build needs no-such-program") as refused:
+        made(wanted, silently)
+    assert refused.value.hint == "apt-get install nsp"
+    assert list((paths.cache() / "sources").glob("*/tree")) == []
 
 
 def test_a_build_has_no_network(tmp_path: Path) -> None:

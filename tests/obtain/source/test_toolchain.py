@@ -219,7 +219,11 @@ def test_options_of_the_machine_are_found_among_all(told: str, options: tuple[st
             "a.c:3:1: error: expected ';'",
         ),
         ("ok\n/usr/bin/ld: cannot find -lfoo\ncollect2: x", "/usr/bin/ld: cannot find -lfoo"),
-        ("CMake Error at CMakeLists.txt:3:\n  no ncurses", "CMake Error at CMakeLists.txt:3:"),
+        (
+            "ok\nCMake Error at a.txt:3 (message):\n\n  no ncurses\n  x",
+            "CMake Error at a.txt:3 (message): no ncurses",
+        ),
+        ("CMake Error: no such folder\nCall Stack", "CMake Error: no such folder"),
         ("cc1: write: No space left on device\na.c:1: error: x", "cc1: write: No space left on device"),
         ("nothing of note\nbye", "bye"),
         ("", "it said nothing"),

@@ -16,6 +16,7 @@ from typing import IO
 from dbdyno.errors import BuildFailed
 from dbdyno.host.once import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
+from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.recipe import Step, expanded
 from dbdyno.obtain.source.toolchain import first_error
 
@@ -58,16 +59,12 @@ def wrapper() -> tuple[str, ...] | None:
 
 
 def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
-    """Runs a step, unless the file that it makes is there. Raises BuildFailed with the first error."""
+    """Runs a step, unless the file that it makes is there. Raises BuildFailed with the first error, and
+    Blocked where this machine lacks what the step needs."""
     folder = Path(expanded([step.folder], workplace.places)[0])
     if step.makes and (folder / step.makes).exists():
         return
-    missing = next((program for program in step.needs if shutil.which(program) is None), None)
-    if missing is not None:
-        raise BuildFailed(
-            f"{step.name}: there is no `{missing}` on this machine, and the source's own tools need it",
-            f"apt-get install {step.needs[missing]}",
-        )
+    require_needs([step], expanded(["{cc}", "{cflags}"], workplace.places))
     command = expanded(step.command, workplace.places)
     said_from = workplace.log.stat().st_size if workplace.log.exists() else 0
     # Unbuffered, because its time tells how long a build went on that was killed.

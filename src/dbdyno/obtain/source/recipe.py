@@ -22,7 +22,8 @@ FOLDERS = ("{build}", "{source}", "{prefix}")
 
 class Step(Frozen):
     """One command, which no shell sees, in a folder. A step whose file `makes` is there already is left out.
-    `needs` are programs beside the compiler, with the Debian package that holds each."""
+    `needs` are programs beside the compiler and headers of libraries (`zlib.h`), with the Debian package that
+    holds each."""
 
     name: str
     command: tuple[str, ...] = Field(min_length=1)
@@ -90,6 +91,11 @@ class Recipe(Frozen):
     def _known_places(cls, environment: dict[str, str]) -> dict[str, str]:
         _require_known_places(environment.values())
         return environment
+
+    @property
+    def certain_steps(self) -> tuple[Step, ...]:
+        """The steps that run whatever the source holds."""
+        return tuple(step for step in (*self.generate, *self.steps) if not step.makes)
 
     @property
     def digest(self) -> str:

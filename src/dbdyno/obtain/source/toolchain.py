@@ -168,12 +168,15 @@ def first_error(said: str) -> str:
     """The line that says what is wrong, of what a compiler or a build tool printed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for pattern in ERRORS:
-        found = next((line for line in lines if re.search(pattern, line)), None)
-        if found is not None:
-            return found
+        number = next((number for number, line in enumerate(lines) if re.search(pattern, line)), None)
+        if number is not None:
+            # CMake says in one line where it stopped, and in the next one why.
+            end = number + (2 if PLACE_ALONE.match(lines[number]) else 1)
+            return " ".join(lines[number:end])
     return lines[-1] if lines else "it said nothing"
 
 
+PLACE_ALONE = re.compile(r"CMake Error\b.*:$")
 ERRORS = (
     r"No space left on device",
     r"\berror: ",

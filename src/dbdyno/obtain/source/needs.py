@@ -1,0 +1,49 @@
+"""What a recipe needs of this machine beside the compiler: programs, and headers of libraries."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+
+from dbdyno.errors import Blocked
+from dbdyno.obtain.source.recipe import Step
+from dbdyno.obtain.source.toolchain import ANSWER_MOST_S
+
+HEADER = (".h", ".hpp")
+
+
+def require_needs(steps: Iterable[Step], compiler: Sequence[str]) -> None:
+    """Raises Blocked with all that is missing, and one command that installs it. `compiler` is the C
+    compiler, with the flags that say where it looks for headers."""
+    needs = {name: package for step in steps for name, package in step.needs.items()}
+    missing = _missing(list(needs), compiler)
+    if missing:
+        names = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+        packages = dict.fromkeys(needs[name] for name in missing)
+        raise Blocked(
+            "source.recipe",
+            f"a build needs {names}, which this machine does not have",
+            shlex.join(["apt-get", "install", *packages]),
+        )
+
+
+def _missing(names: Sequence[str], compiler: Sequence[str]) -> list[str]:
+    headers = [name for name in names if name.endswith(HEADER)]
+    absent = _missing_headers(headers, compiler) if headers else frozenset()
+    return [name for name in names if name in absent or (name not in headers and not shutil.which(name))]
+
+
+def _missing_headers(names: Sequence[str], compiler: Sequence[str]) -> frozenset[str]:
+    """Those that the preprocessor does not find. Each stands quoted, because it may hold a macro's name."""
+    asked = "".join(f'#if !__has_include(<{name}>)\n"{name}"\n#endif\n' for name in names)
+    command = [*compiler, "-E", "-P", "-x", "c", "-"]
+    try:
+        done = subprocess.run(
+            command, input=asked, capture_output=True, text=True, errors="replace", timeout=ANSWER_MOST_S
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"`{shlex.join(command)}` does not end within {ANSWER_MOST_S:g} s"
+        raise Blocked("build.compiler", reason, "take another compiler") from None
+    return frozenset(line.strip().strip('"') for line in done.stdout.splitlines() if line.startswith('"'))
