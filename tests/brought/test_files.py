@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from dbdyno.brought.files import of_threads, one_each
+from dbdyno.brought.files import Repetition, of_threads, one_each
 from dbdyno.errors import UserError
+
+Reader = Callable[[Sequence[Path]], list[Repetition]]
 
 
 def folder_with(folder: Path, *names: str) -> Path:
@@ -76,3 +78,18 @@ def test_a_path_must_be_there_and_be_named_once(tmp_path: Path) -> None:
         one_each([folder / "b.log"])
     with pytest.raises(UserError, match="is given twice"):
         one_each([folder, folder / "a.log"])
+
+
+def test_a_compressed_log_belongs_to_the_run_in_its_name(tmp_path: Path) -> None:
+    names = ["log.20.gz", "log.20.1.xz", "log.21", "log.21.1.gz"]
+    found = of_threads([folder_with(tmp_path, *names)])
+    assert sorted(sorted(file.name for file in each.files) for each in found) == [
+        ["log.20.1.xz", "log.20.gz"],
+        ["log.21", "log.21.1.gz"],
+    ]
+
+
+@pytest.mark.parametrize("reader", [of_threads, one_each])
+def test_a_log_beside_its_compressed_self_is_given_twice(reader: Reader, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"log\.20.* is given twice, as .*log\.20.* too"):
+        reader([folder_with(tmp_path, "log.20", "log.20.gz")])

@@ -12,6 +12,8 @@ from dbdyno.errors import UserError
 OF_A_THREAD = re.compile(r"(?P<run>.*?\.\d+)(?:\.(?P<thread>\d+))?")
 """pgbench's names: `pgbench_log.4711` is of the first thread, `pgbench_log.4711.1` of the second. What stands
 before the process's number may end in a digit (`--log-prefix=rep1`)."""
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+"""Endings that say nothing of which run a log is of."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ def of_threads(paths: Sequence[Path]) -> list[Repetition]:
     """
     threads: dict[str, dict[int, Path]] = {}
     for path in _files(paths):
-        name = OF_A_THREAD.fullmatch(path.name)
+        name = OF_A_THREAD.fullmatch(_unpacked(path).name)
         run = str(path.parent / name["run"]) if name else str(path)
         threads.setdefault(run, {})[int(name["thread"] or 0) if name else 0] = path
     return [Repetition(run, _whole(run, files)) for run, files in threads.items()]
@@ -53,13 +55,19 @@ def _whole(run: str, files: dict[int, Path]) -> tuple[Path, ...]:
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    seen: set[Path] = set()
+    seen: dict[Path, Path] = {}
     for path in paths:
         for file in _at(path):
-            if file.resolve() in seen:
-                raise UserError(f"{file} is given twice", "name each log once")
-            seen.add(file.resolve())
+            same = seen.setdefault(_unpacked(file.resolve()), file)
+            if same is not file:
+                other = "" if same.resolve() == file.resolve() else f", as {same} too"
+                raise UserError(f"{file} is given twice{other}", "name each log once")
             yield file
+
+
+def _unpacked(path: Path) -> Path:
+    """What a file is called when it is not compressed."""
+    return path.with_suffix("") if path.suffix in COMPRESSED else path
 
 
 def _at(path: Path) -> list[Path]:
