@@ -17,7 +17,11 @@ from dbdyno.brought.lines import ZSTANDARD, lines_of
 from dbdyno.errors import UserError
 
 LOGS = Path(__file__).parent / "logs" / "pgbench"
-COMPRESSORS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+}
 TEXT = "".join(f"0 {number} {1000 + 7 * number} 0 1700000000 {number}\n" for number in range(2000))
 
 compressors = pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)

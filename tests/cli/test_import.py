@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,7 +115,7 @@ def test_every_report_says_that_dyno_did_not_measure_it(logs: Path, form: str, h
     assert "not measured by Dyno" in text and "logs of pgbench" in text
     assert "random order" not in text and "warm-up, " not in text
     shown = text.partition("<main>")[2].partition("<script")[0] or text
-    assert "block" not in shown and "resume" not in shown
+    assert "block" not in shown.lower() and "resume" not in shown
     if form == "html":
         assert "What was asked for, and what each later reading showed" not in text
 
@@ -146,6 +148,34 @@ def test_runs_of_logs_are_shown_listed_exported_and_compared(logs: Path) -> None
     compared = dyno("compare", "both", "again")
     assert compared.returncode == 0 and "not measured by Dyno" in " ".join(compared.stdout.split())
     assert "Apples to apples: nothing" not in compared.stdout
+
+
+@pytest.mark.parametrize(("how", "word"), [((), ""), (("--paired",), "pair")], ids=["independent", "paired"])
+def test_repetitions_that_stand_alone_are_in_no_block(logs: Path, how: tuple[str, ...], word: str) -> None:
+    imported(logs, *how)
+    heads = dyno("show", "both").stdout.partition("trial ")[2].partition("variant")[0]
+    trial = dyno("show", "both", "7").stdout
+    assert heads.strip() == word
+    assert "block" not in trial and "place" not in trial and ("pair" in trial) == bool(word)
+    page = dyno("report", "both", "--format", "html").stdout
+    records = page[page.index("Every repetition, by variant") :]
+    assert ('<th class="n">Pair</th>' in records) == bool(word) and ">Order</th>" not in records
+    figures = re.findall(r'<script type="application/json" data-figure="(\w+)">(.*?)</script>', page)
+    told = {name: {tip["title"] for tip in tooltips(json.loads(text))} for name, text in figures}
+    assert told["trials"] & {"block", "pair", "order in block"} == ({word} if word else set())
+    assert told["series"] & {"block", "pair"} == ({word} if word else set())
+
+
+def tooltips(spec: object) -> Iterator[dict[str, str]]:
+    """The fields that a figure tells where one points at it."""
+    if isinstance(spec, dict):
+        found = spec.get("tooltip")
+        yield from found if isinstance(found, list) else ()
+        for value in spec.values():
+            yield from tooltips(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from tooltips(value)
 
 
 def test_what_needs_a_setup_refuses_a_run_of_logs(logs: Path) -> None:

@@ -14,7 +14,6 @@ from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Circumstance, Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import as_json, html, markdown, terminal
-from dbdyno.report.figures import flame
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
@@ -87,7 +86,7 @@ def _profiles() -> dict[str, str]:
     return {
         "txt": on_terminal(lambda console: profile_report.render([SLOW, FAST], True, console)),
         "one.txt": on_terminal(lambda console: profile_report.render([SLOW], False, console)),
-        "html": flame.page("A study", [SLOW, FAST], profile_report.notes([SLOW, FAST], embedded=False)),
+        "html": html.profiles("A study", [SLOW, FAST], profile_report.notes([SLOW, FAST], embedded=False)),
     }
 
 

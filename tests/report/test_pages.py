@@ -1,25 +1,29 @@
-"""Every kind of page fits a narrow screen, and a browser shows it without a complaint."""
+"""Every kind of page can be read on a phone and on a desk, in light and in dark: a browser looks at each."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from html import escape
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
-from dbdyno.report.figures import flame
 from dbdyno.report.parts import profile as profile_words
 from tests.analyse.test_compare import a_host, analysed
 from tests.report.cases import CASES, fraction_of_seven
 from tests.report.figures.test_flame import FAST, SLOW
 from tests.report.figures.test_gate import GATE
-from tests.report.forms import with_frontier
-from tests.report.test_html import DARK, browse, needs_chromium
+from tests.report.forms import over_days, with_frontier
+from tests.report.look import WIDTHS, Faults, Look, look
+from tests.report.parts import test_code, test_museum
+from tests.report.picture import stored_analysis
+from tests.report.test_html import needs_chromium
+
+pytestmark = needs_chromium
 
 
 def comparison() -> str:
@@ -33,31 +37,84 @@ def gap() -> str:
     return html.explained(found, "Why is it slow?")
 
 
+def profiles() -> str:
+    return html.profiles("Cache", [SLOW, FAST], profile_words.notes([SLOW, FAST], embedded=False))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "report": lambda: html.render(CASES["all_verdicts"]()),
+    "stored": lambda: html.render(stored_analysis()),
     "factorial": lambda: html.render(CASES["file_systems"]()),
+    "many": lambda: html.render(CASES["many"]()),
     "frontier": lambda: html.render(with_frontier()),
     "gap": gap,
     "comparison": comparison,
+    "trend": lambda: html.over_time(over_days()),
+    "museum": lambda: html.museum(test_museum.found()),
+    "code": lambda: html.code(test_code.found()),
     "gate": lambda: html.gate(GATE),
-    "profiles": lambda: flame.page("Cache", [SLOW, FAST], profile_words.notes([SLOW, FAST], embedded=False)),
+    "profiles": profiles,
 }
 
-FRAME = """<!doctype html>
-<iframe style="border:0" width="{width}" height="900" srcdoc="{page}"></iframe><script>
-addEventListener("load", () => setTimeout(() => {{
-  document.title = document.querySelector("iframe").contentDocument.documentElement.scrollWidth;
-}}, 500));</script>"""
-"""A browser's window has a least width, which is more than that of a narrow screen; a frame has none."""
+every_page = pytest.mark.parametrize("kind", PAGES)
+every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
-@needs_chromium
-@pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.parametrize("width", [420, 800])
-def test_no_page_is_wider_than_its_screen(kind: str, width: int, tmp_path: Path) -> None:
-    path = tmp_path / "frame.html"
-    path.write_text(FRAME.format(width=width, page=escape(PAGES[kind]())), encoding="utf-8")
-    done = browse(path, tmp_path, DARK, "--dump-dom")
-    told = re.search(r"<title>(\d+)</title>", done.stdout)
-    assert told is not None and int(told[1]) <= width
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+@cache
+def looked_at(kind: str) -> Look:
+    with TemporaryDirectory() as folder:
+        return look(PAGES[kind](), Path(folder))
+
+
+def faults(kind: str, width: int) -> Faults:
+    return looked_at(kind).faults[width]
+
+
+@every_page
+def test_a_browser_shows_every_page_without_a_complaint(kind: str) -> None:
+    assert looked_at(kind).complaints == ()
+
+
+@every_page
+@every_width
+def test_no_page_and_no_table_scrolls_sideways(kind: str, width: int) -> None:
+    """Save the grid of two factors, which would be no grid in lines below each other."""
+    found = faults(kind, width)
+    assert found.wide == () and found.scrolled == ()
+
+
+@every_page
+@every_width
+def test_no_words_of_a_figure_are_cut_or_lie_on_others(kind: str, width: int) -> None:
+    found = faults(kind, width)
+    assert found.cut == () and found.collisions == () and found.shrunk == ()
+
+
+@every_page
+@every_width
+def test_every_word_stands_out_from_its_ground_in_both_themes(kind: str, width: int) -> None:
+    assert faults(kind, width).pale == ()
+
+
+@every_page
+def test_every_page_has_a_button_for_its_theme(kind: str) -> None:
+    assert {one.clicked for one in looked_at(kind).faults.values()} == {"light"}
+
+
+FAULTY = """<!doctype html><style>body { margin: 0; background: #fff; }</style>
+<button class="theme">Theme</button>
+<p style="color: #aaa">pale</p><div style="width: 600px">wide</div>
+<div class="scroll" style="width: 100px; overflow: auto"><div style="width: 300px">scrolled</div></div>
+<div class="figure" id="small" style="width: 100px; overflow: hidden"><svg viewBox="0 0 300 40" width="100">
+<text y="20">one</text><text y="20">two</text><text x="290" y="20">cut off</text></svg></div>"""
+
+
+def test_each_fault_is_seen_where_there_is_one(tmp_path: Path) -> None:
+    seen = look(FAULTY, tmp_path).faults
+    narrow, wide = seen[420], seen[1200]
+    assert narrow.wide == ("600",) and wide.wide == ()
+    assert len(narrow.scrolled) >= 1 and "scrolled" in narrow.scrolled[0]
+    assert narrow.collisions == ("one on two",) and narrow.shrunk == ("small",)
+    assert any("cut off" in one for one in narrow.cut)
+    assert [one for one in narrow.pale if one.startswith("light")] == ["light P : pale"]
+    assert narrow.clicked == ""

@@ -7,6 +7,7 @@ import time
 
 import click
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,9 @@ from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
+
+STACKED_BELOW = 80
+"""On a terminal with fewer columns each build has lines of its own."""
 
 
 class BuildRow(Frozen):
@@ -52,21 +56,40 @@ def command(as_json: bool) -> None:
     if not rows:
         click.echo("there are no builds; a study with levels of build or source makes them", err=True)
         return
+    console = Console(highlight=False)
+    if console.width < STACKED_BELOW:
+        for row in rows:
+            name, *lines = _lines(row)
+            console.print(Text(name))
+            for line in [*lines, ", ".join(_figures(row))]:
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
+    else:
+        console.print(_table(rows))
+    console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
+    if len(rows) > 1:
+        click.echo(f"compare two: dyno diff {rows[1].name} {rows[0].name}", err=True)
+
+
+def _table(rows: list[BuildRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("build, and what it was made from", overflow="fold")
     table.add_column("took", no_wrap=True, justify="right")
     table.add_column("last use", no_wrap=True)
     table.add_column("size", no_wrap=True, justify="right")
     for row in rows:
-        trained = [row.training.words] if row.training else []
-        lines = [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches]
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used_unix_s))
-        table.add_row(Text("\n".join(lines)), duration(row.took_s), used, size(row.size_bytes))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
-    if len(rows) > 1:
-        click.echo(f"compare two: dyno diff {rows[1].name} {rows[0].name}", err=True)
+        table.add_row(Text("\n".join(_lines(row))), *_figures(row))
+    return table
+
+
+def _lines(row: BuildRow) -> list[str]:
+    trained = [row.training.words] if row.training else []
+    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches]
+
+
+def _figures(row: BuildRow) -> tuple[str, str, str]:
+    """How long it took, when it was last used, how large it is."""
+    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used_unix_s))
+    return duration(row.took_s), used, size(row.size_bytes)
 
 
 def kept_builds() -> list[BuildRow]:

@@ -42,11 +42,10 @@ from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.report.figures import flame
+from dbdyno.report import html
 from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts.folded import folded
-from dbdyno.report.words import safe
 from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
@@ -127,7 +126,7 @@ def command(
     embedded = registry.engine(study.engine.engine).embedded
     path = output or _place(found, profiles)
     notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
-    write(path, flame.page(safe.clean(study.title), profiles, notes))
+    write(path, html.profiles(study.title, profiles, notes))
     if as_json:
         click.echo(_json(profile_report.document(profiles)))
     elif form == "folded":

@@ -11,7 +11,7 @@ from dbdyno.analyse import analyse
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.stored_study import study_of
 from dbdyno.errors import UserError
-from dbdyno.records.record import Record
+from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url
 from dbdyno.report.parts import trial as trial_part
 from dbdyno.report.words import safe
@@ -30,7 +30,7 @@ def command(run: str, trial: int | None, as_json: bool, store: str | None) -> No
         found = opened.run(run)
         records = opened.records(found.run)
     if trial is not None:
-        _show_trial(_named(records, found.run, trial), as_json)
+        _show_trial(_named(records, found.run, trial), found, as_json)
         return
     analysis = analyse(study_of(found), found, records)
     if as_json:
@@ -47,11 +47,11 @@ def _named(records: list[Record], run: str, trial: int) -> Record:
     return record
 
 
-def _show_trial(record: Record, as_json: bool) -> None:
+def _show_trial(record: Record, run: Run, as_json: bool) -> None:
     if as_json:
         _print_json(_facts(record))
     else:
-        trial_part.render(record, Console(highlight=False))
+        trial_part.render(record, run, Console(highlight=False))
 
 
 def _facts(record: Record) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -25,17 +25,18 @@ from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
+from dbdyno.analyse.profile import Profile
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
-from dbdyno.report.figures import charts
+from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import compare, configuration, counted, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
-from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
 def render(analysis: Analysis) -> str:
@@ -52,7 +53,8 @@ def render(analysis: Analysis) -> str:
         host=list(_flattened(analysis.run.host)),
         shared=naming.shared_beginning([safe.clean(variant.name) for variant in analysis.candidates]),
         figures=_figures(analysis),
-        stages=list(dict.fromkeys(stage for trial in analysis.trials for stage in trial.record.stages_s)),
+        group=brought.group_text(analysis.run),
+        stages=any(trial.record.stages_s for trial in analysis.trials),
         warnings=_warnings(analysis),
         answer=answer,
         remarks=remarks,
@@ -126,6 +128,22 @@ def gate(found: Gate) -> str:
         mark=verdicts.LOOKS[verdict].glyph if verdict else "",
         figure=gate_figure.figure(found),
         own_css=Markup(_text("gate.css")),
+    )
+
+
+def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:
+    """The flame graphs of one variant or two, as a page of its own. They need no library."""
+    return _page(
+        "flame.html",
+        title=title,
+        graphs=flame.graphs(found),
+        tables=flame.tables(found),
+        notes=notes,
+        row=flame.ROW,
+        width=flame.WIDTH,
+        number=metrics.number_text,
+        own_css=Markup(_text("flame.css")),
+        own_script=Markup(_text("flame.js")),
     )
 
 
@@ -258,6 +276,7 @@ def _environment() -> Environment:
         "clean": lambda text: safe.clean(str(text)),
         "name": _name,
         "lines": lambda text: safe.clean_lines(str(text)),
+        "sentence": lambda text: f"{text[:1].upper()}{text[1:]}",
         "ratio": numbers.ratio_text,
         "interval": numbers.interval_text,
         "share": numbers.share_text,

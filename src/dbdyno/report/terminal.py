@@ -16,6 +16,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
 from dbdyno.report.parts import counted, frontier, gap, grid, overhead, split
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 STACKED_BELOW = 60
@@ -205,16 +206,17 @@ def _factorial(analysis: Analysis, console: Console) -> None:
         return
     console.print()
     console.print(Text("Factors", style="bold"))
-    table = _table()
-    table.add_column("effect of", overflow="fold")
-    table.add_column("ratio", justify="right", no_wrap=True)
-    table.add_column("interval", justify="center", no_wrap=True)
-    table.add_column("over", justify="right", no_wrap=True)
-    for main in tables.main:
-        table.add_row(*_effect(naming.main_text(main), main.effect, main.settings, main.settings_planned))
-    for pair in tables.interactions:
-        table.add_row(*_effect(naming.pair_text(pair), pair.effect, pair.settings, pair.settings_planned))
-    console.print(table)
+    rows = [
+        *(
+            _effect(naming.main_text(one), one.effect, one.settings, one.settings_planned)
+            for one in tables.main
+        ),
+        *(
+            _effect(naming.pair_text(one), one.effect, one.settings, one.settings_planned)
+            for one in tables.interactions
+        ),
+    ]
+    show(console, ("effect of", "ratio", "interval", "over"), rows, close=True)
     console.print(
         Text(
             "Main effects: averaged over the settings of all other factors. ×: how far two factors together"

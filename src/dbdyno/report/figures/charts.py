@@ -36,7 +36,7 @@ from dbdyno.report.parts import compare as compare_words
 from dbdyno.report.parts import frontier as frontier_words
 from dbdyno.report.parts import gap as gap_words
 from dbdyno.report.parts import split as split_words
-from dbdyno.report.words import naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import brought, naming, numbers, remarks, safe, verdicts
 
 TWIN = "A/A"
 MARKS: dict[str, tuple[str, str]] = {
@@ -55,6 +55,10 @@ PART_COLOURS = {
     "the rest": "var(--rule)",
 }
 ROW, LINE = 26, 14
+LETTER, SYMBOL = 6.8, 34
+"""How wide a letter of a legend is, and the mark before a name with the room around it."""
+SMALL = 286
+"""How wide one of many small figures is."""
 NAME_COLUMNS = 30
 LOG_FROM = 4
 COUNT_LABELS = "datum.value ? datum.label : '0'"
@@ -80,7 +84,8 @@ def effects(analysis: Analysis) -> Spec | None:
     )
     names = [variant.name for variant in shown]
     y = _variant_axis(names, analysis)
-    layers = (*margin_band(analysis.method.margin), _block_ticks(blocks, x, y), *_dots(rows, x, y))
+    ticks = _block_ticks(blocks, brought.group_text(analysis.run), x, y)
+    layers = (*margin_band(analysis.method.margin), ticks, *_dots(rows, x, y))
     return spec(
         alt.layer(*layers).properties(
             width="container",
@@ -90,8 +95,8 @@ def effects(analysis: Analysis) -> Spec | None:
     )
 
 
-def _block_ticks(rows: Rows, x: alt.X, y: alt.Y) -> Layer:
-    tip = tooltip(variant="variant", block="block", trial="trial", text="ratio in this block")
+def _block_ticks(rows: Rows, group: str, x: alt.X, y: alt.Y) -> Layer:
+    tip = tooltip(variant="variant", block=group, trial="trial", text=f"ratio in this {group}")
     ticks = alt.Chart(data(rows)).mark_tick(thickness=1.2, size=11, color="var(--faint)", opacity=0.9)
     return ticks.encode(x=x, y=y, tooltip=tip)
 
@@ -117,8 +122,8 @@ def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
 
 
 def trials(analysis: Analysis) -> Spec | None:
-    """Each measured trial as a point: its response, by variant, the blocks one under the other within a
-    row.
+    """Each measured trial as a point: its response, by variant, the blocks one under the other within a row
+    where there are any.
     """
     measured = [trial for trial in analysis.trials if trial.response is not None]
     if not measured:
@@ -128,23 +133,31 @@ def trials(analysis: Analysis) -> Spec | None:
     doubtful = alt.datum.doubtful
     label = labels(analysis)
     rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
+    order = {} if analysis.run.brought else {"order": "order in block"}
     tip = tooltip(
-        variant="variant", trial="trial", block="block", order="order in block", text="response", p99="p99",
+        variant="variant", trial="trial", **_group(analysis), **order, text="response", p99="p99",
         cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",
     )  # fmt: skip
+    rows_within = {"yOffset": alt.YOffset("block:O")} if _group(analysis) else {}
     return spec(
         alt.Chart(data(rows))
         .mark_point(size=46, filled=True, opacity=0.85)
         .encode(
             x=_response_axis(measured, analysis),
             y=_variant_axis(names, analysis),
-            yOffset=alt.YOffset("block:O"),
+            **rows_within,
             color=alt.condition(doubtful, alt.value("var(--warn)"), alt.value("var(--point)")),
             shape=alt.condition(doubtful, alt.value("triangle-up"), alt.value("circle")),
             tooltip=tip,
         )
         .properties(width="container", height=_height(names, analysis), description="Every trial's response")
     )
+
+
+def _group(analysis: Analysis) -> dict[str, str]:
+    """The field that tells which trials belong together, with its title; empty where none do."""
+    group = brought.group_text(analysis.run)
+    return {"block": group} if group else {}
 
 
 def _response_axis(measured: Sequence[TrialResult], analysis: Analysis) -> alt.X:
@@ -212,7 +225,14 @@ def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
     if len(names) > 1 + len(LINES):
         colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
         return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
-    legend = alt.Legend(title=None, orient="bottom", columns=_columns(3), symbolType="stroke", labelLimit=300)
+    # A name that is wider than the figure is cut, because a legend does not break its lines.
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=_columns_for(names, 3),
+        symbolType="stroke",
+        labelLimit=alt.ExprRef(f"width - {SYMBOL}"),
+    )
     scale = alt.Scale(domain=names, range=[REFERENCE, *LINES][: len(names)])
     return alt.Color("variant:N", scale=scale, legend=legend)
 
@@ -233,11 +253,11 @@ def series(analysis: Analysis) -> Spec | None:
     if not rows:
         return None
     names = [safe.clean(variant.name) for variant in analysis.variants]
-    header = alt.Header(labelLimit=300, labelAnchor="start", labelPadding=4)
+    header = alt.Header(labelLimit=SMALL, labelAnchor="start", labelPadding=4)
     first = min(row["second"][0] for row in rows)
-    figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines())
+    figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines(analysis))
     return spec(
-        figure.properties(width=286, height=84, description="Operations per second of every trial")
+        figure.properties(width=SMALL, height=84, description="Operations per second of every trial")
         .facet(
             facet=alt.Facet("variant:N", sort=names, title=None, header=header),
             columns=3,
@@ -254,7 +274,7 @@ def _warmup(first: int) -> Layer:
     return alt.Chart().mark_rect(color="var(--band)").encode(x=alt.datum(first), x2=alt.datum(0))
 
 
-def _trial_lines() -> Layer:
+def _trial_lines(analysis: Analysis) -> Layer:
     return (
         alt.Chart()
         .mark_line(strokeWidth=1.1, opacity=0.75, color="var(--point)")
@@ -268,7 +288,7 @@ def _trial_lines() -> Layer:
                 axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
             ),
             detail="trial:N",
-            tooltip=tooltip(variant="variant", block="block", trial="trial"),
+            tooltip=tooltip(variant="variant", **_group(analysis), trial="trial"),
         )
     )
 
@@ -362,7 +382,7 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
             tooltip=tooltip(variant="variant", part="part", told="per operation"),
         ).properties(
             width="container",
-            height=sum(ROW + LINE * name.count("\n") for name in names),
+            height=_rows_height(names),
             description="The time of an operation, a stacked bar per variant",
         )
     )
@@ -464,8 +484,12 @@ def _height(names: Sequence[str], analysis: Analysis) -> int:
     """Room for a row per name. Vega-Lite's own step would do, but it complains of it beside a fitted
     width.
     """
-    lines = max(labels(analysis)[name].count("\n") + 1 for name in names)
-    return len(names) * (ROW + LINE * (lines - 1))
+    return _rows_height([labels(analysis)[name] for name in names])
+
+
+def _rows_height(names: Sequence[str]) -> int:
+    """All rows are as high as the highest needs to be."""
+    return len(names) * (ROW + LINE * max(name.count("\n") for name in names))
 
 
 def _ratio_title(analysis: Analysis) -> str:
@@ -474,16 +498,12 @@ def _ratio_title(analysis: Analysis) -> str:
     return f"{metric.title}: variant / baseline (log scale) · {better}"
 
 
-FRONTIER_NAME_BESIDE = 40
-"""Letters of a curve's name that leave room for another one beside it."""
-
-
 def frontier(found: Frontier) -> Spec:
     """Each curve's measured points with their intervals: speed, on a log axis, over recall."""
     names = [frontier_words.name(curve) for curve in found.curves]
     colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
     # Curves differ at the end of their names, so none is cut; the limit 0 is Vega's word for no limit.
-    columns = 2 if max(map(len, names), default=0) <= FRONTIER_NAME_BESIDE else 1
+    columns = _columns_for(names, 2)
     legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=0) if names[1:] else None
     tip = tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
                   trials="trials")  # fmt: skip
@@ -509,6 +529,12 @@ def frontier(found: Frontier) -> Spec:
     )
     about = "Queries per second over recall, one line per variant"
     return spec(alt.layer(*layers).properties(width="container", height=340, description=about))
+
+
+def _columns_for(names: Sequence[str], most: int) -> alt.ExprRef:
+    """As many columns of a legend as have room for the longest name."""
+    wide = LETTER * max(map(len, names), default=0) + SYMBOL
+    return alt.ExprRef(f"max(1, min({most}, floor(width / {wide:.0f})))")
 
 
 def _columns(most: int) -> alt.ExprRef:

@@ -1,4 +1,4 @@
-"""Flame graphs (B. Gregg, The Flame Graph, Communications of the ACM 59(6), 2016, 48-57) as one HTML file.
+"""The boxes of flame graphs (B. Gregg, The Flame Graph, Communications of the ACM 59(6), 2016, 48-57).
 
 A box is a function, on top of its caller; its width is the CPU time per operation with all that it calls.
 With two variants, boxes are coloured by what they gained or lost against the other one.
@@ -9,10 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from dbdyno.analyse.profile import KERNEL_MARK, Profile
 from dbdyno.records.metrics import number_text
@@ -55,26 +51,18 @@ class Box:
         return f"{self.name[: letters - 1]}…" if letters > 3 else ""
 
 
-def page(title: str, profiles: Sequence[Profile], notes: Sequence[str]) -> str:
-    """The whole page: a graph per profile, the first one's functions, and where there are two the changes."""
-    graphs = [
+def graphs(profiles: Sequence[Profile]) -> list[tuple[Profile, list[Box]]]:
+    """Each profile with its boxes; of two, coloured by their difference."""
+    return [
         (each, _boxes(each, profiles[1 - index] if len(profiles) == 2 else None))
         for index, each in enumerate(profiles)
     ]
-    tables = [words.changes_table(*profiles)] if len(profiles) == 2 else []
-    tables += [words.functions_table(each) for each in profiles]
-    return _environment().get_template("flame.html").render(
-        title=title,
-        graphs=graphs,
-        tables=tables,
-        notes=notes,
-        css=Markup(_text("report.css") + _text("flame.css")),
-        script=Markup(_text("flame.js")),
-        width=WIDTH,
-        row=ROW,
-        safe=safe,
-        number=number_text,
-    )  # fmt: skip
+
+
+def tables(profiles: Sequence[Profile]) -> list[words.Shown]:
+    """What two profiles differ in, then the functions of each."""
+    changes = [words.changes_table(*profiles)] if len(profiles) == 2 else []
+    return [*changes, *map(words.functions_table, profiles)]
 
 
 def tree(profile: Profile) -> Node:
@@ -123,17 +111,3 @@ def _colour(name: str, node: Node, opposite: Node | None, full: float) -> tuple[
     shade = zlib.crc32(name.encode()) % 40 / 100.0
     kind = "kernel" if name.endswith(KERNEL_MARK) else "unknown" if name.startswith("[") else "user"
     return kind, 0.45 + shade
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("dbdyno.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _text(name: str) -> str:
-    return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.code import Change, CodeDifference, Extent, Likeness, Matching
 from dbdyno.records.binary import Binary, Extension
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 CHANGES_MOST = 20
@@ -73,16 +70,16 @@ def render(found: CodeDifference, console: Console) -> None:
     console.print(Text(title(found), style="bold"))
     console.print(Text(sentence(found)))
     console.print()
-    console.print(_table(COUNT_HEADS, counts(found)))
+    show(console, COUNT_HEADS, counts(found))
     console.print()
-    console.print(_table(FACT_HEADS, facts(found), right=False))
+    show(console, FACT_HEADS, facts(found), words=range(len(FACT_HEADS)))
     if lines := extensions(found):
         console.print()
-        console.print(_table(EXTENSION_HEADS, lines))
+        show(console, EXTENSION_HEADS, lines, words=(0, len(EXTENSION_HEADS) - 1))
     if found.changes or found.changed_data:
         console.print()
     if found.changes:
-        console.print(_table(CHANGE_HEADS, changes(found, CHANGES_MOST)))
+        show(console, CHANGE_HEADS, changes(found, CHANGES_MOST))
     for line in filter(None, (more(found, CHANGES_MOST), data_text(found))):
         console.print(Text(line))
     for note in notes(found):
@@ -198,12 +195,3 @@ def data_text(found: CodeDifference) -> str:
     rest = len(found.changed_data) - len(names)
     told = ", ".join([*names, f"and {rest:,} more"] if rest else names)
     return f"Constants and variables that differ: {told}" if told else ""
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], right: bool = True) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index, head in enumerate(heads):
-        table.add_column(Text(head), overflow="fold", justify="right" if right and index else "left")
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table

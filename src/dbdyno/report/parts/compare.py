@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.compare import (
@@ -21,6 +17,7 @@ from dbdyno.analyse.compare import (
 from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 
@@ -44,17 +41,18 @@ def render(found: Comparison, console: Console) -> None:
     if step := next_step(found):
         console.print(Text(step))
     console.print()
-    console.print(_table(HEADS, [row(gap, found) for gap in found.gaps]))
+    show(console, HEADS, [row(gap, found) for gap in found.gaps], words=(0, len(HEADS) - 1), figures="left")
     if lines := per_unit_rows(found):
         console.print()
-        console.print(_table(per_unit_heads(found), lines))
+        show(console, per_unit_heads(found), lines, figures="left")
     console.print(Text(note(found), style="dim"))
     console.print()
     if not found.differences:
         console.print(nothing_differs(found))
         return
     console.print(Text("Apples to apples? What differs", style="bold"))
-    console.print(_table(difference_heads(found), difference_rows(found)))
+    heads = difference_heads(found)
+    show(console, heads, difference_rows(found), words=range(len(heads)))
 
 
 HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "residual", "says")
@@ -266,12 +264,3 @@ def _clock(side: Hardware) -> str:
         if side.gigahertz is None
         else number_text(side.gigahertz) + ("" if side.measured else "*")
     )
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head in heads:
-        table.add_column(Text(safe.clean(head)), overflow="fold")
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table

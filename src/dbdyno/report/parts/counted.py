@@ -14,7 +14,8 @@ from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown, as_table
+from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 Named = tuple[str, Counted]
@@ -160,7 +161,7 @@ def render_beside(analysis: Analysis, console: Console, functions: bool) -> None
     for table in [beside_table(analysis), *(changes_tables(analysis) if functions else [])]:
         console.print()
         console.print(Text(table.title, style="bold"))
-        console.print(as_table(table))
+        show(console, table.heads, table.rows)
     for note in beside_notes(analysis):
         console.print(Text(note, style="dim"))
 
@@ -175,7 +176,7 @@ def render(each: Sequence[Named], console: Console) -> None:
     for table in tables:
         console.print()
         console.print(Text(table.title))
-        console.print(as_table(table))
+        show(console, table.heads, table.rows)
     for note in NOTES:
         console.print(Text(note, style="dim"))
 

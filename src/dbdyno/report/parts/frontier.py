@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import naming, numbers, safe
 
 SPEED = "queries_per_s"
@@ -70,14 +69,7 @@ def render(frontier: Frontier, console: Console) -> None:
     """Prints the sentence and the table."""
     console.print(Text("Recall against speed", style="bold"))
     console.print(Text(title(frontier)))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for index, head in enumerate(heads(frontier)):
-        # A name may stand on several lines, whole; a number never.
-        justify: JustifyMethod = "right" if index else "left"
-        table.add_column(head, justify=justify, no_wrap=index > 0, overflow="fold")
-    for row in rows(frontier):
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    show(console, heads(frontier), rows(frontier), close=True)
     console.print(Text(note(frontier), style="dim"))
 
 

@@ -4,15 +4,13 @@ fast."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.frozen import level_text
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import naming, numbers, safe
 from dbdyno.study import fraction
 
@@ -83,9 +81,9 @@ def render(gap: Gap, console: Console) -> None:
         console.print(Text(line, style="yellow"))
     if gap.total is None:
         return
-    console.print(_table(heads(gap), rows(gap)))
+    show(console, heads(gap), rows(gap), edge=True)
     if gap.confounded:
-        console.print(_table(CONFOUNDED_HEADS, confounded(gap)))
+        show(console, CONFOUNDED_HEADS, confounded(gap), edge=True)
     console.print(Text(note(gap), style="dim"))
 
 
@@ -159,15 +157,6 @@ def confounded(gap: Gap) -> list[tuple[str, str, str]]:
     """The interactions of two factors by the letters of the table above, the largest first."""
     ranked = sorted(gap.confounded, key=lambda one: -abs(_log(one.effect)))
     return [(one.text, _ratio(one.effect), _interval(one.effect)) for one in ranked]
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, head in enumerate(heads):
-        table.add_column(head, justify="right" if column else "left", no_wrap=column > 0)
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table
 
 
 def kind(share: Ratio, gap: Gap) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
@@ -15,6 +13,7 @@ from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, remarks, safe, verdicts
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
@@ -31,12 +30,7 @@ def render(found: Gate, console: Console) -> None:
     style = verdicts.LOOKS[verdict].style if verdict is not None else "bold"
     console.print(Text(sentence(found), style=style))
     console.print()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if 0 < index < 4 else "left", overflow="fold")
-    for row in rows(found):
-        table.add_row(*map(Text, row))
-    console.print(table)
+    show(console, HEADS, rows(found), words=(0, len(HEADS) - 1), edge=True)
     for note in notes(found):
         console.print(Text(note, style="dim"))
     console.print()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Condition, Overhead
 from dbdyno.records import metrics
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
@@ -71,20 +70,11 @@ def render(analysis: Analysis, console: Console) -> None:
     console.print()
     console.print(Text("What a trial takes", style="bold"))
     console.print(Text(title(analysis.overhead)))
-    console.print(_table(HEADS, rows(analysis.overhead)))
+    show(console, HEADS, rows(analysis.overhead), close=True)
     if analysis.conditions:
         console.print()
-        console.print(_table(CONDITION_HEADS, condition_rows(analysis.conditions)))
+        show(console, CONDITION_HEADS, condition_rows(analysis.conditions), close=True)
     console.print(Text(NOTE, style="dim"))
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="right" if index else "left", overflow="fold", no_wrap=False)
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table
 
 
 def _named(name: str) -> str:

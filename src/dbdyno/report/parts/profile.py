@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 SHOWN = 20
@@ -128,7 +127,7 @@ def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> Non
     for each in shown:
         console.print()
         console.print(Text(each.title))
-        console.print(as_table(each))
+        show(console, each.heads, each.rows)
     for line in notes(profiles, embedded):
         console.print(Text(line, style="dim"))
 
@@ -164,13 +163,3 @@ def document(profiles: Sequence[Profile]) -> ProfileDocument:
         ),
         changes=changes(*profiles)[:FUNCTIONS_IN_DOCUMENT] if len(profiles) == 2 else None,
     )
-
-
-def as_table(shown: Shown) -> Table:
-    """The table for the terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index, head in enumerate(shown.heads):
-        table.add_column(Text(head), justify="right" if index else "left", overflow="fold", max_width=60)
-    for row in shown.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table

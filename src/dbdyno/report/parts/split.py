@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analyse.model import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
+from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 PARTS = {
@@ -142,24 +141,15 @@ def render(splits: Sequence[TimeSplit], console: Console) -> None:
     """Prints the sentence, a row per variant, and the facts beside it."""
     console.print(Text("Where the time goes", style="bold"))
     console.print(Text(title(splits)))
-    console.print(_table(heads(splits, short=True), rows(splits)))
+    show(console, heads(splits, short=True), rows(splits), close=True)
     counted = facts(splits)
     if counted[1] and len(splits) <= FACTS_MOST:
-        console.print(_table(*counted))
+        show(console, *counted, close=True)
     console.print(Text(note(splits), style="dim"))
 
 
 FACTS_MOST = 4
 """Setups whose facts stand beside each other on a terminal; the page has room for more."""
-
-
-def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for index, head in enumerate(columns):
-        table.add_column(Text(head), justify="right" if index else "left", overflow="fold", no_wrap=False)
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table
 
 
 def _parts(splits: Sequence[TimeSplit]) -> list[str]:

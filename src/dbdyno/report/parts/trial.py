@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,9 +14,10 @@ from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.model import TrialResult
 from dbdyno.frozen import Configuration, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Evidence, Reading, Record
+from dbdyno.records.record import Evidence, Reading, Record, Run
 from dbdyno.report.parts import configuration
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.parts.table import show
+from dbdyno.report.words import brought, numbers, safe
 
 LOG_LINES_MOST = 30
 
@@ -41,23 +41,25 @@ def render_run(analysis: Analysis, console: Console) -> None:
             }
         )
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    metric = metrics.find(analysis.method.response)
-    for heading in ("trial", "block", "variant", "outcome", f"{metric.title}, {metric.unit}".strip(", ")):
-        words = heading in ("variant", "outcome")
-        table.add_column(heading, overflow="fold", justify="left" if words else "right")
-    for trial in analysis.trials:
-        table.add_row(*map(Text, _row(trial, analysis)))
-    for one in analysis.counted:
-        table.add_row(*map(Text, _counted_row(one)))
-    console.print(table)
+    _render_trials(analysis, console)
     if run.configuration is not None:
         _render_configuration(run.configuration, console)
     console.print(Text(f"study, {safe.clean(run.study_path)}", style="bold"))
     console.print(Text(safe.clean_lines(run.study_text).strip()))
 
 
-def render(record: Record, console: Console) -> None:
+def _render_trials(analysis: Analysis, console: Console) -> None:
+    metric, group = metrics.find(analysis.method.response), brought.group_text(analysis.run)
+    response = f"{metric.title}, {metric.unit}".strip(", ")
+    heads = ["trial", *filter(None, [group]), "variant", "outcome", response]
+    rows = [
+        *([*_row(trial, analysis)] for trial in analysis.trials),
+        *([*_counted_row(one)] for one in analysis.counted),
+    ]
+    show(console, heads, rows, words=[heads.index("variant"), heads.index("outcome")], edge=True)
+
+
+def render(record: Record, run: Run, console: Console) -> None:
     """Prints one trial: how it ended, its settings as they were read back, its checks and its log's end."""
     console.print(Text(f"trial {record.trial}: {safe.clean(record.variant)}", style="bold"))
     stages = ", ".join(f"{name} {numbers.stage_seconds_text(s)}" for name, s in record.stages_s.items())
@@ -65,9 +67,7 @@ def render(record: Record, console: Console) -> None:
         _pairs(
             {
                 "run": record.run,
-                "block": "none: its work is counted"
-                if record.of_no_block
-                else f"{record.block}, place {record.position}",
+                **_place(record, run),
                 "outcome": record.outcome.value,
                 "cause": record.cause,
                 "what would help": record.remedy,
@@ -80,13 +80,9 @@ def render(record: Record, console: Console) -> None:
             }
         )
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("level", "asked", "read back", "where", "in effect"):
-        table.add_column(heading, overflow="fold")
-    for evidence in record.evidence:
-        table.add_row(*map(Text, _evidence(evidence)))
     if record.evidence:
-        console.print(table)
+        heads = ("level", "asked", "read back", "where", "in effect")
+        show(console, heads, [*map(_evidence, record.evidence)], words=range(len(heads)), edge=True)
     elif record.levels:
         levels = {name: level_text(level) for name, level in record.levels.items()}
         console.print("No level was read back.", _pairs(levels))
@@ -96,6 +92,16 @@ def render(record: Record, console: Console) -> None:
     if record.server_log.strip():
         console.print(Text("the end of the server's log", style="bold"))
         console.print(Text("\n".join(log_end(record))))
+
+
+def _place(record: Record, run: Run) -> dict[str, str]:
+    """Which trials it belongs to, and where among them it ran; empty where it belongs to none."""
+    group = brought.group_text(run)
+    if not group:
+        return {}
+    if record.of_no_block:
+        return {group: "none: its work is counted"}
+    return {group: str(record.block) if run.brought else f"{record.block}, place {record.position}"}
 
 
 def _counted_row(one: CountedVariant) -> Iterator[str]:
@@ -127,7 +133,8 @@ def log_end(record: Record) -> list[str]:
 def _row(trial: TrialResult, analysis: Analysis) -> Iterator[str]:
     record = trial.record
     yield str(record.trial)
-    yield str(record.block)
+    if brought.group_text(analysis.run):
+        yield str(record.block)
     yield safe.clean(record.variant)
     yield record.outcome.value
     value = trial.response
@@ -151,13 +158,9 @@ def _evidence(evidence: Evidence) -> tuple[str, ...]:
 def _render_configuration(found: Configuration, console: Console) -> None:
     """Prints what of the run's configuration file was not taken."""
     console.print(Text(configuration.title(found), style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in configuration.HEADS:
-        table.add_column(heading, overflow="fold")
-    for row in configuration.rows(found):
-        table.add_row(*map(Text, row))
     if found.not_taken:
-        console.print(table)
+        heads = configuration.HEADS
+        show(console, heads, configuration.rows(found), words=range(len(heads)), edge=True)
 
 
 def _pairs(facts: dict[str, str]) -> Table:

@@ -16,7 +16,12 @@
   addEventListener("afterprint", () => { opened.forEach((d) => { d.open = false; }); });
   for (const script of document.querySelectorAll("script[data-figure]")) {
     const place = document.getElementById(script.dataset.figure);
-    vegaEmbed(place, JSON.parse(script.textContent), { renderer: "svg", actions: false, tooltip: { theme: "custom" } })
+    const figure = JSON.parse(script.textContent);
+    // Small figures stand beside each other as far as they have room, at the size that they were made for.
+    if (figure.columns) figure.columns = Math.max(1, Math.min(figure.columns, Math.round(place.clientWidth / 310)));
+    vegaEmbed(place, figure, { renderer: "svg", actions: false, tooltip: { theme: "custom" } })
+      // A legend's columns follow from the width, and the height from them: it takes a second pass.
+      .then(({ view }) => view.resize().runAsync())
       .catch((error) => { place.textContent = "This figure could not be drawn: " + error; console.error(error); });
   }
 })();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.analyse.model import Analysis, Unit, VariantResult
 from dbdyno.records import metrics
-from dbdyno.records.record import Brought
+from dbdyno.records.record import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 
@@ -43,6 +43,13 @@ def size_text(analysis: Analysis) -> str:
     if len(counts) == 1 and len(analysis.variants) > 1:
         return f"{plural(counts.pop(), 'repetition')} of each variant"
     return plural(len(analysis.trials), "repetition")
+
+
+def group_text(run: Run) -> str:
+    """What trials that belong together are called; empty where none do."""
+    if run.brought is None:
+        return "block"
+    return "pair" if run.brought.paired else ""
 
 
 def alone(analysis: Analysis) -> str:

@@ -1,0 +1,140 @@
+"""Tables on a terminal: whole figures at every width, and rows below each other where columns do not fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.analyse.compare import compare
+from dbdyno.layers.registry import related_factors
+from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
+from dbdyno.report.parts import compare as compare_part
+from dbdyno.report.parts.table import Cell, show
+from tests.analyse.test_compare import a_host, analysed
+from tests.report.cases import CASES, two_factors
+from tests.report.figures.test_flame import FAST, SLOW
+from tests.report.figures.test_gate import GATE
+from tests.report.forms import Printed, on_terminal, with_frontier
+from tests.report.parts import test_code
+
+HEADS = ("variant", "per s", "ratio (interval)", "says")
+ROWS = [
+    ("baseline", "4,200", "–", ""),
+    ("config.innodb_buffer_pool_size=128M", "9,100", "2.167 (2.100 – 2.230)", "faster than it was"),
+]
+NARROW = """\
+baseline
+  per s: 4,200 · ratio (interval): –
+config.innodb_buffer_pool_size=128M
+  per s: 9,100
+  ratio (interval): 2.167 (2.100 –
+  2.230)
+  says: faster than it was
+"""
+
+
+def printed(width: int) -> str:
+    return on_terminal(lambda console: show(console, HEADS, ROWS, words=(0, 3)), width)
+
+
+def test_what_fits_stands_in_columns_with_figures_to_the_right() -> None:
+    head, _, first, second = printed(100).rstrip().split("\n")
+    assert head.startswith("variant  ") and second.index("faster") == head.index("says")
+    assert first.index("4,200") == second.index("9,100")
+    assert len(first.split("–")[0]) > first.index("4,200") + len("4,200")
+
+
+def test_words_are_broken_before_figures_and_after_their_punctuation() -> None:
+    lines = [line.rstrip() for line in printed(60).split("\n")]
+    assert any(line.startswith("config.innodb_") for line in lines)
+    assert any("9,100" in line and "2.167 (2.100 – 2.230)" in line for line in lines)
+
+
+def test_where_figures_do_not_fit_each_row_has_lines_of_its_own() -> None:
+    assert "\n".join(line.rstrip() for line in printed(38).split("\n")) == NARROW
+
+
+def test_a_row_that_begins_with_a_figure_is_named_by_its_head_and_a_column_without_one_continues() -> None:
+    rows: list[tuple[Cell, ...]] = [("7", Text("4,200"), "±12")]
+    text = on_terminal(lambda console: show(console, ("trial", "per s", ""), rows, words=()), 8)
+    assert " ".join(text.split()) == "trial 7 per s: 4,200 ±12"
+
+
+words = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P"]), max_size=30
+)
+
+
+@given(rows=st.lists(st.tuples(words, words, words)), width=st.integers(12, 90))
+def test_no_cell_is_lost_and_no_line_is_too_wide(rows: list[tuple[str, str, str]], width: int) -> None:
+    text = on_terminal(lambda console: show(console, ("name", "one", "other"), rows), width)
+    assert all(cell_len(line) <= width for line in text.split("\n"))
+    together = "".join(text.split())
+    assert all("".join(row[0].split()) in together for row in rows) or len(text.split("\n")) > 2
+
+
+def comparison(console: Console) -> None:
+    sides = analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2)
+    compare_part.render(compare([sides[0]], [sides[1]], related=related_factors()), console)
+
+
+def the_gap(console: Console) -> None:
+    found = two_factors().gap
+    assert found is not None
+    gap.render(found, console)
+
+
+def the_frontier(console: Console) -> None:
+    found = with_frontier().frontier
+    assert found is not None
+    frontier.render(found, console)
+
+
+def cells(name: str) -> tuple[Printed, list[str]]:
+    """What prints a table, and the figures that must stand in it."""
+    all_verdicts = CASES["all_verdicts"]()
+    gap_found, frontier_found = two_factors().gap, with_frontier().frontier
+    assert gap_found is not None and frontier_found is not None and all_verdicts.overhead is not None
+    differences = test_code.found()
+    rows: dict[str, tuple[Printed, list[tuple[str, ...]] | list[list[str]]]] = {
+        "code": (lambda console: code.render(differences, console), code.changes(differences, 20)),
+        "gap": (the_gap, gap.rows(gap_found)),
+        "frontier": (the_frontier, frontier.rows(frontier_found)),
+        "gate": (lambda console: gate.render(GATE, console), [row[:-1] for row in gate.rows(GATE)]),
+        "overhead": (
+            lambda console: overhead.render(all_verdicts, console),
+            overhead.rows(all_verdicts.overhead),
+        ),
+        "profile": (
+            lambda console: profile.render([SLOW, FAST], False, console),
+            list(profile.changes_table(SLOW, FAST).rows),
+        ),
+        "split": (
+            lambda console: split.render(all_verdicts.splits, console),
+            split.rows(all_verdicts.splits),
+        ),
+    }
+    show_it, found = rows[name]
+    return show_it, [" ".join(cell.split()) for row in found for cell in row[1:]]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("name", ["code", "gap", "frontier", "gate", "overhead", "profile", "split"])
+def test_every_figure_is_whole_on_a_narrow_terminal(name: str, width: int) -> None:
+    show_it, figures = cells(name)
+    text = on_terminal(show_it, width)
+    assert "…" not in text and max(map(cell_len, text.split("\n"))) <= width
+    if name != "frontier" or width == 40:
+        together = " ".join(text.split())
+        assert [figure for figure in figures if figure not in together] == []
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_comparison_is_whole_on_a_narrow_terminal(width: int) -> None:
+    text = on_terminal(comparison, width)
+    assert max(map(cell_len, text.split("\n"))) <= width
+    assert "baseline" in text and "right / left" in " ".join(text.split())
