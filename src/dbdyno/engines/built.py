@@ -208,9 +208,8 @@ def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
     tried(compiler, flags)
     require_needs(recipe.certain_steps, [compiler.cc, *flags.compile])
     if wish.trainer is not None:
-        profile.reader(compiler)
         instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
-        tried(compiler, instrumented)
+        profile.require_profiles(compiler, instrumented)
         flags = all_flags(wish, compiler.family, GUIDED[compiler.family])
     patches = _patches(wish, folder)
     return _Compiled(recipe, patches, compiler, flags, wish.words, wish.trainer, instrumented)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed
-from dbdyno.obtain.source.profile import collected, executions, mismatched, reader
+from dbdyno.obtain.source.profile import collected, executions, mismatched, reader, require_profiles
 from dbdyno.obtain.source.toolchain import Toolchain
+from dbdyno.obtain.source.wish import Flags
 
 GCC = Toolchain(name="gcc", family="gcc", version="gcc 12.2.0", cc="/usr/bin/gcc", cxx="", digest="0")
 CLANG = GCC.model_copy(update={"name": "clang", "family": "clang", "cc": "/usr/bin/clang"})
@@ -80,3 +81,24 @@ def test_without_a_reader_nothing_is_built(tmp_path: Path, toolchain: Toolchain)
     with pytest.raises(Blocked, match="which reads the profiles of") as refused:
         reader(alone)
     assert refused.value.factor == "build.pgo" and "apt-get install" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("toolchain", "package"), [(GCC, "libgcc-12-dev"), (CLANG, "libclang-rt-14-dev")], ids=["gcc", "clang"]
+)
+def test_a_compiler_without_its_profiling_runtime_is_blocked(
+    tmp_path: Path, toolchain: Toolchain, package: str
+) -> None:
+    compiler = tmp_path / toolchain.name
+    compiler.write_text(
+        "#!/bin/sh\necho '/usr/bin/ld: cannot find /lib/libprofile.a: No such file or directory' >&2\n"
+        "echo 'clang: error: linker command failed with exit code 1' >&2\nexit 1\n"
+    )
+    compiler.chmod(0o755)
+    for name in ("gcov-dump", "llvm-profdata"):
+        (tmp_path / name).touch()
+    version = "gcc 12.2.0" if toolchain is GCC else "clang 14.0.6"
+    without = toolchain.model_copy(update={"cc": str(compiler), "version": version})
+    with pytest.raises(Blocked, match=r"makes no program that writes a profile: .*cannot find /lib") as found:
+        require_profiles(without, Flags(compile=("-fwrite-it",)))
+    assert found.value.factor == "build.pgo" and found.value.hint == f"apt-get install {package}"

@@ -226,6 +226,10 @@ def test_options_of_the_machine_are_found_among_all(told: str, options: tuple[st
         ("CMake Error: no such folder\nCall Stack", "CMake Error: no such folder"),
         ("cc1: write: No space left on device\na.c:1: error: x", "cc1: write: No space left on device"),
         ("nothing of note\nbye", "bye"),
+        (
+            "/usr/bin/ld: a.o: undefined reference to `f'\ncollect2: error: ld returned 1 exit status",
+            "/usr/bin/ld: a.o: undefined reference to `f'",
+        ),
         ("", "it said nothing"),
     ],
 )

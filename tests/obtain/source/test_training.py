@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import BuildFailed
+from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.host import once, paths
 from dbdyno.host.once import silently
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.making import Materials, account_of, made
-from dbdyno.obtain.source.profile import environment
+from dbdyno.obtain.source.profile import environment, require_profiles
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
@@ -37,6 +37,14 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+
+
+def skip_without(family: str) -> None:
+    """Skips where a compiler is not here, or cannot make what writes a profile."""
+    try:
+        require_profiles(toolchain(family), INSTRUMENTING[family])
+    except Blocked as blocked:
+        pytest.skip(f"{blocked.message}: {blocked.hint}")
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +99,21 @@ def test_the_profile_is_in_the_key_and_what_was_counted_decides_on_it(tmp_path: 
         shutil.rmtree(folder)
     assert accounts[0].key == accounts[1].key != accounts[2].key
     assert wanted.build.key not in {account.key for account in accounts}
+
+
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_what_several_processes_executed_adds_up(tmp_path: Path, family: str) -> None:
+    skip_without(family)
+
+    def train(prefix: Path, raw: Path) -> int:
+        led = {**os.environ, **environment(family, raw)}
+        for arguments in ((), ("a", "b", "c"), ()):
+            subprocess.run([prefix / "toy", *arguments], env=led, check=False)
+        return 3
+
+    training = account_of(made(materials(tmp_path, family), silently, train)).training
+    assert training is not None
+    assert (training.functions, training.executed) == (3, 3)
 
 
 def test_a_whole_build_is_not_trained_again(tmp_path: Path) -> None:
@@ -231,8 +254,8 @@ def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
     assert killed.key == whole.key
 
 
-@pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang: apt install clang llvm")
 def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
+    skip_without("clang")
     folder = made(materials(tmp_path, family="clang"), silently, trained_with(family="clang"))
     training = account_of(folder).training
     assert training is not None

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Frozen
-from dbdyno.obtain.source.toolchain import Toolchain
-from dbdyno.obtain.source.wish import MERGED
+from dbdyno.obtain.source.toolchain import Toolchain, first_error, tried
+from dbdyno.obtain.source.wish import MERGED, Flags
 
 SWITCHED_OFF = (
     "a flag or the source's own build system switches profiles off, or the server does not end by exit(): "
@@ -128,6 +128,18 @@ def _of_clang(raw: Path, profile: Path, toolchain: Toolchain) -> Profile:
     return Profile(
         files=len(files), functions=len(counts), executed=sum(count > 0 for count in counts), digest=digest
     )
+
+
+def require_profiles(toolchain: Toolchain, instrumented: Flags) -> None:
+    """Raises Blocked where the compiler cannot make a program that writes a profile, or nothing reads one."""
+    reader(toolchain)
+    try:
+        tried(toolchain, instrumented)
+    except BuildFailed as failed:
+        reason = f"{toolchain.name} makes no program that writes a profile: {first_error(failed.log)}"
+        major = toolchain.version.partition(" ")[2].partition(".")[0]
+        package = f"libgcc-{major}-dev" if toolchain.family == "gcc" else f"libclang-rt-{major}-dev"
+        raise Blocked("build.pgo", reason, f"apt-get install {package}") from None
 
 
 def reader(toolchain: Toolchain) -> str:

@@ -179,8 +179,9 @@ def first_error(said: str) -> str:
 PLACE_ALONE = re.compile(r"CMake Error\b.*:$")
 ERRORS = (
     r"No space left on device",
-    r"\berror: ",
-    r"undefined reference|cannot find -l|multiple definition",
+    # What a compiler says last of its linker hides what the linker said.
+    r"\berror: (?!ld returned|linker command failed)",
+    r"undefined reference|cannot find [-/]|multiple definition",
     r"^CMake Error",
     r"\*\*\* .*(Error|No rule)|^ninja: error",
     r"(?i)\berror\b|not found|cannot|failed",
