@@ -78,6 +78,7 @@ class FakeEngine:
     embedded: bool = False
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
+    DURABLE: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     NEEDS: Sequence[Need] = ()
     CACHE_MISSES: str = "misses"
     idle: str = ""
@@ -183,6 +184,7 @@ class FakeLoad:
     closed: bool = False
     job: Job = field(default_factory=lambda: Job(workload="tpcb"))
     speed: int = field(init=False)
+    told: Acknowledged | None = None
     began: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:

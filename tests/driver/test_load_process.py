@@ -38,12 +38,16 @@ def test_a_load_in_slices_goes_on_when_it_is_told_to(load: LoadProcess, job: Job
     while (tally := load.go_on()) is None:
         waits += 1
     assert (waits, len(tally.slices), len(tally.windows)) == (SLICES, SLICES, SLICES)
+    assert load.told is not None
+    assert tally.slices[0].operations <= load.told.acknowledged <= tally.acknowledged
+    assert load.told.by_transaction == {"tpcb": load.told.acknowledged}
     assert sum(one.operations for one in tally.slices) == tally.operations
     assert all(check.holds for check in load.check(job, Acknowledged.by([tally])))
 
 
 def test_a_load_in_one_piece_has_one_window(load: LoadProcess, job: Job) -> None:
     tally = load.run(job.but(slices=None, warmup_s=0.1))
+    assert load.told is None
     start_s = tally.started_unix_s + 0.1
     assert (tally.slices, tally.windows) == ((), ((start_s, start_s + tally.duration_s),))
 

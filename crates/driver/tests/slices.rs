@@ -3,6 +3,7 @@
 mod acknowledged;
 
 use acknowledged::acknowledged;
+use dyno_driver::workload::Acknowledged;
 use dyno_driver::{check, prepare, run, Watch};
 use serde_json::{json, Value};
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-fn watch(next_slice: Option<&mut dyn FnMut() -> bool>) -> Watch<'_> {
+fn watch(next_slice: Option<&mut dyn FnMut(&Acknowledged) -> bool>) -> Watch<'_> {
     Watch { interrupted: Box::leak(Box::new(|| false)), on_second: None, next_slice }
 }
 
@@ -49,14 +50,21 @@ fn sum(of: &Value, name: &str) -> f64 {
 #[test]
 fn a_load_waits_before_each_slice_and_counts_their_sum() {
     let folder = Folder::new("sum");
-    let (job, mut waits) = (folder.job(), 0);
-    let mut next_slice = || {
-        waits += 1;
+    let (job, mut told) = (folder.job(), Vec::<Acknowledged>::new());
+    let mut next_slice = |so_far: &Acknowledged| {
+        told.push(so_far.clone());
         true
     };
     let tally = run(&job.to_string(), &mut watch(Some(&mut next_slice))).unwrap();
     let slices = tally["slices"].as_array().unwrap();
-    assert_eq!((waits, slices.len()), (SLICES, SLICES));
+    assert_eq!((told.len(), slices.len()), (SLICES, SLICES));
+    // What clients were told between two waits is what the slice between them counted, and all of it at the end.
+    let between: Vec<u64> = told.windows(2).map(|pair| pair[1].acknowledged - pair[0].acknowledged).collect();
+    assert!(between.iter().zip(slices).all(|(&told, slice)| told >= slice["operations"].as_u64().unwrap()));
+    assert!(told.iter().all(|one| one.by_transaction["tpcb"] == one.acknowledged && one.unknown == 0));
+    assert!(
+        told[0].acknowledged > 0 && told[SLICES - 1].acknowledged < tally["acknowledged"].as_u64().unwrap()
+    );
     assert!(slices.iter().all(|slice| slice["operations"].as_u64().unwrap() > 0));
     assert_eq!(sum(&tally["slices"], "operations"), tally["operations"].as_f64().unwrap());
     assert!((sum(&tally["slices"], "duration_s") - tally["duration_s"].as_f64().unwrap()).abs() < 1e-6);
@@ -78,7 +86,7 @@ fn a_load_waits_before_each_slice_and_counts_their_sum() {
 fn a_load_that_is_not_let_on_ends_with_the_slices_it_had() {
     let folder = Folder::new("ended");
     let (job, mut waits) = (folder.job(), 0);
-    let mut next_slice = || {
+    let mut next_slice = |_: &Acknowledged| {
         waits += 1;
         waits <= 2
     };

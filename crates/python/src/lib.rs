@@ -1,10 +1,11 @@
 //! The binding: the only Rust file that knows Python. JSON in, JSON out; the GIL is released while the driver works.
 
+use dyno_driver::workload::Acknowledged;
 use dyno_driver::{Error, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use serde_json::Value;
+use serde_json::{json, Value};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 create_exception!(
@@ -34,14 +35,14 @@ fn call(
                 failed_callback = failed_callback.take().or(shown.err());
             };
             let mut failed_slice = None;
-            let mut may_go_on = || {
+            let mut may_go_on = |told: &Acknowledged| {
                 let Some(callback) = &next_slice else { return true };
-                Python::attach(|py| callback.call0(py).and_then(|answer| answer.extract(py))).unwrap_or_else(
-                    |error| {
+                let told = json!(told).to_string();
+                Python::attach(|py| callback.call1(py, (told,)).and_then(|answer| answer.extract(py)))
+                    .unwrap_or_else(|error| {
                         failed_slice = Some(error);
                         false
-                    },
-                )
+                    })
             };
             let mut watch = Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
             if on_second.is_some() {

@@ -11,9 +11,13 @@ is not loaded cannot disturb the measurement.
     {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
     {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
 
-A run with slices replies null when its warm-up is over, and when a slice is: the next request is "go on", and
-the end of standard input ends the run. `acknowledged` is null where no run is known. Any of them may fail,
-and the child then waits for the next:
+A run with slices waits when its warm-up is over, and when a slice is. It then says what clients have been
+told so far; the next request is "go on", and the end of standard input ends the run:
+
+    {"waits": {"acknowledged", "unknown", "by_transaction", "start"}}
+
+`acknowledged` is null where no run is known. Any of the requests may fail, and the child then waits for the
+next:
 
     {"error": {"kind": "...", "message": "...", "hint": "..."}}
 
@@ -49,8 +53,8 @@ def serve() -> None:
         replies.write(answer + "\n")
         replies.flush()
 
-    def next_slice() -> bool:
-        reply('{"reply": null}')
+    def next_slice(told: str) -> bool:
+        reply(f'{{"waits": {told}}}')
         request: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
         return request.get("verb") == "go on"
 
@@ -62,7 +66,7 @@ def serve() -> None:
         os._exit(0)
 
 
-def _answer(request: dict[str, Any], next_slice: Callable[[], bool]) -> str:
+def _answer(request: dict[str, Any], next_slice: Callable[[str], bool]) -> str:
     try:
         # The driver's reply is JSON already; parsing it here would only cost time.
         if request["verb"] == "run":

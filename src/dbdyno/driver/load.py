@@ -34,6 +34,12 @@ class Load(Protocol):
     @property
     def process_id(self) -> int: ...
 
+    @property
+    def told(self) -> Acknowledged | None:
+        """What clients had been told when the load last waited for a slice; None before it first waits. Who
+        knows the process after its death knows no more."""
+        ...
+
     def prepare(self, job: Job) -> Prepared:
         """Makes the workload's schema and rows."""
         ...

@@ -36,6 +36,7 @@ class LoadProcess:
 
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
         self._planned_s = 0.0
+        self._told: Acknowledged | None = None
         self._close_s = CLOSE_S * launch.patience
         how = ["exit-handlers"] if launch.exit_handlers else []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
@@ -62,6 +63,11 @@ class LoadProcess:
     def process_id(self) -> int:
         return self._child.pid
 
+    @property
+    def told(self) -> Acknowledged | None:
+        """What clients had been told when the load last waited for a slice."""
+        return self._told
+
     def prepare(self, job: Job) -> Prepared:
         """Makes the workload's schema and rows."""
         reply = self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump())
@@ -77,11 +83,12 @@ class LoadProcess:
         """Puts the load on the server, up to the end of the warm-up where it has slices."""
         # Each wait for the next reply is shorter than this.
         self._planned_s = (job.ramp_s or 0.0) + job.warmup_s + job.settle_s + job.duration_s
-        return _tally(self._request(self._planned_s + GRACE_S, verb="run", job=job.model_dump()))
+        self._told = None
+        return self._stretch(verb="run", job=job.model_dump())
 
     def go_on(self) -> Tally | None:
         """The next slice of the load that has begun."""
-        return _tally(self._request(self._planned_s + GRACE_S, verb="go on"))
+        return self._stretch(verb="go on")
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants."""
@@ -124,18 +131,29 @@ class LoadProcess:
         else:
             self.kill()
 
+    def _stretch(self, **request: Any) -> Tally | None:
+        """Has the load go on until it waits, or is over."""
+        answer = self._answer(self._planned_s + GRACE_S, **request)
+        if "waits" in answer:
+            self._told = Acknowledged.model_validate(answer["waits"])
+            return None
+        return Tally.model_validate(answer["reply"])
+
     def _request(self, timeout_s: float, **request: Any) -> Any:
+        return self._answer(timeout_s, **request)["reply"]
+
+    def _answer(self, timeout_s: float, **request: Any) -> dict[str, Any]:
         assert self._child.stdin is not None
         try:
             self._child.stdin.write(json.dumps(request).encode() + b"\n")
             self._child.stdin.flush()
         except BrokenPipeError:
             raise self._death(request["verb"]) from None
-        answer = json.loads(self._read_line(request["verb"], timeout_s))
+        answer: dict[str, Any] = json.loads(self._read_line(request["verb"], timeout_s))
         if "error" in answer:
             error = answer["error"]
             raise DriverFailed(error["message"], error["hint"], error["kind"])
-        return answer["reply"]
+        return answer
 
     def _read_line(self, verb: str, timeout_s: float) -> bytes:
         assert self._child.stdout is not None
@@ -162,10 +180,6 @@ class LoadProcess:
         how = _signal_name(-code) if code < 0 else f"exit code {code}"
         last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
         return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
-
-
-def _tally(reply: Any) -> Tally | None:
-    return None if reply is None else Tally.model_validate(reply)
 
 
 def _signal_name(number: int) -> str:

@@ -4,7 +4,8 @@ use crate::count::recorder::Phases;
 use crate::error::Error;
 use crate::job::{Gather, Job, Load};
 use crate::random::Random;
-use crate::workload::{Pause, Workload};
+use crate::workload::{Acknowledged, Pause, Workload};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,6 +26,8 @@ pub(crate) struct Course {
     pub next: Condvar,
     /// Threads that are through with the stretch and wait for the next.
     pub through: AtomicU32,
+    /// What the clients of each thread have been told, noted whenever it waits.
+    told: Mutex<BTreeMap<u32, Acknowledged>>,
     pub stopped: AtomicBool,
     pub abandoned: AtomicBool,
     pub failure: Mutex<Option<Error>>,
@@ -79,6 +82,17 @@ impl Course {
         let waits = |stretch: &mut Stretch| stretch.number == number && !self.is_stopped();
         let next = self.next.wait_while(self.locked(), waits).unwrap_or_else(PoisonError::into_inner);
         (!self.is_stopped()).then_some(*next)
+    }
+
+    /// Notes what the clients of a thread have been told since the run began.
+    pub fn note_told(&self, thread: u32, told: Acknowledged) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(thread, told);
+    }
+
+    /// What all clients have been told by the time at which their threads last waited.
+    pub fn told(&self) -> Acknowledged {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.values().fold(Acknowledged::default(), Acknowledged::plus)
     }
 
     /// Ends the run early: transactions under way are finished.

@@ -157,7 +157,7 @@ fn oversee<T>(
             seen.started_unix_s = unix_s_after(START_DELAY_NS);
             course.begin(phases(job, 1, clock::now_ns() + START_DELAY_NS));
         } else if course.through.load(Ordering::Acquire) == handles.len() as u32 && !course.is_stopped() {
-            if watch.next_slice.as_mut().is_none_or(|next_slice| next_slice()) {
+            if watch.next_slice.as_mut().is_none_or(|next_slice| next_slice(&course.told())) {
                 seen.slices_unix_s.push(unix_s_after(SLICE_DELAY_NS) + job.settle_s);
                 course.begin(phases(job, number + 1, clock::now_ns() + SLICE_DELAY_NS));
             } else {

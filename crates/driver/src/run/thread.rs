@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};
 use crate::job::{Arrivals, Gather, Job, Load};
 use crate::session::{Session, Target, Traffic};
-use crate::workload::Workload;
+use crate::workload::{Acknowledged, Start, Workload};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
@@ -135,11 +135,28 @@ impl<W: Workload> Thread<'_, W> {
     fn wait(&self, lane: &Lane) -> bool {
         lane.observe_last(None);
         lane.end_stretch();
+        self.course.note_told(self.number, self.told(lane));
         let Some(next) = self.course.after(lane.stretch.get().number) else { return true };
         lane.recorder().go_on(next.phases);
         lane.stretch.set(next);
         lane.begun.ring();
         false
+    }
+
+    /// What the clients of this thread have been told.
+    fn told(&self, lane: &Lane) -> Acknowledged {
+        let recorder = lane.recorder();
+        Acknowledged {
+            acknowledged: recorder.acknowledged.iter().sum(),
+            unknown: recorder.unknown,
+            by_transaction: self
+                .workload
+                .transactions()
+                .into_iter()
+                .zip(recorder.acknowledged.iter().copied())
+                .collect(),
+            start: Start::new(),
+        }
     }
 
     fn start(&self, lane: &Lane, stretch: Stretch, blocking: bool) {

@@ -67,6 +67,16 @@ impl Acknowledged {
         })
     }
 
+    /// With what other clients were told in the same run.
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.acknowledged += other.acknowledged;
+        self.unknown += other.unknown;
+        for (name, count) in &other.by_transaction {
+            *self.by_transaction.entry(name.clone()).or_default() += count;
+        }
+        self
+    }
+
     /// What was there under this name when the first run began; `loaded` where no run has looked.
     pub fn at_start(&self, name: &str, loaded: i64) -> i64 {
         self.start.get(name).copied().unwrap_or(loaded)
