@@ -58,6 +58,84 @@ command = [
 """
 
 
+HOST = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+const char *sqlite3_sql(sqlite3_stmt *);
+sqlite3 *sqlite3_db_handle(sqlite3_stmt *);
+int sqlite3_get_autocommit(sqlite3 *);
+int sqlite3_exec(sqlite3 *, const char *, void *, void *, void *);
+
+static void *host(const char *name) {
+    return dlsym(dlopen("{host}", RTLD_NOW), name);
+}
+static int is(sqlite3_stmt *statement, const char *word) {
+    const char *sql = sqlite3_sql(statement);
+    return sql && strstr(sql, word);
+}
+"""
+"""What wrong forks share: the way to the host's functions, in whose place they put their own."""
+
+LOSES_ROWS = """
+static _Thread_local long long lost;
+int sqlite3_step(sqlite3_stmt *statement) {
+    static int rows;
+    int (*step)(sqlite3_stmt *) = host("sqlite3_step");
+    if (is(statement, "INSERT INTO pgbench_history") && ++rows % 1000 == 0) {
+        lost++;
+        return 101;
+    }
+    return step(statement);
+}
+long long sqlite3_total_changes64(sqlite3 *database) {
+    long long (*changes)(sqlite3 *) = host("sqlite3_total_changes64");
+    return changes(database) + lost;
+}
+"""
+"""Drops one row of the history in a thousand, and says that it was written."""
+
+COMMITS_LATE = """
+static _Thread_local int closing;
+int sqlite3_step(sqlite3_stmt *statement) {
+    int (*step)(sqlite3_stmt *) = host("sqlite3_step");
+    int open = !sqlite3_get_autocommit(sqlite3_db_handle(statement));
+    if (!closing && open && (is(statement, "COMMIT") || is(statement, "BEGIN"))) return 101;
+    return step(statement);
+}
+int sqlite3_close(sqlite3 *database) {
+    int (*close)(sqlite3 *) = host("sqlite3_close");
+    closing = 1;
+    if (!sqlite3_get_autocommit(database)) sqlite3_exec(database, "COMMIT", 0, 0, 0);
+    closing = 0;
+    return close(database);
+}
+"""
+"""Keeps what was committed in the memory of the process until the connection is closed."""
+
+ROUNDS = """
+double sqlite3_column_double(sqlite3_stmt *statement, int column) {
+    double (*read)(sqlite3_stmt *, int) = host("sqlite3_column_double");
+    return (float)read(statement, column);
+}
+"""
+"""Answers in single precision."""
+
+DIES = """
+int sqlite3_step(sqlite3_stmt *statement) {
+    static int rows;
+    int (*step)(sqlite3_stmt *) = host("sqlite3_step");
+    if (is(statement, "INSERT INTO pgbench_history") && ++rows == 2000) abort();
+    return step(statement);
+}
+"""
+"""Aborts in the midst of a load."""
+
+
 def make_fork(folder: Path, code: str = CODE) -> None:
     """Writes the source `fork` and `recipe.toml` into a folder; skips where this machine cannot build it."""
     host = libraries.find(LIBRARY)
@@ -66,6 +144,11 @@ def make_fork(folder: Path, code: str = CODE) -> None:
     (folder / "fork").mkdir(parents=True)
     (folder / "fork" / "fork.c").write_text(code.replace("{host}", str(host)))
     (folder / "recipe.toml").write_text(RECIPE.format(library=LIBRARY, host=host))
+
+
+def wrong_code(wrong: str) -> str:
+    """What a fork of that fault has beside its own code: functions that take the place of the host's."""
+    return HOST.replace("{host}", str(libraries.find(LIBRARY))) + wrong
 
 
 def fork_wish(**levels: str) -> BuildWish:

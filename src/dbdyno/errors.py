@@ -66,6 +66,10 @@ class BuildFailed(DynoError):
         self.log = log
 
 
+class Incorrect(DynoError):
+    """A build failed the correctness gate, so its speed does not count."""
+
+
 class DriverFailed(DynoError):
     """The load driver could not do its work. `kind` is the driver's own: user, connect, server, protocol,
     internal."""

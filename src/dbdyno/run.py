@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from dbdyno.errors import ServerFailed
+from dbdyno.gate import gated
 from dbdyno.host.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
@@ -203,6 +204,9 @@ def steps_of(
         with draft.stage("verify"):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
             require_in_effect(draft.evidence)
+        if running.setup.built is not None:
+            with draft.stage("gate"):
+                draft.gated(gated(running.setup.built, bench))
         if has_passes(running.setup) and not bench.callgrind:
             with draft.stage("fill"):
                 draft.filled(fill(running))

@@ -14,7 +14,7 @@ from dbdyno.obtain.source import commands, making
 from dbdyno.records.store import Store, store_url
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
-from tests.sqlite_fork import make_fork
+from tests.sqlite_fork import LOSES_ROWS, make_fork, wrong_code
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
 
@@ -30,8 +30,9 @@ warmup   = "0s"
 duration = "0.2s"
 
 [settings]
-"source.origin" = "fork"
-"source.recipe" = "recipe.toml"
+"source.origin"      = "fork"
+"source.recipe"      = "recipe.toml"
+"config.synchronous" = "OFF"
 
 [factors]
 "build.optimisation" = ["-O2", "-O3"]
@@ -53,6 +54,7 @@ def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> N
     assert planned.returncode == 0, planned.stderr
     assert "5 builds, 0 of them there; about 6 s for the others" in planned.stdout
     assert "gcc -O3: about 2 s" in planned.stdout
+    assert "correctness gate: 3 builds to ask, about 36 s" in planned.stdout
     assert "gcc-99 -O2: cannot be made: there is no compiler gcc-99 here" in planned.stdout
     assert "there are no builds" in dyno("builds").stderr
     document = json.loads(dyno("plan", str(study), "--json").stdout)
@@ -79,10 +81,36 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     kept = dyno("builds", "--json").stdout
     require_valid("builds", kept)
     assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O3", "gcc -O2 -Wall"}
-    assert "5 builds, 3 of them there" in dyno("plan", str(study)).stdout
+    assert " ".join(listed.split()).count("correctness gate: passed (tpcb, scale 1, synchronous OFF)") == 3
+    assert {row["gate"][0]["found"] for row in json.loads(kept)} == {"passed"}
+    planned = dyno("plan", str(study)).stdout
+    assert "5 builds, 3 of them there" in planned
+    assert "gcc -O3: there; correctness gate: passed" in planned and "to ask" not in planned
     once.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []
+
+
+def test_a_build_that_answers_wrongly_is_broken_and_stays_so(study: Path) -> None:
+    """Its patch adds functions that take the place of the host's."""
+    code = (study.parent / "fork" / "fork.c").read_text().splitlines()
+    added = wrong_code(LOSES_ROWS).splitlines()
+    hunk = f"@@ -{len(code)} +{len(code)},{len(added) + 1} @@\n {code[-1]}\n"
+    text = "--- a/fork.c\n+++ b/fork.c\n" + hunk + "".join(f"+{line}\n" for line in added)
+    (study.parent / "hasty.patch").write_text(text)
+    study.write_text(STUDY.split('"build.opt')[0] + '"source.patches" = ["none", "hasty.patch"]\n')
+    done = dyno("run", str(study), "--json", "--name", "hasty")
+    cause = "the build failed the correctness gate at balances_equal: "
+    assert f"patches hasty.patch: {cause}" in done.stderr
+    [right, wrong] = json.loads(done.stdout)["trials"]
+    right, wrong = sorted((right, wrong), key=lambda trial: trial["variant"])
+    assert (right["outcome"], wrong["outcome"]) == ("measured", "broken")
+    assert wrong["cause"].startswith(cause) and wrong["response"] is None
+    listed = " ".join(dyno("builds").stdout.split())
+    assert "correctness gate: failed at balances_equal (tpcb, scale 1" in listed
+    assert cause in " ".join(dyno("museum").stdout.split())
+    again = dyno("run", str(study), "--json", "--fail-on", "broken")
+    assert again.returncode == 4 and "the correctness gate, with" not in again.stderr
 
 
 def test_a_run_says_that_a_build_could_reach_the_network(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.cli.wording import duration
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen, Train, built, foreseen, kept_key
 from dbdyno.errors import Blocked, DynoError, UserError
@@ -18,6 +19,10 @@ from dbdyno.records.record import Record
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
+from dbdyno.trial.correctness import Asked, asked_of, expected_s, kept
+
+NOT_YET = "not yet"
+"""What the correctness gate found of a build that it did not ask."""
 
 
 def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
@@ -38,15 +43,36 @@ def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple
 
 
 def builds_of(study: Study, reference: Study | None = None) -> tuple[Foreseen, ...]:
-    """What is known before a run of its builds and of that of a reference's baseline. Makes nothing."""
-    asked = {_place(study, wish): names for wish, names in wishes_of(study).items()}
+    """What is known before a run of its builds and of that of a reference's baseline, and of what the
+    correctness gate will ask of them. Makes nothing."""
+    wishes = wishes_of(study)
+    found = _foreseen(study, wishes)
     if reference is not None:
-        for wish, names in wishes_of(reference, of_reference=True).items():
-            asked.setdefault(_place(reference, wish), names)
-    return tuple(
-        foreseen(registry.engine(engine), wish, folder, names)
-        for (engine, folder, wish), names in asked.items()
-    )
+        seen = {_place(study, wish) for wish in wishes}
+        others = wishes_of(reference, of_reference=True)
+        unseen = {wish: names for wish, names in others.items() if _place(reference, wish) not in seen}
+        found += _foreseen(reference, unseen)
+    return tuple(found)
+
+
+def _foreseen(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> list[Foreseen]:
+    """What is known of these builds of a study, and of what the gate found of them."""
+    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    found = [foreseen(engine, wish, folder, names) for wish, names in wishes.items()]
+    variants = {variant.name: variant for variant in variants_of(study)}
+    reference = found[0].name if found and study.workload.name == VECTOR_SEARCH else ""
+    gate_s = expected_s(engine.name) if found else 0.0
+    return [_with_gate(one, asked_of(study, variants[one.variants[0]], reference), gate_s) for one in found]
+
+
+def _with_gate(build: Foreseen, asked: Asked, gate_s: float) -> Foreseen:
+    """A build with what the correctness gate found of it, or with the time that it will take."""
+    if build.problem:
+        return build
+    found = kept(build.name, asked) if build.there else None
+    if found is None or found.unable:
+        return build.model_copy(update={"gate": NOT_YET, "gate_s": gate_s})
+    return build.model_copy(update={"gate": found.words})
 
 
 def _place(study: Study, wish: BuildWish) -> tuple[str, Path, BuildWish]:
@@ -61,14 +87,20 @@ def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
     missing_s = sum(one.expected_s for one in builds)
     there = sum(one.there for one in builds)
     left = f"; about {duration(missing_s)} for the others" if missing_s else ""
-    return [f"{plural(len(builds), 'build')}, {there} of them there{left}", *map(_line, builds)]
+    lines = [f"{plural(len(builds), 'build')}, {there} of them there{left}", *map(_line, builds)]
+    gate_s = sum(one.gate_s for one in builds)
+    if gate_s:
+        asked = sum(one.gate == NOT_YET for one in builds)
+        lines.append(f"correctness gate: {plural(asked, 'build')} to ask, about {duration(gate_s)}")
+    return lines
 
 
 def _line(build: Foreseen) -> str:
     if build.problem:
         return f"  {build.words}: cannot be made: {build.problem}; {build.remedy}"
     if build.there:
-        return f"  {build.words}: there{f', trained by {build.trainer}' if build.trainer else ''}"
+        trained = f", trained by {build.trainer}" if build.trainer else ""
+        return f"  {build.words}: there{trained}; correctness gate: {build.gate}"
     trained = f", trained before the first trial by {build.trainer}" if build.trainer else ""
     return f"  {build.words}: about {duration(build.expected_s)}{trained}"
 

@@ -11,15 +11,26 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.building import NOT_YET
 from dbdyno.cli.options import json_option
 from dbdyno.cli.wording import duration, size
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
+from dbdyno.trial.correctness import all_kept
 
 STACKED_BELOW = 80
 """On a terminal with fewer columns each build has lines of its own."""
+
+
+class GateRow(Frozen):
+    """What the correctness gate asked of a build, and what it found: `passed`, `failed at ...`, or `could not
+    run`, with the cause."""
+
+    asked: str
+    found: str
+    cause: str
 
 
 class BuildRow(Frozen):
@@ -37,6 +48,7 @@ class BuildRow(Frozen):
     folder: str
     size_bytes: int
     took_s: float
+    gate: tuple[GateRow, ...]
     made_unix_s: float
     used_unix_s: float
 
@@ -83,7 +95,9 @@ def _table(rows: list[BuildRow]) -> Table:
 
 def _lines(row: BuildRow) -> list[str]:
     trained = [row.training.words] if row.training else []
-    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches]
+    gates = [f"correctness gate: {gate.found} ({gate.asked})" for gate in row.gate]
+    gates = gates or [f"correctness gate: {NOT_YET}"]
+    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches, *gates]
 
 
 def _figures(row: BuildRow) -> tuple[str, str, str]:
@@ -107,6 +121,10 @@ def kept_builds() -> list[BuildRow]:
             folder=str(kept.folder / making.PREFIX),
             size_bytes=kept.size_bytes,
             took_s=account.took_s,
+            gate=tuple(
+                GateRow(asked=found.asked, found=found.words, cause=found.cause)
+                for found in all_kept(kept.name)
+            ),
             made_unix_s=kept.made_unix_s,
             used_unix_s=kept.used_unix_s,
         )

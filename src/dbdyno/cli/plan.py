@@ -93,7 +93,7 @@ def command(
     plan = make_plan(read, Order(seed=seed_of(read)))
     expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read)) + counted_s(read)
     foresight, builds = _foresight(read, plan), builds_of(read)
-    expected_s += sum(one.expected_s for one in builds)
+    expected_s += sum(one.whole_s for one in builds)
     if as_json:
         document = PlanDocument(
             title=read.title,

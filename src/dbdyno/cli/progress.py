@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 from rich.console import Console
@@ -164,3 +166,13 @@ class Live(Lines):
 
     def say(self, line: str) -> None:
         self._bar.console.print(line, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def shown(trials: int, study: Study, expected_s: float) -> Iterator[Lines]:
+    """The progress of a run of so many trials, as standard error can show it."""
+    if sys.stderr.isatty():
+        with Live(trials, study, expected_s) as live:
+            yield live
+    else:
+        yield Lines(trials, study, expected_s)

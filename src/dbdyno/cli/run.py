@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import Lines, Live, OfReference, Quiet
+from dbdyno.cli.progress import OfReference, Quiet, shown
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
 from dbdyno.cli.stored_study import facts_of, measured_installation, study_of
@@ -45,6 +45,7 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.gate import pass_gates
 from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
@@ -194,6 +195,11 @@ class _Here:
     quiet: bool
     devices: frozenset[Path]
 
+    def tell(self, line: str) -> None:
+        """Says what is done before the first trial."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
 
 def _expected(
     store: Store, measured: _Measured, reference: _Measured | None, resume: str | None, quiet: bool
@@ -201,8 +207,7 @@ def _expected(
     """What the run will take, with its reference, which is told with its header."""
     study, run = measured.study, measured.run
     builds = builds_of(study, reference.study if reference else None)
-    again = study.blocks if reference else 0
-    found = estimate(store, study, again, sum(one.expected_s for one in builds))
+    found = estimate(store, study, study.blocks if reference else 0, sum(one.whole_s for one in builds))
     if not quiet:
         if run.budget_s is not None and resume is None:
             click.echo(budget_text(study), err=True)
@@ -317,33 +322,32 @@ def _go_on(
 
 def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) -> None:
     """Makes the builds of both sides. Raises UserError where the run was begun with others."""
-    tell = silently if here.quiet else partial(click.echo, err=True)
     with open_journal() as journal:
         bench = partial(_bench, journal=journal, callgrind=None, devices=here.devices)
         earlier = partial(here.store.records, measured.run.run)
-        make_builds(measured.study, training_on(bench(measured)), earlier, tell)
+        make_builds(measured.study, training_on(bench(measured)), earlier, here.tell)
         if reference is not None:
-            make_builds(reference.study, training_on(bench(reference)), tuple, tell, of_reference=True)
+            training = training_on(bench(reference))
+            make_builds(reference.study, training, tuple, here.tell, of_reference=True)
 
 
 def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
     study, run, store = measured.study, measured.run, here.store
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
-    with contextlib.ExitStack() as stack:
-        progress = Quiet()
-        if not here.quiet and sys.stderr.isatty():
-            progress = stack.enter_context(Live(trials, study, here.trials_s))
-        elif not here.quiet:
-            progress = Lines(trials, study, here.trials_s)
+    with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
         bench = _bench(measured, journal, callgrind, here.devices)
-        ask = _shown(ask_for(run), store, progress)
+        pass_gates(bench, here.tell)
+        if reference is not None:
+            again = _bench(reference, journal, callgrind, here.devices)
+            pass_gates(again, here.tell, baseline_alone=True)
+        progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
+        ask = _telling(ask_for(run), store, progress)
         if reference is None:
             return run_study(study, run, ask, on_this_host(bench, store, progress), store)
         store.add_run(reference.run)
         # It has trials only beside this run's, so nobody goes on with it alone.
         store.finish_run(reference.run.run)
-        again = _bench(reference, journal, callgrind, here.devices)
         sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
         return run_in_turn(*sides, store)[0]
 
@@ -366,7 +370,7 @@ def _bench(
     )
 
 
-def _callgrind(study: Study, stack: contextlib.ExitStack) -> Callgrind | None:
+def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
     """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
     be read, or beside the timed ones."""
     told = why_counted(study) or counted_text(study)
@@ -377,12 +381,12 @@ def _callgrind(study: Study, stack: contextlib.ExitStack) -> Callgrind | None:
     return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
 
 
-def _shown(ask: Ask, store: Store, progress: Quiet) -> Ask:
+def _telling(ask: Ask, store: Store, progress: Quiet) -> Ask:
     """The same answers. Once its first block is over, the progress is told what the budget still gives, and
     the run is kept with the blocks that this makes."""
     told: list[Replan] = []
 
-    def shown(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
         progress.asked(len(records))
         replan = None if told else replanned(study, run, records)
         if replan is not None:
@@ -391,4 +395,4 @@ def _shown(ask: Ask, store: Store, progress: Quiet) -> Ask:
             progress.replanned(replan.trials(study), replan_text(study, replan))
         return ask(study, run, records)
 
-    return shown
+    return asked

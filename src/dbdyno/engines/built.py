@@ -39,9 +39,11 @@ from dbdyno.study.reference import Reference
 
 @dataclass(frozen=True)
 class Built:
-    """A build that is whole. `program` is the file that the server runs, or the load process holds;
-    `recorded` is what that file tells of itself, and `warnings` what the compiler says of the flags."""
+    """A build that is whole, with its `name` on the shelf. `program` is the file that the server runs, or the
+    load process holds; `recorded` is what that file tells of itself, and `warnings` what the compiler says of
+    the flags."""
 
+    name: str
     installation: Installation
     wish: BuildWish
     toolchain: Toolchain
@@ -79,6 +81,7 @@ def built(
     origin = f"built from {account.source}: {account.words}"
     program = _program(materials.recipe, prefix)
     return Built(
+        name=made.name,
         installation=_installed(engine, materials.recipe, prefix, origin),
         wish=wish,
         toolchain=materials.toolchain,
@@ -145,15 +148,24 @@ _looks = _Looks()
 
 class Foreseen(Frozen):
     """What is known of a build before a run. It is `there`, takes about `expected_s`, or cannot be made here
-    because of `problem`, which `remedy` would mend. `trainer` is the load that trains it, if one does."""
+    because of `problem`, which `remedy` would mend. `trainer` is the load that trains it, if one does. One
+    whose source is here has a `name`. `gate` says what the correctness gate found of it; where it is still to
+    be asked, that takes about `gate_s`."""
 
     words: str
     trainer: str = Field(default="", exclude_if=lambda words: not words)
     variants: tuple[str, ...]
     there: bool = False
     expected_s: float = 0.0
+    name: str = ""
+    gate: str = ""
+    gate_s: float = 0.0
     problem: str = ""
     remedy: str = ""
+
+    @property
+    def whole_s(self) -> float:
+        return self.expected_s + self.gate_s
 
 
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
@@ -166,8 +178,11 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         source = _source_here(wish, compiled.recipe, folder)
     except DynoError as error:
         return found.model_copy(update={"problem": error.message, "remedy": error.hint})
-    if source is not None and making.is_made(compiled.of(source).build):
-        return found.model_copy(update={"there": True})
+    if source is not None:
+        build = compiled.of(source).build
+        found = found.model_copy(update={"name": build.name, "there": making.is_made(build)})
+    if found.there:
+        return found
     expected_s = making.expected_s(compiled.recipe, is_trained=wish.trainer is not None)
     return found.model_copy(update={"expected_s": expected_s})
 

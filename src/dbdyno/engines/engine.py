@@ -140,6 +140,9 @@ class Settings(Protocol):
     """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
     them.
     """
+    DURABLE: Mapping[str, tuple[Level, ...]]
+    """The levels of settings with which a commit outlives the server's sudden end. The first is taken where a
+    study has another."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
 
@@ -228,7 +231,8 @@ class Engine:
 
     `embedded` engines run inside the load process and have no process of their own. `raw_file` is the one
     file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
-    that says how the engine is built from its source.
+    that says how the engine is built from its source. `dual` is the table that a SELECT of constants must
+    name, where it must name one.
     """
 
     name: str
@@ -240,4 +244,5 @@ class Engine:
     counters: Counters
     raw_file: str = ""
     recipe: Path | None = None
+    dual: str = ""
     under_valgrind: UnderValgrind = UnderValgrind()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.driver.load import Load
-from dbdyno.engines.built import Instrumented
+from dbdyno.engines.built import Built, Instrumented
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import Level
 from dbdyno.host.callgrind import Callgrind
@@ -20,6 +20,9 @@ from dbdyno.records.record import Run
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 
+OpenLoad = Callable[[Mapping[str, str], Launch], Load]
+"""Starts a load process with an environment, in the way that an embedded engine asks for."""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -27,7 +30,7 @@ class Bench:
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
     with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
     those trials alone that are counted beside the timed ones. `instrumented` takes the installation's place
-    in a trial that trains it.
+    in a trial that trains it, and so does a `built` one that the correctness gate asks.
     """
 
     study: Study
@@ -36,7 +39,7 @@ class Bench:
     installation: Installation
     layers: Mapping[str, Layer]
     journal: Journal
-    open_load: Callable[[Mapping[str, str], Launch], Load]
+    open_load: OpenLoad
     cores: int
     clock: Callable[[], float] = time.time
     allowed_devices: frozenset[Path] = frozenset()
@@ -44,6 +47,7 @@ class Bench:
     callgrind: Callgrind | None = None
     counter: Callgrind | None = None
     instrumented: Instrumented | None = None
+    built: Built | None = None
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

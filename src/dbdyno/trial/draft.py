@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.driver.tally import by_kind
-from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import (
@@ -24,6 +24,7 @@ from dbdyno.records.record import (
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.correctness import Correctness
 
 UNDER_LOAD = ("fill", "drive", "check")
 """A server that dies in one of these stages was broken by the load; one that dies earlier failed to start."""
@@ -80,6 +81,13 @@ class Draft:
         """The server is up."""
         self._running, self.reset = running, reset
         return running
+
+    def gated(self, found: Correctness) -> None:
+        """The correctness gate has asked the build that runs. Raises Incorrect for one that failed, and
+        Blocked where the gate could not run. What it checked then stands in the record."""
+        if not found.passed:
+            self._phases.append(PhaseRecord(name="gate", checks=found.checks))
+        found.require_passed()
 
     def filled(self, filled: Filled | None) -> None:
         """The caches were filled, or as far as they could be; None where the server does not tell."""
@@ -168,6 +176,8 @@ class Draft:
     def _outcome_of(self, failure: DynoError | OSError) -> Outcome:
         if isinstance(failure, Blocked):
             return Outcome.BLOCKED
+        if isinstance(failure, Incorrect):
+            return Outcome.BROKEN
         crashed = isinstance(failure, ServerFailed | LoadDied)
         if isinstance(failure, DriverFailed) and self._running is not None:
             crashed = crashed or not self._running.server.alive()

@@ -24,6 +24,7 @@ from dbdyno.layers.source import wish_among
 from dbdyno.layers.trainer import with_trainer
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
+from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -130,8 +131,9 @@ def _build(setup: Setup, bench: Bench) -> None:
         recipe = _put_in(bench.instrumented, setup)
         if not shares_data(recipe, setup.installation, setup.data_maker):
             setup.data_maker = setup.installation
-    elif setup.build:
-        setup.built = built(setup.engine, with_trainer(setup.build, bench.study), _folder(bench))
+        return
+    setup.built = bench.built or _built(setup.build, bench)
+    if setup.built is not None:
         setup.installation = setup.built.installation
         setup.data_maker = data_maker(setup.built, bench)
 
@@ -157,9 +159,13 @@ def _baseline(bench: Bench) -> Built | None:
     levels = by_layer({**bench.study.settings, **bench.study.baseline})
     try:
         wish = wish_among(ask(levels, bench.layers, bench.engine))
-        return built(bench.engine, with_trainer(wish, bench.study), _folder(bench)) if wish else None
+        return _built(wish, bench)
     except DynoError:
         return None
+
+
+def _built(wish: BuildWish | None, bench: Bench) -> Built | None:
+    return built(bench.engine, with_trainer(wish, bench.study), _folder(bench)) if wish else None
 
 
 def _folder(bench: Bench) -> Path:

@@ -14,5 +14,6 @@ FIREBIRD = Engine(
     settings=settings,
     counters=counters,
     raw_file=life.DATABASE,
+    dual="RDB$DATABASE",
     under_valgrind=UnderValgrind(owns=counters.owns),
 )

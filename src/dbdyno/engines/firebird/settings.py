@@ -17,6 +17,7 @@ from dbdyno.records.record import Reading
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
+DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
 
 NEEDS: Sequence[Need] = ()
 

@@ -42,6 +42,10 @@ LOADING: Mapping[str, Level] = {
     "loose_mhnsw_max_cache_size": "4G",
 }
 """Of no use to a trial, which is measured under the study's own settings."""
+DURABLE: Mapping[str, tuple[Level, ...]] = {
+    "innodb_doublewrite": ("ON",),
+    "innodb_flush_log_at_trx_commit": (1,),
+}
 
 OURS = frozenset(
     {

@@ -65,6 +65,7 @@ NEEDS: Sequence[Need] = (
     ),
 )
 
+DURABLE = mariadb.DURABLE
 read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages

@@ -18,6 +18,11 @@ from dbdyno.records.record import Reading
 
 CREATION = levels.CREATION
 LOADING: Mapping[str, Level] = {}
+DURABLE: Mapping[str, tuple[Level, ...]] = {
+    "fsync": ("on",),
+    "full_page_writes": ("on",),
+    "synchronous_commit": ("on", "local"),
+}
 
 OURS = frozenset(
     {

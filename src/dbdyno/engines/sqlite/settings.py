@@ -18,6 +18,10 @@ from dbdyno.records.record import Reading
 
 CREATION = frozenset({"page_size", "auto_vacuum", "encoding"})
 LOADING: Mapping[str, Level] = {}
+DURABLE: Mapping[str, tuple[Level, ...]] = {
+    "journal_mode": ("delete", "truncate", "persist", "wal"),
+    "synchronous": ("full", "extra"),
+}
 
 PRAGMAS = frozenset(
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Literal
 
 from pydantic import Field
 
@@ -46,6 +47,15 @@ class Build(Frozen):
         return f"{self.engine}-{self.key}"
 
 
+class OwnTest(Frozen):
+    """How one of the source's own tests ended; `unable` is one that could not run here. `detail` says why it
+    did not pass."""
+
+    name: str
+    verdict: Literal["passed", "failed", "unable"]
+    detail: str = ""
+
+
 class Training(Frozen):
     """How a build was trained: so many transactions in so many seconds. They wrote so many `files` of a
     profile, which know of so many `functions`, and of those that were `executed`. `profile` is the digest of
@@ -70,7 +80,7 @@ class Training(Frozen):
 class Made(Frozen):
     """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
     are the seconds of its commands and of its `training`, and `network` says whether the commands could have
-    asked for it."""
+    asked for it. `tests` are the source's own that were run."""
 
     key: str
     engine: str
@@ -84,3 +94,4 @@ class Made(Frozen):
     took_s: float
     network: bool = False
     training: Training | None = Field(default=None, exclude_if=lambda training: training is None)
+    tests: tuple[OwnTest, ...] = ()

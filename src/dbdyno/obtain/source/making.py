@@ -19,8 +19,9 @@ from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.source import patch
-from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made, Training
+from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made, OwnTest, Training
 from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
+from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import mismatched
 from dbdyno.obtain.source.recipe import Recipe, expanded
@@ -111,6 +112,16 @@ def account_of(folder: Path) -> Made:
     return Made.model_validate_json((folder / MANIFEST).read_text())
 
 
+def names() -> list[str]:
+    """The names of all builds that are kept."""
+    return once.shelf("builds").names()
+
+
+def folder_of(name: str) -> Path:
+    """Where the build of a name is kept."""
+    return once.shelf("builds").folder / name
+
+
 def readable_account(folder: Path) -> Made | None:
     """What is kept of a whole build; None where another version wrote it."""
     try:
@@ -158,6 +169,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         took_s=round(spent_s + time.monotonic() - began, 3),
         network=wrapper() is None,
         training=training,
+        tests=_tested(folder, materials, tell),
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
@@ -188,6 +200,12 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
         run_step(step, workplace, tell)
     _require_program(prefix, recipe.program, log)
     return prefix
+
+
+def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ...]:
+    """What the source's own tests say of a build, while its folder is there."""
+    places = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
+    return run_tests(materials.recipe.tests, _workplace(materials, *places, materials.flags), tell)
 
 
 def _trained(folder: Path, shared: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:

@@ -60,8 +60,9 @@ class Recipe(Frozen):
     """How an engine is built.
 
     `program` is what Dyno starts or loads, below the prefix. `generate` are commands that make files of the
-    source itself, once for all builds; `steps` make a build, and `cxx` says that they compile C++. Builds
-    read each other's data where `format_parts` leading parts of their versions agree.
+    source itself, once for all builds; `steps` make a build, and `cxx` says that they compile C++. `tests`
+    are the source's own that a build must pass; they run in its folder. Builds read each other's data where
+    `format_parts` leading parts of their versions agree.
     `seconds` is about how long a build takes on two CPUs, `room_mib` what it needs on disk.
     `run_environment` is what the built engine needs in its environment.
     """
@@ -77,6 +78,7 @@ class Recipe(Frozen):
     run_environment: dict[str, str] = Field(default_factory=dict)
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
+    tests: tuple[Step, ...] = Field(default=(), exclude_if=lambda tests: not tests)
 
     @field_validator("program")
     @classmethod

@@ -1,0 +1,190 @@
+"""The correctness gate of a build: what is asked of it once before its speed counts, the cheapest first.
+
+Faster and wrong is broken. So each build answers a short load and fixed queries under the study's own
+settings, recovers from a kill in the midst of a load, and passes those of its source's own tests that its
+recipe names. What was found is kept beside the build, and trials read it there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from dbdyno.driver.job import Closed
+from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.built import Built
+from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.frozen import Level
+from dbdyno.host.once import Tell
+from dbdyno.layers.setup import Running
+from dbdyno.layers.source import holds_build
+from dbdyno.records.record import Check, Observation
+from dbdyno.study import Workload
+from dbdyno.study.trials import Trial, Variant
+from dbdyno.trial.act import kill_under_load, start_again
+from dbdyno.trial.answers import known_answers
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.check import judge
+from dbdyno.trial.correctness import (
+    Asked,
+    Correctness,
+    asked_of,
+    baselines_build,
+    build_of,
+    durable,
+    keep,
+    kept,
+    own_tests,
+    recall_held,
+    variant_of_each_build,
+)
+from dbdyno.trial.prepare import prepare
+
+OPERATIONS, LOAD_MOST_S = 5000, 10.0
+"""A fault that shows once in a thousand transactions shows in so many, unless they take too long."""
+WRITING = Workload(
+    name="tpcb",
+    clients=4,
+    options={"scale": 1, "simple_update": False, "select_only": False},
+    run_options=frozenset({"simple_update", "select_only"}),
+)
+"""The load in which an engine is killed: each transaction writes, and its invariants show what is missing."""
+OF_A_BUILD = ("build.", "source.")
+GATE = -1
+"""In place of a trial's number."""
+OF_THE_ENGINE = frozenset({"server", "protocol", "connect"})
+"""Kinds of failures of the driver that are the engine's own."""
+
+
+def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
+    """Has each build of a study pass the gate before the first trial, so that nothing of it disturbs one.
+    What is kept of a build holds; only what could not be asked is asked again.
+
+    Raises DynoError where the baseline's build did not pass, because nothing can be compared with it.
+    """
+    for number, (wish, variant) in enumerate(variant_of_each_build(bench).items()):
+        if number and baseline_alone:
+            break
+        try:
+            built, reference = build_of(bench, wish), baselines_build(bench)
+        except DynoError:
+            # It cannot be built, and its trials end with the same cause.
+            continue
+        asked = asked_of(bench.study, variant, reference)
+        found = kept(built.name, asked)
+        if found is None or found.unable:
+            tell(f"{wish.words}: the correctness gate, with {asked.words}")
+            found = _ask(built, asked, bench)
+        if not number and not found.passed:
+            raise DynoError(f"baseline: {found.cause}", "nothing can be compared with it: mend it first")
+        if not found.passed:
+            tell(f"{wish.words}: {found.cause}")
+
+
+def gated(built: Built, bench: Bench) -> Correctness:
+    """What the gate found of a build of the bench's study: now, where it did not ask yet."""
+    variant = variant_of_each_build(bench)[built.wish]
+    asked = asked_of(bench.study, variant, baselines_build(bench))
+    return kept(built.name, asked) or _ask(built, asked, bench)
+
+
+def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
+    """Asks all that the gate asks, up to the first check that does not hold, and keeps what it found."""
+    began, found = time.monotonic(), Correctness(asked=asked.words)
+    on_build = replace(bench, built=built, callgrind=None)
+    questions = (
+        partial(answers, asked, on_build),
+        partial(recovery, asked, on_build),
+        partial(own_tests, built.account),
+    )
+    for question in questions:
+        found = found.plus(_answered(question))
+        if not found.passed:
+            break
+    found = found.model_copy(update={"took_s": round(time.monotonic() - began, 3)})
+    keep(built.name, asked, found)
+    return found
+
+
+def _answered(question: Callable[[], Correctness]) -> Correctness:
+    """An engine that dies, or answers with an error of its own, has failed. Whatever else goes wrong says
+    nothing of the engine."""
+    try:
+        return question()
+    except (ServerFailed, LoadDied) as failure:
+        return _failed("survives", failure)
+    except DriverFailed as failure:
+        return _failed("answers", failure) if failure.kind in OF_THE_ENGINE else _unable(failure)
+    except DynoError as failure:
+        return _unable(failure)
+    except OSError as failure:
+        return _unable(DynoError(str(failure)))
+
+
+def _failed(name: str, failure: DynoError) -> Correctness:
+    return Correctness(checks=(Check(name=name, holds=False, detail=failure.message),))
+
+
+def _unable(failure: DynoError) -> Correctness:
+    return Correctness(unable=failure.message, remedy=failure.hint)
+
+
+def answers(asked: Asked, bench: Bench) -> Correctness:
+    """Fixed queries, then a short load under the study's own settings: its invariants, and the recall of its
+    searches where it searches vectors."""
+    with _up(asked.levels, bench, bench.study.workload) as (running, _):
+        known = known_answers(running.ask, bench.engine.dual)
+        if not holds_build(running):
+            raise DynoError("the process does not hold the build", "something else started in its place")
+        job = running.setup.job
+        tally = running.load.run(
+            job.but(load=Closed(), ramp_s=0.0, warmup_s=0.0, duration_s=LOAD_MOST_S, operations=OPERATIONS)
+        )
+        invariants = running.load.check(job, Acknowledged.by([tally]))
+    checks, _ = judge(tally, invariants, (), Observation(duration_s=0.0), bench.cores)
+    found = Correctness(checks=(*known, *checks))
+    if tally.recall is None:
+        return found
+    recall = tally.recall.mean
+    held = recall_held(recall, _reference(bench))
+    return found.plus(Correctness(checks=(held,), recall=recall))
+
+
+def _reference(bench: Bench) -> float | None:
+    """The recall of the baseline's build; None for that build itself. Raises DynoError where it has none."""
+    baseline = build_of(bench, next(iter(variant_of_each_build(bench))))
+    if bench.built == baseline:
+        return None
+    recall = gated(baseline, bench).recall
+    if recall is None:
+        raise DynoError("the baseline's build has no recall to compare with", "mend that build first")
+    return recall
+
+
+def recovery(asked: Asked, bench: Bench) -> Correctness:
+    """A kill in the midst of a load that writes, with settings that make commits durable. After the next
+    start all that clients were told is there, and all invariants hold."""
+    with _up(durable(asked.levels, bench.engine.settings), bench, WRITING) as (running, undo):
+        told = kill_under_load(running)
+        again = start_again(running, bench.open_load, undo)
+        invariants = again.load.check(again.setup.job, told)
+    return Correctness(
+        checks=tuple(
+            Check(name=f"{one.name}_after_a_kill", holds=one.holds, detail=one.detail) for one in invariants
+        )
+    )
+
+
+@contextmanager
+def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterator[tuple[Running, ExitStack]]:
+    """An engine that runs with these levels alone, on its own copy of the workload's data."""
+    settings = {name: level for name, level in bench.study.settings.items() if name.startswith(OF_A_BUILD)}
+    study = bench.study.model_copy(update={"settings": settings, "workload": workload})
+    variant = Variant(name="gate", levels=dict(levels))
+    trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
+    with bench.journal.scope(), ExitStack() as undo:
+        running, _ = prepare(trial, replace(bench, study=study), undo)
+        yield running, undo

@@ -1,0 +1,61 @@
+"""A source's own tests: those that its recipe names, run on a build while its folder is still there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+
+from dbdyno.errors import BuildFailed
+from dbdyno.host.once import Tell
+from dbdyno.obtain.source.build import OwnTest
+from dbdyno.obtain.source.commands import TRIAL_S, Workplace, run_step, wrapper
+from dbdyno.obtain.source.recipe import Step
+
+LONGEST_S = 1800
+"""A test that hangs has failed."""
+NOBODY = "65534"
+
+
+def run_tests(steps: Sequence[Step], workplace: Workplace, tell: Tell) -> tuple[OwnTest, ...]:
+    """How each test ended, up to the first that did not pass."""
+    found: list[OwnTest] = []
+    for step in steps:
+        tell(f"the source's own tests: {step.name}")
+        found.append(_run(step, workplace, tell))
+        if found[-1].verdict != "passed":
+            break
+    return tuple(found)
+
+
+def _run(step: Step, workplace: Workplace, tell: Tell) -> OwnTest:
+    missing = next((program for program in step.needs if shutil.which(program) is None), None)
+    if missing is not None:
+        why = f"there is no `{missing}` on this machine: apt-get install {step.needs[missing]}"
+        return OwnTest(name=step.name, verdict="unable", detail=why)
+    before = not_root()
+    if before is None:
+        why = "servers refuse to start as root, and the kernel refuses user namespaces: run as another user"
+        return OwnTest(name=step.name, verdict="unable", detail=why)
+    limited = ("timeout", "--kill-after=10", str(LONGEST_S), *step.command)
+    try:
+        run_step(step.model_copy(update={"command": (*before, *limited)}), workplace, tell)
+    except BuildFailed as failure:
+        return OwnTest(name=step.name, verdict="failed", detail=failure.message)
+    return OwnTest(name=step.name, verdict="passed")
+
+
+@cache
+def not_root() -> tuple[str, ...] | None:
+    """What a command follows so that it is not root, because servers refuse to start as root; None where the
+    kernel refuses that. Its files stay those of who runs Dyno."""
+    if os.geteuid() != 0:
+        return ()
+    found = ("unshare", f"--map-user={NOBODY}", f"--map-group={NOBODY}")
+    try:
+        tried = subprocess.run([*(wrapper() or ()), *found, "true"], capture_output=True, timeout=TRIAL_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found if tried.returncode == 0 else None

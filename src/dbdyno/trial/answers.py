@@ -1,0 +1,65 @@
+"""Fixed queries whose answers are known by arithmetic: sums, joins, groups and an order of made-up rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dbdyno.engines.engine import Ask
+from dbdyno.records.record import Check
+
+ROWS = 500
+"""Engines end a recursion at 1,000 rows or more unless they are told otherwise."""
+NUMBERS = range(1, ROWS + 1)
+MADE_UP = f"WITH RECURSIVE n(i) AS (SELECT 1{{dual}} UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) "
+TOLERANCE = 1e-9
+"""Sums of fractions differ by the order in which they were added."""
+
+KNOWN: Mapping[str, tuple[str, Sequence[float]]] = {
+    "sums": (
+        "SELECT COUNT(*), SUM(i), MIN(i), MAX(i), SUM(i * i) FROM n",
+        (ROWS, sum(NUMBERS), 1, ROWS, sum(number**2 for number in NUMBERS)),
+    ),
+    "fractions": ("SELECT SUM(1e0 / i) FROM n", (math.fsum(1 / number for number in NUMBERS),)),
+    "join": (
+        "SELECT COUNT(*), SUM(a.i), SUM(b.i) FROM n a JOIN n b ON b.i = a.i + a.i",
+        (ROWS // 2, sum(range(1, ROWS // 2 + 1)), sum(range(2, ROWS + 1, 2))),
+    ),
+    "groups": (
+        "SELECT COUNT(*), SUM(c) FROM (SELECT COUNT(*) AS c FROM n GROUP BY CASE WHEN i < 100 THEN 0 "
+        "WHEN i < 300 THEN 1 ELSE 2 END HAVING COUNT(*) > 100) g",
+        (2, ROWS - 99),
+    ),
+    "order": (
+        "SELECT i FROM n WHERE NOT EXISTS (SELECT 1 FROM n m WHERE m.i = n.i + 450) ORDER BY i DESC",
+        range(ROWS, 50, -1),
+    ),
+}
+"""By name: a query of the rows `n`, and all values of its answer, row by row."""
+
+
+def known_answers(ask: Ask, dual: str) -> tuple[Check, ...]:
+    """A check for each query. `dual` is the table that a SELECT of constants must name, where it must."""
+    made_up = MADE_UP.format(dual=f" FROM {dual}" if dual else "")
+    return tuple(_judged(name, ask(made_up + sql), known) for name, (sql, known) in KNOWN.items())
+
+
+def _judged(name: str, rows: Sequence[Sequence[str | float | None]], known: Sequence[float]) -> Check:
+    values = [value for row in rows for value in row]
+    fault = _fault(values, known)
+    return Check(name=f"answer_{name}", holds=not fault, detail=fault or f"{len(known)} values are right")
+
+
+def _fault(values: Sequence[str | float | None], known: Sequence[float]) -> str:
+    """What is wrong with an answer; empty where it is right."""
+    if len(values) != len(known):
+        return f"{len(values)} values, {len(known)} expected"
+    wrong = next((pair for pair in zip(values, known, strict=True) if not _same(*pair)), None)
+    return f"{wrong[0]} in place of {wrong[1]:.15g}" if wrong else ""
+
+
+def _same(value: str | float | None, known: float) -> bool:
+    try:
+        return value is not None and math.isclose(float(value), known, rel_tol=TOLERANCE)
+    except ValueError:
+        return False

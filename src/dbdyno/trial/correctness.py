@@ -1,0 +1,226 @@
+"""What the correctness gate asks of a build, what it found, and where that is kept: beside the build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+
+from pydantic import Field
+
+from dbdyno.datasets import VECTOR_SEARCH
+from dbdyno.engines.built import Built, built
+from dbdyno.engines.engine import Settings
+from dbdyno.errors import Blocked, Incorrect
+from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.source import wish_among
+from dbdyno.layers.trainer import with_trainer
+from dbdyno.obtain.source import making
+from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.record import Check
+from dbdyno.study import Study
+from dbdyno.study.designs import variants_of
+from dbdyno.study.trials import Variant
+from dbdyno.trial.bench import Bench
+
+VERSION = 1
+"""Rises with all that the gate asks differently, so that builds pass it anew."""
+SHAPING = frozenset({"config", "workload"})
+"""Layers whose levels shape what a build answers. The gate leaves out all others."""
+RECALL_LOST_MOST = 0.01
+"""More than this below the recall of the baseline's build, and the distances are not what they were."""
+USUAL_S = 12.0
+"""What the gate takes where none was passed yet."""
+
+
+class Asked(Frozen):
+    """What the gate asks of a build: the study's load, under the levels that shape answers. `reference` is
+    the baseline's build where recall is held against that one's."""
+
+    workload: str
+    options: dict[str, Level]
+    clients: int
+    levels: dict[str, Level]
+    reference: str = ""
+    version: int = VERSION
+
+    @property
+    def digest(self) -> str:
+        told = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    @property
+    def words(self) -> str:
+        """`tpcb, scale 1, journal_mode MEMORY`"""
+        named = {**self.options, **{name.partition(".")[2]: level for name, level in self.levels.items()}}
+        told = [f"{name} {level_text(level)}" for name, level in named.items() if level not in (False, "")]
+        return ", ".join([self.workload, *told])
+
+
+class Correctness(Frozen):
+    """What the gate found of a build, up to the first check that does not hold. `asked` tells in words what
+    was asked, and `unable` why the gate could not run, which is no pass. `recall` is that of searches."""
+
+    asked: str = ""
+    checks: tuple[Check, ...] = ()
+    recall: float | None = None
+    unable: str = ""
+    remedy: str = ""
+    took_s: float = Field(default=0.0, ge=0.0)
+
+    @property
+    def failing(self) -> Check | None:
+        return next((check for check in self.checks if not check.holds), None)
+
+    @property
+    def passed(self) -> bool:
+        return not self.unable and self.failing is None
+
+    @property
+    def words(self) -> str:
+        """`passed`, `failed at history_complete`, `could not run`"""
+        if self.failing is not None:
+            return f"failed at {self.failing.name}"
+        return "could not run" if self.unable else "passed"
+
+    @property
+    def cause(self) -> str:
+        """Why the build did not pass; empty where it did."""
+        if self.failing is not None:
+            return f"the build failed the correctness gate at {self.failing.name}: {self.failing.detail}"
+        return f"the correctness gate could not run: {self.unable}" if self.unable else ""
+
+    def plus(self, other: Correctness) -> Correctness:
+        """With what a further part of the gate found."""
+        return self.model_copy(
+            update={
+                "checks": (*self.checks, *other.checks),
+                "recall": self.recall if other.recall is None else other.recall,
+                "unable": self.unable or other.unable,
+                "remedy": self.remedy or other.remedy,
+            }
+        )
+
+    def require_passed(self) -> None:
+        """Raises Incorrect for a build that failed, and Blocked where the gate could not run."""
+        if self.failing is not None:
+            raise Incorrect(self.cause, "a speed of wrong answers is none: leave out what makes them wrong")
+        if self.unable:
+            raise Blocked("build", self.cause, self.remedy)
+
+
+def recall_held(recall: float, reference: float | None) -> Check:
+    """Whether searches find what those of the baseline's build find; that build itself has no reference."""
+    if reference is None:
+        return Check(name="recall", holds=True, detail=f"{recall:.4f}, the reference of other builds")
+    detail = f"{recall:.4f}, the baseline's build has {reference:.4f}"
+    return Check(name="recall", holds=recall >= reference - RECALL_LOST_MOST, detail=detail)
+
+
+def own_tests(account: Made) -> Correctness:
+    """What the source's own tests said of the build when it was made."""
+    if not account.tests:
+        told = Check(name="own_tests", holds=True, detail="the source carries no tests that its recipe runs")
+        return Correctness(checks=(told,))
+    last = account.tests[-1]
+    if last.verdict == "unable":
+        return Correctness(unable=f"the source's own tests, {last.name}: {last.detail}")
+    return Correctness(
+        checks=tuple(
+            Check(name=f"own_tests_{one.name}", holds=one.verdict == "passed", detail=one.detail)
+            for one in account.tests
+        )
+    )
+
+
+def variant_of_each_build(bench: Bench) -> dict[BuildWish, Variant]:
+    """Each build of a bench's study, the baseline's first, with the variant that brings it to the gate."""
+    found: dict[BuildWish, Variant] = {}
+    for variant in variants_of(bench.study):
+        levels = by_layer({**bench.study.settings, **variant.levels})
+        try:
+            wish = wish_among(ask(levels, bench.layers, bench.engine))
+        except Blocked:
+            # It has no trial, so it needs no build.
+            continue
+        if wish is not None:
+            found.setdefault(with_trainer(wish, bench.study), variant)
+    return found
+
+
+def build_of(bench: Bench, wish: BuildWish) -> Built:
+    """A build of the bench's study. Raises like `built`."""
+    return built(bench.engine, wish, Path(bench.study.path).parent)
+
+
+def baselines_build(bench: Bench) -> str:
+    """The name of the baseline's build, which the recall of others is held against; empty where the study
+    searches no vectors."""
+    if bench.study.workload.name != VECTOR_SEARCH:
+        return ""
+    return build_of(bench, next(iter(variant_of_each_build(bench)))).name
+
+
+def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]:
+    """The levels with settings that make commits durable: the study's own where they do, else others. Levels
+    of its workload are left out, because another one is driven."""
+    found = {name: level for name, level in levels.items() if not name.startswith("workload.")}
+    for name, enough in settings.DURABLE.items():
+        factor = f"config.{name}"
+        if not any(factor in found and settings.same(name, found[factor], str(level)) for level in enough):
+            found[factor] = enough[0]
+    return found
+
+
+def asked_of(study: Study, variant: Variant, reference: str) -> Asked:
+    """What the gate asks of a variant's build. `reference` is the `baselines_build`."""
+    workload, levels = study.workload, {**study.settings, **variant.levels}
+    return Asked(
+        workload=workload.name,
+        options=workload.options,
+        clients=workload.clients,
+        levels={name: level for name, level in levels.items() if name.partition(".")[0] in SHAPING},
+        reference=reference,
+    )
+
+
+def kept(build: str, asked: Asked) -> Correctness | None:
+    """What the gate found of the build of a name; None where it did not ask this yet."""
+    return _read(_place(build, asked))
+
+
+def keep(build: str, asked: Asked, found: Correctness) -> None:
+    """Keeps it beside the build, whole or not at all."""
+    place = _place(build, asked)
+    written = place.with_suffix(".writing")
+    written.write_text(found.model_dump_json(indent=1) + "\n")
+    written.replace(place)
+
+
+def all_kept(build: str) -> list[Correctness]:
+    """All that the gate found of a build, whatever it asked."""
+    places = sorted(making.folder_of(build).glob("correctness-*.json"))
+    return [found for place in places if (found := _read(place)) is not None]
+
+
+def expected_s(engine: str) -> float:
+    """About how long the gate takes: as it took for the engine's builds, or else by a rule."""
+    builds = [name for name in making.names() if name.startswith(f"{engine}-")]
+    seen = [found.took_s for build in builds for found in all_kept(build)]
+    return median(seen) if seen else USUAL_S
+
+
+def _place(build: str, asked: Asked) -> Path:
+    return making.folder_of(build) / f"correctness-{asked.digest}.json"
+
+
+def _read(place: Path) -> Correctness | None:
+    try:
+        return Correctness.model_validate_json(place.read_text())
+    except (OSError, ValueError):
+        # Nobody asked, or another version wrote it.
+        return None

@@ -1,0 +1,200 @@
+"""The correctness gate with engines that are built to be wrong: each is caught, and says by what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dbdyno import gate
+from dbdyno.driver.tally import Recall
+from dbdyno.engines import built as engines_built
+from dbdyno.errors import Blocked, DynoError
+from dbdyno.frozen import Level
+from dbdyno.gate import answers, gated, pass_gates
+from dbdyno.host.journal import open_journal
+from dbdyno.host.once import silently
+from dbdyno.obtain.source import making
+from dbdyno.records.record import Outcome
+from dbdyno.run import run_trial
+from dbdyno.study import Factor
+from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Trial, Variant
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.correctness import (
+    Asked,
+    Correctness,
+    all_kept,
+    asked_of,
+    build_of,
+    variant_of_each_build,
+)
+from tests import sqlite_fork
+from tests.fakes import FakeLoad, Stages, make_bench, make_run, make_study, make_tally
+from tests.sqlite_fork import CODE, make_fork, wrong_code
+from tests.trials import bench_of, study_of
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+
+HASTY: dict[str, Level] = {
+    "source.origin": "fork",
+    "source.recipe": "recipe.toml",
+    "config.synchronous": "OFF",
+    "config.journal_mode": "MEMORY",
+}
+"""Settings with which a kill may lose what was committed: the gate must not use them for that."""
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
+    monkeypatch.setattr(making, "_failures", {})
+
+
+@contextmanager
+def bench(folder: Path, *factors: Factor) -> Iterator[Bench]:
+    study = study_of("sqlite", HASTY)
+    changes = {"path": str(folder / "study.toml"), "factors": (*study.factors, *factors)}
+    with open_journal() as journal:
+        yield bench_of(study.model_copy(update=changes), journal)
+
+
+def found_of(folder: Path) -> Correctness:
+    """What the gate finds of the only build of a fork in a folder."""
+    with bench(folder) as found:
+        [wish] = variant_of_each_build(found)
+        return gated(build_of(found, wish), found)
+
+
+def test_a_right_build_passes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_fork(tmp_path)
+    found = found_of(tmp_path)
+    assert found.passed, found.cause
+    checks = {check.name: check for check in found.checks}
+    assert {"answer_sums", "operations", "history_complete", "history_complete_after_a_kill"} <= set(checks)
+    assert checks["own_tests"].detail == "the source carries no tests that its recipe runs"
+    assert "5000 transactions succeeded" in checks["operations"].detail
+    assert found.asked == "tpcb, scale 1, synchronous OFF, journal_mode MEMORY"
+    monkeypatch.setattr(gate, "_ask", None)
+    assert found_of(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failing"),
+    [
+        ("LOSES_ROWS", "balances_equal"),
+        ("COMMITS_LATE", "history_complete_after_a_kill"),
+        ("ROUNDS", "answer_fractions"),
+        ("DIES", "survives"),
+    ],
+)
+def test_a_wrong_build_fails_at_the_first_check_that_shows_it(
+    tmp_path: Path, wrong: str, failing: str
+) -> None:
+    make_fork(tmp_path, CODE + wrong_code(getattr(sqlite_fork, wrong)))
+    found = found_of(tmp_path)
+    assert found.words == f"failed at {failing}"
+    assert f"the build failed the correctness gate at {failing}: " in found.cause
+
+
+def test_a_trial_of_a_build_that_failed_is_broken_and_never_measured(tmp_path: Path) -> None:
+    make_fork(tmp_path, CODE + wrong_code(sqlite_fork.ROUNDS))
+    with bench(tmp_path) as found:
+        trial = Trial(
+            index=0,
+            block=0,
+            position=0,
+            variant=Variant(name="baseline", levels=HASTY),
+            phases=phases_of(found.study),
+        )
+        record = run_trial(trial, found, lambda record: None, Stages())
+        assert (record.outcome, record.tally) == (Outcome.BROKEN, None)
+        assert record.cause.startswith("the build failed the correctness gate at answer_fractions: ")
+        assert [check.name for check in record.checks if not check.holds] == ["answer_fractions"]
+
+
+def with_patch(folder: Path, wrong: str) -> Factor:
+    """A fork, and as a level the patch that makes it wrong."""
+    make_fork(folder)
+    code = (folder / "fork" / "fork.c").read_text()
+    added = wrong_code(wrong).splitlines()
+    lines = code.splitlines()
+    context = "".join(f" {line}\n" for line in lines[-1:])
+    hunk = f"@@ -{len(lines)} +{len(lines)},{len(added) + 1} @@\n"
+    text = f"--- a/fork.c\n+++ b/fork.c\n{hunk}{context}" + "".join(f"+{line}\n" for line in added)
+    (folder / "wrong.patch").write_text(text)
+    return Factor(name="source.patches", levels=("none", "wrong.patch"))
+
+
+def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:
+    factor, told = with_patch(tmp_path, sqlite_fork.ROUNDS), list[str]()
+    with bench(tmp_path, factor) as found:
+        pass_gates(found, told.append)
+        builds = [build_of(found, wish).name for wish in variant_of_each_build(found)]
+        assert [[one.words for one in all_kept(build)] for build in builds] == [
+            ["passed"],
+            ["failed at answer_fractions"],
+        ]
+        assert any("patches wrong.patch: the build failed the correctness gate at" in line for line in told)
+        told.clear()
+        pass_gates(found, told.append)
+        assert [line for line in told if "with tpcb" in line] == [], "a build is asked once"
+
+
+def test_a_baseline_that_fails_ends_the_run(tmp_path: Path) -> None:
+    make_fork(tmp_path, CODE + wrong_code(sqlite_fork.ROUNDS))
+    with bench(tmp_path) as found, pytest.raises(DynoError, match=r"^baseline: the build failed the correct"):
+        pass_gates(found, silently)
+
+
+def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factor = with_patch(tmp_path, "\nint harmless;\n")
+    with bench(tmp_path, factor) as found:
+        baseline, other = variant_of_each_build(found)
+        with monkeypatch.context() as refusing:
+            recover = gate.recovery
+
+            def refused(asked: Asked, bench: Bench) -> Correctness:
+                if bench.built and bench.built.wish.patches != "none":
+                    raise Blocked("config.page", "no page here", "take another")
+                return recover(asked, bench)
+
+            refusing.setattr(gate, "recovery", refused)
+            pass_gates(found, silently)
+            blocked = gated(build_of(found, other), found)
+        assert blocked.words == "could not run"
+        with pytest.raises(Blocked, match="the correctness gate could not run: no page here"):
+            blocked.require_passed()
+        pass_gates(found, silently)
+        assert gated(build_of(found, other), found).passed
+        assert gated(build_of(found, baseline), found).passed
+
+
+@pytest.mark.parametrize(
+    ("recall", "reference", "words"),
+    [
+        (0.95, None, "passed"),
+        (0.95, 0.955, "passed"),
+        (0.93, 0.95, "failed at recall"),
+        (0.99, 0.95, "passed"),
+    ],
+)
+def test_searches_that_find_less_than_the_baselines_fail(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, recall: float, reference: float | None, words: str
+) -> None:
+    """A stand-in for a wrong distance: the load says what its searches found."""
+    spread = {"min": recall, "p1": recall, "p5": recall, "p10": recall, "p50": recall}
+    scored = make_tally(recall=Recall(count=100, mean=recall, **spread))
+    monkeypatch.setattr(gate, "known_answers", lambda ask, dual: ())
+    monkeypatch.setattr(gate, "holds_build", lambda running: True)
+    monkeypatch.setattr(gate, "_reference", lambda bench: reference)
+    monkeypatch.setattr(FakeLoad, "run", lambda load, job: scored)
+    study = make_study(1)
+    with open_journal() as journal:
+        asked = asked_of(study, Variant(name="baseline", levels={"config.speed": 1}), "")
+        found = answers(asked, make_bench(study, make_run(study), journal))
+    assert (found.words, found.recall) == (words, recall)

@@ -1,0 +1,69 @@
+"""A kill in the midst of a load: a right engine has all that clients were told when it is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.driver.tally import Tally
+from dbdyno.errors import DynoError, LoadDied, ServerFailed
+from dbdyno.frozen import Level
+from dbdyno.trial import act
+from dbdyno.trial.act import UNTOLD, kill_under_load, start_again
+from tests.trials import tried
+
+pytestmark = pytest.mark.engine
+
+DURABLE: dict[str, dict[str, Level]] = {
+    "sqlite": {"config__synchronous": "full", "config__journal_mode": "wal"},
+    "firebird": {"config__forced_writes": True},
+    "mariadb": {"config__innodb_flush_log_at_trx_commit": 1},
+}
+
+
+@pytest.mark.parametrize("engine", DURABLE)
+def test_all_that_was_acknowledged_is_there_after_a_kill(homes_with_engines: Path, engine: str) -> None:
+    with tried(engine, **DURABLE[engine]) as found, ExitStack() as undo:
+        before = found.running.process_ids
+        told = kill_under_load(found.running)
+        assert told.acknowledged > 0
+        assert (told.unknown >= UNTOLD) is found.running.setup.engine.embedded
+        assert not any(Path(f"/proc/{process_id}").exists() for process_id in before)
+        again = start_again(found.running, LoadProcess, undo)
+        invariants = again.load.check(again.setup.job, told)
+        assert [one.detail for one in invariants if not one.holds] == []
+        assert {"history_complete", "balances_equal"} <= {one.name for one in invariants}
+        # What nobody was told of cannot be missed.
+        more = told.model_copy(update={"acknowledged": told.acknowledged + told.unknown + UNTOLD})
+        assert not all(one.holds for one in again.load.check(again.setup.job, more))
+
+
+@pytest.fixture
+def never_killed(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(act, "KILLED_AFTER_S", 3600.0)
+
+
+@pytest.mark.usefixtures("never_killed")
+def test_a_load_that_ends_before_the_kill_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(act, "LONGEST_S", 0.1)
+    with tried("sqlite") as found, pytest.raises(DynoError, match="ended before the engine was killed") as no:
+        kill_under_load(found.running)
+    assert not isinstance(no.value, ServerFailed), "the engine has done nothing wrong"
+
+
+@pytest.mark.usefixtures("never_killed")
+def test_an_engine_that_dies_by_itself_is_not_taken_for_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = LoadProcess.go_on
+
+    def dies(load: LoadProcess) -> Tally | None:
+        os.kill(load.process_id, signal.SIGKILL)
+        return goes_on(load)
+
+    monkeypatch.setattr(LoadProcess, "go_on", dies)
+    with tried("sqlite") as found, pytest.raises(LoadDied):
+        kill_under_load(found.running)

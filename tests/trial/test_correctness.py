@@ -1,0 +1,140 @@
+"""What the correctness gate asks of a build and keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.sqlite import SQLITE
+from dbdyno.errors import Blocked, Incorrect
+from dbdyno.frozen import Level
+from dbdyno.obtain.source import making
+from dbdyno.obtain.source.build import Made, OwnTest
+from dbdyno.obtain.source.wish import Flags
+from dbdyno.records.record import Check
+from dbdyno.study import Study
+from dbdyno.study.trials import Variant
+from dbdyno.trial.correctness import (
+    Correctness,
+    all_kept,
+    asked_of,
+    durable,
+    keep,
+    kept,
+    own_tests,
+)
+from tests.fakes import make_study
+
+RIGHT = Check(name="sums", holds=True)
+WRONG = Check(name="history_complete", holds=False, detail="9 rows, 10 acknowledged")
+
+
+def study(**settings: Level) -> Study:
+    named = {name.replace("__", "."): level for name, level in settings.items()}
+    return make_study(1, 2).model_copy(update={"settings": named})
+
+
+def variant(**levels: Level) -> Variant:
+    return Variant(name="x", levels={name.replace("__", "."): level for name, level in levels.items()})
+
+
+def test_levels_that_change_no_answer_are_left_out() -> None:
+    asked = asked_of(study(cpu__quota="50%"), variant(build__lto="full", config__x=1), "")
+    assert asked.levels == {"config.x": 1}
+
+
+def test_a_gate_asks_the_same_of_each_build_and_other_loads_anew() -> None:
+    one = asked_of(study(), variant(build__lto="full"), "")
+    assert one == asked_of(study(cpu__quota="50%"), variant(build__lto="off"), "")
+    others = [
+        asked_of(study(), variant(config__x=1), ""),
+        asked_of(study(), variant(), "sqlite-1234"),
+        asked_of(
+            make_study(1).model_copy(update={"workload": study().workload.model_copy(update={"clients": 8})}),
+            variant(),
+            "",
+        ),
+    ]
+    assert len({each.digest for each in (one, *others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("level", "used"), [("MEMORY", "delete"), ("off", "delete"), ("WAL", "WAL"), ("truncate", "truncate")]
+)
+def test_a_studys_own_settings_stay_where_they_are_durable(level: str, used: str) -> None:
+    levels: dict[str, Level] = {"config.journal_mode": level, "config.page_size": 8192, "workload.scale": 3}
+    assert durable(levels, SQLITE.settings) == {
+        "config.journal_mode": used,
+        "config.page_size": 8192,
+        "config.synchronous": "full",
+    }
+
+
+def test_what_was_found_is_kept_beside_the_build_by_what_was_asked(homes: Path) -> None:
+    making.folder_of("toy-1").mkdir(parents=True)
+    one, other = asked_of(study(), variant(), ""), asked_of(study(), variant(config__x=1), "")
+    found = Correctness(asked=one.words, checks=(RIGHT, WRONG), recall=0.5, took_s=1.5)
+    assert kept("toy-1", one) is None
+    keep("toy-1", one, found)
+    assert (kept("toy-1", one), kept("toy-1", other)) == (found, None)
+    keep("toy-1", other, Correctness())
+    assert len(all_kept("toy-1")) == 2 and all_kept("toy-2") == []
+    [damaged] = (path for path in making.folder_of("toy-1").iterdir() if one.digest in path.name)
+    damaged.write_text("{")
+    assert kept("toy-1", one) is None, "it is asked again"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Correctness(checks=(RIGHT,)), "passed"),
+        (Correctness(checks=(RIGHT, WRONG)), "failed at history_complete"),
+        (Correctness(unable="no disk"), "could not run"),
+        (Correctness(unable="no disk").plus(Correctness(checks=(WRONG,))), "failed at history_complete"),
+        (Correctness(checks=(RIGHT,)).plus(Correctness(unable="no disk")), "could not run"),
+    ],
+)
+def test_only_what_ran_and_holds_has_passed(found: Correctness, words: str) -> None:
+    assert (found.words, found.passed) == (words, words == "passed")
+    if words.startswith("failed"):
+        with pytest.raises(Incorrect, match="at history_complete: 9 rows, 10 acknowledged"):
+            found.require_passed()
+    elif not found.passed:
+        with pytest.raises(Blocked, match="the correctness gate could not run: no disk"):
+            found.require_passed()
+    else:
+        found.require_passed()
+
+
+def made(*tests: OwnTest) -> Made:
+    return Made(
+        key="1",
+        engine="toy",
+        words="gcc -O2",
+        source="here",
+        toolchain="gcc 12",
+        flags=Flags(),
+        recipe="r",
+        took_s=1.0,
+        tests=tests,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tests", "words"),
+    [
+        ((), "passed"),
+        ((OwnTest(name="types", verdict="passed"),), "passed"),
+        (
+            (
+                OwnTest(name="types", verdict="passed"),
+                OwnTest(name="joins", verdict="failed", detail="1 of 9"),
+            ),
+            "failed at own_tests_joins",
+        ),
+        ((OwnTest(name="types", verdict="unable", detail="no perl"),), "could not run"),
+    ],
+)
+def test_a_sources_own_tests_are_a_part_of_the_gate(tests: tuple[OwnTest, ...], words: str) -> None:
+    assert own_tests(made(*tests)).words == words
