@@ -6,6 +6,7 @@ mistake in the input, 3 to 7 by verdict (`exit_codes.py`), 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -64,7 +65,12 @@ class _Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        command = importlib.import_module(f"dbdyno.cli.{name}").command
+        # What an import makes stays, so looking for garbage in it takes time and finds nothing.
+        gc.disable()
+        try:
+            command = importlib.import_module(f"dbdyno.cli.{name}").command
+        finally:
+            gc.enable()
         assert isinstance(command, click.Command)
         return command
 

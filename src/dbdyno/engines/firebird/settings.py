@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Proposal, Refused
@@ -176,10 +178,15 @@ def _whole(value: str | float | None) -> str:
 def _parameters(installation: Installation) -> dict[str, str]:
     """The parameters that this build's own firebird.conf names, with their types; defaults stand there as
     comments."""
-    text = (installation.prefix / "firebird.conf").read_text(errors="replace")
+    return _named_in(installation.prefix / "firebird.conf")
+
+
+@cache
+def _named_in(file: Path) -> dict[str, str]:
+    """Read once, because it is long and each level of a study asks for it."""
     types: dict[str, str] = {}
     kind = ""
-    for line in text.splitlines():
+    for line in file.read_text(errors="replace").splitlines():
         if told := re.match(r"#\s*Type: (\w+)", line):
             kind = told[1]
         elif parameter := re.match(r"#?([A-Z][A-Za-z0-9]+)\s*=", line):
