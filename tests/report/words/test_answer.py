@@ -83,6 +83,17 @@ def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> No
     assert answer.headline(nothing).startswith("Not settled yet")
 
 
+def test_a_main_effect_leads_where_the_variants_that_helped_are_level() -> None:
+    factors: dict[str, list[Level]] = {"config.page_cache": ["2k", "64k"], "workload.clients": [1, 8]}
+    study = a_study(factors, design=Design.FACTORIAL, blocks=12)
+    both = "config.page_cache=64k, workload.clients=8"
+    level = analysed(study, records_of(study, {"config.page_cache=64k": 4.7, both: 4.7}, trial_sd=0.02))
+    headline = answer.headline(level)
+    assert headline.startswith("Main effects on throughput: config.page_cache: 64k / 2k is 4.")
+    assert f"; {both} (" in headline or f"{both} (4.7); " in headline, "names hold commas"
+    assert headline.endswith("helped. The blocks cannot tell them apart.")
+
+
 def idle(records: list[Record]) -> list[Record]:
     """The same records, whose load had no use for any level."""
     return [

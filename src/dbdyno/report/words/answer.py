@@ -96,9 +96,10 @@ def _frontier_differs(analysis: Analysis) -> bool:
 
 
 def _level(analysis: Analysis) -> str:
-    """Several helped, and the blocks do not tell the strongest from the next."""
+    """Several helped, and the blocks do not tell which most. What single factors do leads."""
     unit = analysis.method.unit
-    return f"{_enumerated(analysis, analysis.answer.level)} helped; the {unit}s cannot tell them apart."
+    level = f"{_enumerated(analysis, analysis.answer.level)} helped. The {unit}s cannot tell them apart."
+    return " ".join(filter(None, (_main_effects(analysis), level)))
 
 
 def _best(analysis: Analysis, name: str) -> str:
@@ -133,7 +134,8 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
 def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
     """The first few by name, the rest by number: the table below names them all."""
     shown = names if len(names) <= NAMED_MOST + 1 else names[:NAMED_MOST]
-    text = ", ".join(_with_ratio(variant_of(analysis, name)) for name in shown)
+    between = "; " if any(", " in name for name in shown) else ", "
+    text = between.join(_with_ratio(variant_of(analysis, name)) for name in shown)
     return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} more"
 
 
