@@ -77,7 +77,9 @@ def open_database(url: str) -> Database:
 
 def failed(place: str, error: Exception) -> DynoError:
     cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return DynoError(f"the store {place} failed: {cause}", "see --store and DYNO_STORE")
+    full = isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    hint = "make room there; `dyno run --resume` then goes on" if full else "see --store and DYNO_STORE"
+    return DynoError(f"the store {place} failed: {cause}", hint)
 
 
 def _sqlite(place: str) -> Database:
