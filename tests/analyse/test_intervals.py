@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 
-from dbdyno.analyse.intervals import judge, ratio_of, share_interval, signed_rank
+from dbdyno.analyse.intervals import judge, pooled, ratio_of, share_interval, signed_rank
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.study import Interval
@@ -182,3 +183,15 @@ def test_signed_ranks_need_more_blocks_for_more_comparisons(comparisons: int, bl
     assert signed_rank(each, blocks) is not None
     assert signed_rank(each, blocks - 1) is None
     assert blocks_least(each, Interval.STUDENT) == BLOCKS_LEAST
+
+
+@given(
+    over=st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=9),
+    under=st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=9),
+)
+def test_one_spread_for_two_sides_is_that_of_the_t_test(over: list[float], under: list[float]) -> None:
+    ratio = pooled("throughput", over, under, 0.95)
+    assume(ratio.log_sd is not None and ratio.log_sd > 1e-3)
+    found = stats.ttest_ind(over, under).confidence_interval(0.95)
+    assert ratio.low is not None and ratio.high is not None
+    assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((found.low, found.high), abs=1e-6)

@@ -244,8 +244,10 @@ Draw = Callable[[np.random.Generator], list[float]]
     [
         lambda random: np.exp(random.normal(0.4, 0.03, 7)).tolist(),
         lambda random: np.exp(random.normal(0.4, 0.03, 30)).tolist(),
+        lambda random: np.exp(0.4 + 0.03 * random.standard_t(3, 7)).tolist(),
+        lambda random: np.exp(0.4 + 0.03 * random.standard_t(3, 30)).tolist(),
     ],
-    ids=["few runs", "many runs"],
+    ids=["few runs", "many runs", "few runs with long tails", "many runs with long tails"],
 )
 def test_a_page_of_equal_runs_seldom_says_that_something_moved(draw: Draw) -> None:
     """In no more than one page of twenty, in whichever of its runs."""
@@ -259,11 +261,11 @@ def test_a_page_of_equal_runs_seldom_says_that_something_moved(draw: Draw) -> No
     assert alarms <= 0.05 * PAGES + 3.0 * math.sqrt(0.05 * 0.95 * PAGES)
 
 
-def test_long_tails_seldom_move_a_ratio() -> None:
-    """One run may stand out more often, because its interval supposes a normal law."""
+def test_a_step_of_three_spreads_has_moved_the_ratio_after_three_runs() -> None:
     random = np.random.default_rng(5)
-    alarms = 0
+    moved = 0
     for _ in range(PAGES):
-        found = followed(np.exp(0.4 + 0.03 * random.standard_t(3, 9)).tolist())
-        alarms += any(shift.movement is Movement.MOVED for shift in found.variants[0].shifts)
-    assert alarms <= 0.05 * PAGES
+        steps = np.repeat([0.0, -3.0], [12, 3])
+        found = followed(np.exp(0.4 + 0.03 * (steps + random.standard_normal(15))).tolist())
+        moved += any(shift.movement is Movement.MOVED for shift in found.variants[0].shifts)
+    assert moved > 0.8 * PAGES

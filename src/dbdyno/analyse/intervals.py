@@ -135,18 +135,47 @@ def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence
 
     Without two trials on both sides there is no interval. `pairs` is the smaller count.
     """
-    above, below = np.sort(np.asarray(over, float)), np.sort(np.asarray(under, float))
-    difference = float(above.mean() - below.mean())
-    count = min(len(above), len(below))
+    sides = _sorted(over), _sorted(under)
+    if min(map(len, sides)) < 2:
+        return _of_means(metric, *sides, confidence, 0.0, 1.0)
+    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    variance = sum(parts)
+    if variance == 0.0:
+        return _of_means(metric, *sides, confidence, 0.0, 1.0)
+    shares = [(part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True)]
+    return _of_means(metric, *sides, confidence, variance, 1.0 / sum(shares))
+
+
+def pooled(metric: str, over: Sequence[float], under: Sequence[float], confidence: float) -> Ratio:
+    """The same with Student's interval (Biometrika 6, 1908), for two sides of one law but for their means.
+    One spread, known from both, tells a smaller difference of a few trials than Welch's two."""
+    sides = _sorted(over), _sorted(under)
+    freedom = sum(map(len, sides)) - 2
+    squares = sum(float(side.var()) * len(side) for side in sides)
+    variance = squares / max(freedom, 1) * sum(1.0 / len(side) for side in sides)
+    return _of_means(metric, *sides, confidence, variance, freedom)
+
+
+def _sorted(logs: Sequence[float]) -> npt.NDArray[np.float64]:
+    """In one order, so that sums do not depend on that of the trials."""
+    return np.sort(np.asarray(logs, float))
+
+
+def _of_means(
+    metric: str,
+    over: npt.NDArray[np.float64],
+    under: npt.NDArray[np.float64],
+    confidence: float,
+    variance: float,
+    freedom: float,
+) -> Ratio:
+    """The ratio of two geometric means, whose difference of logs has this variance."""
+    difference = float(over.mean() - under.mean())
+    count = min(len(over), len(under))
     if count < 2:
         return Ratio(metric=metric, pairs=count, ratio=math.exp(difference), confidence=confidence)
-    parts = [float(side.var(ddof=1)) / len(side) for side in (above, below)]
-    variance = sum(parts)
     half = 0.0
     if variance > 0.0:
-        freedom = 1.0 / sum(
-            (part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, (above, below), strict=True)
-        )
         # Here, because it takes longer to import than most commands run.
         from scipy import stats
 

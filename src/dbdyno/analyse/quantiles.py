@@ -33,12 +33,12 @@ def blocks_least(confidence_each: float, interval: Interval) -> int:
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(confidence: float, pairs: int) -> float:
-    """The two-sided Student t quantile for `pairs` log ratios."""
+def t_quantile(confidence: float, pairs: int, freedom_most: float = math.inf) -> float:
+    """The two-sided Student t quantile for `pairs` log ratios, with at most so many degrees of freedom."""
     # Here, because it takes longer to import than most commands run.
     from scipy import stats
 
-    return float(stats.t.ppf(0.5 + confidence / 2.0, pairs - 1))
+    return float(stats.t.ppf(0.5 + confidence / 2.0, min(pairs - 1, freedom_most)))
 
 
 PRIOR_VARIANCE = 10.0
