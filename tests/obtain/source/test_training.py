@@ -261,3 +261,12 @@ def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
     assert training is not None
     assert (training.functions, training.executed) == (3, 2)
     assert any("-fprofile-instr-use" in line for line in recorded(folder / "prefix" / "toy").command_lines)
+
+
+def test_a_training_is_expected_to_take_as_long_as_the_last_ones(tmp_path: Path) -> None:
+    recipe = materials(tmp_path).recipe
+    assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [600.0, 1800.0]
+    plain = account_of(made(test_making.materials(tmp_path, code=CODE), silently)).took_s
+    assert making.expected_s(recipe, is_trained=True) == 3 * plain
+    trained = account_of(made(materials(tmp_path), silently, trained_with())).took_s
+    assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [plain, trained]

@@ -141,7 +141,9 @@ def expected_s(recipe: Recipe, is_trained: bool) -> float:
     """About how long a build takes: by those that were made before, else as the recipe says."""
     made_alike = (one for one in all_made() if (one.training is not None) == is_trained)
     seen = [one.took_s for one in made_alike if one.recipe == recipe.digest]
-    return median(seen) if seen else recipe.seconds * (TRAINED_TIMES if is_trained else 1)
+    if seen:
+        return median(seen)
+    return TRAINED_TIMES * expected_s(recipe, is_trained=False) if is_trained else recipe.seconds
 
 
 def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
