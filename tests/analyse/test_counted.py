@@ -36,6 +36,13 @@ def test_the_largest_change_comes_first_and_what_stays_is_left_out() -> None:
     assert [one.share for one in found] == [pytest.approx(90 / 80), pytest.approx(-10 / 80)]
 
 
+def test_parts_and_copies_of_a_function_are_compared_as_one() -> None:
+    """Another build splits and copies its functions otherwise."""
+    whole = counted({"scan": 60.0, "read": 10.0})
+    split = counted({"scan": 20.0, "scan.part.0": 25.0, "scan.constprop.1": 5.0, "read.isra.0": 10.0})
+    assert [(one.name, one.change) for one in changes(split, whole)] == [("scan", -10.0)]
+
+
 def test_without_a_change_of_the_whole_there_is_no_share() -> None:
     found = changes(counted({"a": 1.0, "b": 2.0}), counted({"a": 2.0, "b": 1.0}))
     assert [one.share for one in found] == [None, None]

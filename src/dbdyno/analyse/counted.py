@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, Record
+from dbdyno.records.symbols import base_name
 
 FUNCTIONS_MOST = 20
 """So many functions are kept of those in which a variant differs from the baseline."""
@@ -106,8 +107,9 @@ def spread(counted: Counted) -> float:
 
 
 def _own(counted: Counted) -> dict[tuple[str, str], float]:
+    """By the names of the source, because another build may split and copy its functions otherwise."""
     own: dict[tuple[str, str], float] = {}
     for function in counted.functions:
-        key = function.name, function.module
+        key = base_name(function.name), function.module
         own[key] = own.get(key, 0.0) + function.own[INSTRUCTIONS]
     return own

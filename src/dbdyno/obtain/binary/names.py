@@ -1,24 +1,15 @@
-"""The names of functions and objects as the source gave them."""
+"""The names of functions and objects as a programmer writes them."""
 
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable
 from functools import cache
 
-MADE_BY_COMPILER = re.compile(
-    r"(\.(part|cold|constprop|isra|lto_priv|localalias|llvm|warm|clone|__uniq)\b(\.\d+)*|\.\d+)+$"
-)
-"""The ends of names by which compilers tell the parts and copies of a function or an object apart."""
+from dbdyno.records.symbols import base_name
+
 MANGLED = "_Z"
 LIBRARY = "libstdc++.so.6"
-
-
-@cache
-def base_name(name: str) -> str:
-    """A symbol without what the compiler added: `scan` for `scan.constprop.0.cold`."""
-    return MADE_BY_COMPILER.sub("", name) or name
 
 
 @cache

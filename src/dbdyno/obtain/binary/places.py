@@ -13,7 +13,7 @@ from iced_x86 import Decoder
 
 from dbdyno.obtain.binary.decode import BITS, BRANCH, NO_SIZE, THREAD_LOCAL, Reference
 from dbdyno.obtain.binary.image import WORD_BYTES, Image, Slot, Symbol
-from dbdyno.obtain.binary.names import base_name
+from dbdyno.records.symbols import base_name
 
 TABLE_ENTRIES_MOST = 4096
 CONSTANT_BYTES_MOST = 65_536
