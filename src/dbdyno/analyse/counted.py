@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 
+from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, Record
 from dbdyno.records.symbols import base_name
 
+CONFIDENCE = 0.95
 FUNCTIONS_MOST = 20
 """So many functions are kept of those in which a variant differs from the baseline."""
 
@@ -30,7 +34,7 @@ class CountedVariant(Frozen):
     """The instructions that one variant executes per transaction, counted in `trial` beside the timed blocks.
 
     `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's; `told` says that
-    no repeat of the one lies among those of the other. `changes` are the functions that differ most. Without
+    the repeats tell it from 1. `changes` are the functions that differ most. Without
     a count, `cause` says why.
     """
 
@@ -76,8 +80,13 @@ def _of(record: Record) -> Counted | None:
 
 
 def _apart(one: Counted, other: Counted) -> bool:
-    low, high = sorted((one, other), key=lambda counted: counted.per_op[INSTRUCTIONS])
-    return max(low.repeats, default=0.0) < min(high.repeats, default=0.0)
+    """Whether Student's interval of the repeats' log ratios leaves out 0. Each repeat is compared with the
+    other's of its number, because both draw the same transactions on the same data."""
+    if len(one.repeats) != len(other.repeats) or len(one.repeats) < 2:
+        return False
+    logs = [math.log(ours / theirs) for ours, theirs in zip(one.repeats, other.repeats, strict=True)]
+    half = t_quantile(CONFIDENCE, len(logs)) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return abs(statistics.fmean(logs)) > half
 
 
 def changes(counted: Counted, against: Counted) -> tuple[InstructionChange, ...]:

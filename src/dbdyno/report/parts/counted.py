@@ -111,8 +111,8 @@ def sentences(each: Sequence[Named]) -> list[str]:
 
 TITLE = "Counted work"
 BESIDE = (
-    "Counted once, after the timed blocks; repeats differ by: the largest of them over the smallest. ~: the "
-    "repeats of the two overlap, so the difference is not told."
+    "Counted once, after the timed blocks; repeats differ by: the largest of them over the smallest. Each "
+    "does the same work in every variant. ~: their ratios do not tell the difference from none."
 )
 
 
