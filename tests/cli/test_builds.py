@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli import counting
 from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import once
 from dbdyno.obtain.source import commands, making
 from dbdyno.records.store import Store, store_url
+from dbdyno.trial import count
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
+from tests.needs import needs_valgrind
 from tests.sqlite_fork import LOSES_ROWS, make_fork, wrong_code
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
@@ -33,6 +36,9 @@ duration = "0.2s"
 "source.origin"      = "fork"
 "source.recipe"      = "recipe.toml"
 "config.synchronous" = "OFF"
+
+[goal]
+counted = false
 
 [factors]
 "build.optimisation" = ["-O2", "-O3"]
@@ -111,6 +117,27 @@ def test_a_build_that_answers_wrongly_is_broken_and_stays_so(study: Path) -> Non
     assert cause in " ".join(dyno("museum").stdout.split())
     again = dyno("run", str(study), "--json", "--fail-on", "broken")
     assert again.returncode == 4 and "the correctness gate, with" not in again.stderr
+
+
+@needs_valgrind
+def test_builds_are_counted_unasked(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(count, "WARMUP_OPERATIONS", 20)
+    monkeypatch.setattr(count, "OPERATIONS", 20)
+    monkeypatch.setattr(counting, "counts", lambda event: "this CPU has no such counter")
+    study.write_text(STUDY.split('"build.compiler"')[0].replace("counted = false", ""))
+    planned = " ".join(dyno("plan", str(study)).stdout.split())
+    assert "2 trials under Valgrind" in planned and "the counts take about 30 s" in planned
+    done = dyno("run", str(study), "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["run"]["counting"]["by"] == "valgrind"
+    baseline, other = report["counted"]
+    assert baseline["instructions_per_op"] > 0 and other["ratio"] is not None
+    shown = " ".join(dyno("report", report["run"]["run"]).stdout.split())
+    assert "Counted work" in shown
+    # What a run decided on holds for all of it.
+    monkeypatch.setattr(counting, "counts", lambda event: "")
+    assert dyno("run", "--resume", report["run"]["run"], "--add-blocks", "1", "--quiet").returncode == 0
 
 
 def test_a_run_says_that_a_build_could_reach_the_network(

@@ -540,7 +540,8 @@ def test_a_mistake_in_it_is_told_with_its_line(line: str, message: str, hint: st
 
 
 def test_counted_work_is_asked_for_beside_a_timed_response() -> None:
-    assert read(SHORT).goal.counted is False
+    assert read(SHORT).goal.counted is None
+    assert read(SHORT + "[goal]\ncounted = false\n").goal.counted is False
     assert read(SHORT + "[goal]\ncounted = true\n").goal.counted is True
     found = the_mistake(SHORT + '[goal]\nresponse = "instructions_per_op"\ncounted = true\n')
     assert found.line == 8 and "counted in every block" in found.hint

@@ -39,6 +39,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome, Record, Run, blocked_at_first
 from dbdyno.study import Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from dbdyno.study.trials import Variant
 
 COSTS = (
@@ -72,7 +73,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     mixed = mixed_resets(in_blocks)
     trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in in_blocks])
     method = _method(study, run, trials)
-    results = _results(study, trials, method)
+    results = _results(study, run, trials, method)
     compared = _compared(trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
     return Analysis(
@@ -96,7 +97,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     )
 
 
-def _results(study: Study, trials: Sequence[Trials], method: Method) -> tuple[VariantResult, ...]:
+def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -> tuple[VariantResult, ...]:
     """Of each variant. A twin is compared with the baseline alone, a candidate with all its copies."""
     alone, baseline = trials[0], with_copies(trials)
     return tuple(
@@ -105,10 +106,18 @@ def _results(study: Study, trials: Sequence[Trials], method: Method) -> tuple[Va
             alone if each.role is Role.TWIN else baseline,
             study.goal,
             method,
-            COSTS if method.unit is Unit.BLOCK else LATENCIES,
+            _costs(method, run),
         )
         for each in trials
     )
+
+
+def _costs(method: Method, run: Run) -> tuple[str, ...]:
+    """The metrics that stand beside the response, instructions among them where the CPU counts those of
+    builds."""
+    by_counters = run.counting is not None and run.counting.by == "counters"
+    beside = (INSTRUCTIONS_PER_OP,) if by_counters else ()
+    return (*COSTS, *beside) if method.unit is Unit.BLOCK else LATENCIES
 
 
 def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from dbdyno.calibrate.kept import Calibration, found_for, place_of
 from dbdyno.cli.arrangement import arranged_for
 from dbdyno.cli.calibrated import taken, with_calibration
-from dbdyno.cli.counted import why_counted
+from dbdyno.cli.counted import why_counted, with_counting
+from dbdyno.cli.counting import counting_of
 from dbdyno.cli.estimate import overhead_s
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.budget import fitted
-from dbdyno.records.record import Calibrated
+from dbdyno.records.record import Calibrated, Counting
 from dbdyno.study import SLICE_S, Study
 
 DRAWN_SEEDS = 10**9
@@ -25,12 +26,14 @@ DRAWN_SEEDS = 10**9
 @dataclass(frozen=True)
 class Adapted:
     """A study as a run of it that begins now on this host carries it out. `calibrated` is what it takes from
-    the host's calibration, and `told` a sentence on that; empty where there is none."""
+    the host's calibration, and `told` a sentence on that; empty where there is none. `counting` is how builds
+    are counted where the study leaves that open."""
 
     study: Study
     arranged: Arranged
     calibrated: Calibrated | None
     told: str
+    counting: Counting | None
 
 
 def adapted(study: Study, budget_s: float | None = None, calibration: bool = True) -> Adapted:
@@ -42,6 +45,8 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
             "--budget does not go with counted work, which takes as long as its transactions",
             "leave --budget out, and give --blocks",
         )
+    counting = counting_of(study, budget_s)
+    study = with_counting(study, counting)
     found = arranged_for(study, counted)
     study = study.model_copy(update={"arrangement": found.arrangement})
     made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
@@ -50,7 +55,7 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
     calibrated, told = taken(study, made, why_not)
     study = with_calibration(study, calibrated)
     whole = study.model_copy(update={"slice_s": study.slice_s or SLICE_S})
-    return Adapted(whole, found, calibrated, told)
+    return Adapted(whole, found, calibrated, told, counting)
 
 
 def seed_of(study: Study) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbdyno.records.store import Store
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
-COUNTED_S = 60.0
+COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 """About what a trial takes that is counted under Valgrind."""
 
 
@@ -62,7 +62,8 @@ def overhead_s(study: Study) -> float:
 
 def counted_s(study: Study) -> float:
     """About what the trials take whose work is counted beside the timed ones."""
-    return COUNTED_S * len(counted_variants(study))
+    embedded = registry.engine(study.engine.engine).embedded
+    return (EMBEDDED_COUNTED_S if embedded else COUNTED_S) * len(counted_variants(study))
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:

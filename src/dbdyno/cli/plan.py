@@ -17,7 +17,7 @@ from dbdyno.cli.arrangement import arranged_text
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of
 from dbdyno.cli.catalogue import unchecked_text
-from dbdyno.cli.counted import counted_text, why_counted
+from dbdyno.cli.counted import counted_text, counting_text, why_counted
 from dbdyno.cli.estimate import counted_s, overhead_s
 from dbdyno.cli.options import budget_option, calibration_option, json_option, refuse_both
 from dbdyno.cli.study_file import study_at
@@ -29,7 +29,7 @@ from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, forese
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Calibrated
+from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural, seconds_text
 from dbdyno.study import Design, Study, fraction
@@ -41,7 +41,8 @@ from dbdyno.trial.pristine import worth_s
 class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
     `unchecked` says what of the study could not be checked; empty where all was. `counted` are the variants
-    whose work is counted after the timed blocks."""
+    whose work is counted after the timed blocks; `counting` is how builds are, where the study leaves it
+    open."""
 
     title: str
     expected_s: float
@@ -50,6 +51,7 @@ class PlanDocument(Frozen):
     arrangement: Arranged
     builds: tuple[Foreseen, ...]
     counted: tuple[str, ...]
+    counting: Counting | None
     variants: tuple[Variant, ...]
     trials: tuple[Trial, ...]
     seed: int
@@ -103,6 +105,7 @@ def command(
             arrangement=here.arranged,
             builds=builds,
             counted=tuple(variant.name for variant in counted_variants(read)),
+            counting=here.counting,
             **dict(plan),
             **dict(foresight),
             calibrated=here.calibrated,
@@ -119,8 +122,9 @@ def command(
         console.print(Text(unchecked, style="yellow"))
     for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):
         console.print(Text(line))
-    if counted := why_counted(read) or counted_text(read):
-        console.print(Text(counted))
+    counted = why_counted(read) or counted_text(read)
+    for line in filter(None, (counted, counting_text(here.counting, counted_s(read)))):
+        console.print(Text(line))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(_images_text(read, budget_s)))
     console.print(f"{trials_in_all(read)} trials, about {duration(expected_s)}", style="bold", markup=False)

@@ -20,8 +20,8 @@ from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.budget import budget_text, replan_text
 from dbdyno.cli.building import builds_lines, builds_of, make_builds, require_baseline_build
-from dbdyno.cli.counted import counted_text, why_counted
-from dbdyno.cli.estimate import Estimate, estimate, header
+from dbdyno.cli.counted import counted_text, counting_text, why_counted
+from dbdyno.cli.estimate import Estimate, counted_s, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of, measured_again, require_one_load
@@ -279,8 +279,8 @@ def _begin(
     study = here.study.model_copy(update={"seed": seed_of(here.study)})
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    if here.told:
-        click.echo(here.told, err=True)
+    for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
+        click.echo(line, err=True)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     run = Run(
@@ -301,6 +301,7 @@ def _begin(
         calibrated=here.calibrated,
         arrangement=study.arrangement,
         slice_s=study.slice_s,
+        counting=here.counting,
     )
     return study, run, installation
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dbdyno.brought import study as brought_study
 from dbdyno.cli.calibrated import with_calibration
 from dbdyno.cli.catalogue import catalogue
+from dbdyno.cli.counted import with_counting
 from dbdyno.cli.study_file import changed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
@@ -26,7 +27,7 @@ def study_of(run: Run) -> Study:
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
     whole = changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
-    return with_calibration(whole, run.calibrated)
+    return with_counting(with_calibration(whole, run.calibrated), run.counting)
 
 
 def asked_of(run: Run) -> Study:

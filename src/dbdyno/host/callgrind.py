@@ -32,7 +32,7 @@ class Callgrind:
     """
 
     def __init__(self, folder: Path, *, cache_sim: bool = False, branch_sim: bool = False) -> None:
-        self._valgrind, self._control = _program("valgrind"), _program("vgdb")
+        self._valgrind, self._control = require_valgrind()
         self._folder = folder
         self._simulated = (f"--cache-sim={_yes(cache_sim)}", f"--branch-sim={_yes(branch_sim)}")
 
@@ -103,6 +103,12 @@ def _waited_for(process_id: int, others: set[int]) -> set[int]:
     while (alive := set(family(process_id)) - others) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return alive
+
+
+def require_valgrind() -> tuple[str, str]:
+    """The program that counts, and the one that switches counting on and off. Raises Blocked where one of
+    them is missing."""
+    return _program("valgrind"), _program("vgdb")
 
 
 def _program(name: str) -> str:

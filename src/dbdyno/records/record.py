@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -126,6 +126,14 @@ class Counted(Frozen):
     per_op: dict[str, float]
     repeats: tuple[float, ...] = ()
     functions: tuple[CountedFunction, ...] = ()
+
+
+class Counting(Frozen):
+    """How a run that compares builds counts what each executes: `by` Valgrind, in one more trial of each; by
+    the CPU's own counters, in the timed trials; or not at all, for the reason in `why_not`."""
+
+    by: Literal["valgrind", "counters", "nothing"]
+    why_not: str = ""
 
 
 class Filled(Frozen):
@@ -299,7 +307,8 @@ class Run(Frozen):
     study's own. `configuration` is the engine's own file where the study starts from one. A run with a
     `budget_s` leaves out what its first block found blocked. `reference` is the run that took turns with this
     one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
-    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other. One that
+    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other.
+    `counting` says how builds are counted where the study leaves that open. One that
     was `brought` has no study but what it says of itself; `study_text` then lists the logs."""
 
     format: int = RUN_FORMAT
@@ -323,6 +332,7 @@ class Run(Frozen):
     calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
     arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
+    counting: Counting | None = Field(default=None, exclude_if=lambda counting: counting is None)
     brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
 
 

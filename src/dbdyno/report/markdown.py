@@ -236,11 +236,11 @@ def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _counted(analysis: Analysis) -> Iterable[str]:
-    if not analysis.counted:
+    if not counted.has_beside(analysis):
         return
-    shown = counted.beside_table(analysis)
-    yield f"## {shown.title}"
-    yield _words(shown.heads, shown.rows)
+    yield f"## {counted.TITLE}"
+    for shown in counted.beside_tables(analysis):
+        yield _words(shown.heads, shown.rows)
     yield _bullets(_escaped(note) for note in counted.beside_notes(analysis))
 
 

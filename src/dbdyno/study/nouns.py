@@ -115,7 +115,8 @@ class Goal(Frozen):
 
     `confidence` is that of all intervals together, after the correction for the number of comparisons. A
     study without an `interval` has the one that its host's calibration suggests, else Student's. With
-    `counted`, each variant's instructions are counted once, in a trial after the timed blocks.
+    `counted`, each variant's instructions are counted once, in a trial after the timed blocks; a study that
+    leaves that open counts builds, where they can be.
     """
 
     response: str = "throughput"
@@ -123,7 +124,7 @@ class Goal(Frozen):
     confidence: float = 0.95
     interval: Interval | None = None
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
-    counted: bool = Field(default=False, exclude_if=lambda counted: not counted)
+    counted: bool | None = Field(default=None, exclude_if=lambda counted: not counted)
 
     def comparisons(self, candidates: int) -> int:
         """How many intervals decide verdicts: each candidate's response, and each of its bounded guards."""

@@ -7,9 +7,13 @@ from io import StringIO
 
 from rich.console import Console
 
-from dbdyno.records.record import Counted, CountedFunction
+from dbdyno.analyse import analyse
+from dbdyno.analyse.model import Analysis
+from dbdyno.records.record import Counted, CountedFunction, Counting, Record
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.parts import counted as part
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
+from tests.analyse.factory import a_run, a_study, changed, records_of
 from tests.analyse.test_counted import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.cli.schemas import require_valid
 
@@ -93,3 +97,58 @@ def test_what_is_not_told_is_marked_and_what_was_not_counted_has_its_cause() -> 
     analysis = analysed(("baseline", SLOW_WORK), (FAST, None))
     assert part.beside_table(analysis).rows[1][1:4] == ("not counted", "–", "–")
     assert part.beside_notes(analysis)[0] == f"{FAST} was not counted: no answer under Valgrind."
+
+
+def counting(by: Counting, per_op: float | None = None) -> Analysis:
+    """Of a run that counts builds so. With `per_op` the CPU's counters saw so many instructions, and twice as
+    many in the baseline."""
+    study = a_study()
+    run = a_run(study).model_copy(update={"counting": by})
+    records = records_of(study)
+    if per_op is not None:
+        records = [with_instructions(record, per_op * (2 - (record.variant == FAST))) for record in records]
+    return analyse(study, run, records)
+
+
+def with_instructions(record: Record, per_op: float) -> Record:
+    observation, tally = record.observation, record.tally
+    assert observation is not None and tally is not None
+    totals = {**observation.totals, "instructions": per_op * tally.operations}
+    return changed(record, observation=observation.model_copy(update={"totals": totals}))
+
+
+def in_every_form(analysis: Analysis) -> list[str]:
+    output = StringIO()
+    terminal.render(analysis, Console(file=output, width=160))
+    return [
+        shown(text.replace("\\", ""))
+        for text in (output.getvalue(), markdown.render(analysis), html.render(analysis))
+    ]
+
+
+def test_why_builds_are_not_counted_is_told_in_every_form() -> None:
+    analysis = counting(Counting(by="nothing", why_not="valgrind is not on this machine"))
+    for text in in_every_form(analysis):
+        assert "Instructions are not counted: valgrind is not on this machine." in text
+    assert json.loads(as_json.render(analysis))["run"]["counting"]["by"] == "nothing"
+
+
+def test_what_the_cpu_counts_stands_beside_the_timed_effects() -> None:
+    analysis = counting(Counting(by="counters"), 5000.0)
+    [table] = part.beside_tables(analysis)
+    assert [row[:3] for row in table.rows] == [
+        ("baseline", "10,000", "–"),
+        (FAST, "5,000", "0.500 (0.500 – 0.500)"),
+    ]
+    for text in in_every_form(analysis):
+        assert "Counted work" in text and "Read from the CPU's counters" in text.replace("&#39;", "'")
+    cost = analysis.candidates[0].cost(INSTRUCTIONS_PER_OP)
+    assert cost is not None and abs(cost.ratio - 0.5) < 1e-9
+
+
+def test_what_no_run_counts_is_told_of_no_run() -> None:
+    plain = counting(Counting(by="valgrind"))
+    assert not part.has_beside(plain)
+    study = a_study()
+    with_counters = [with_instructions(record, 5000.0) for record in records_of(study)]
+    assert analyse(study, a_run(study), with_counters).candidates[0].cost(INSTRUCTIONS_PER_OP) is None

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.counted import CountedVariant, InstructionChange, changes, spread
-from dbdyno.analyse.model import Analysis
+from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
@@ -17,6 +17,7 @@ from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
 Named = tuple[str, Counted]
 """A variant's name, and what it executed."""
@@ -116,17 +117,57 @@ BESIDE = (
 )
 
 
+BY_COUNTERS = (
+    "Read from the CPU's counters in every timed trial. The kernel's instructions are among them where it "
+    "lets Dyno count those, and the driver's where the engine runs in its process. `dyno profile --counted` "
+    "counts the engine's own by function, under Valgrind."
+)
+
+
+def has_beside(analysis: Analysis) -> bool:
+    """Whether there is anything to tell of counted work."""
+    return bool(beside_tables(analysis) or beside_notes(analysis))
+
+
+def beside_tables(analysis: Analysis) -> list[Shown]:
+    """Each variant's instructions beside what was measured of it, as Valgrind counted them or the CPU."""
+    found = [beside_table(analysis)] if analysis.counted else []
+    return [*found, _counters_table(analysis)] if _by(analysis) == "counters" else found
+
+
 def beside_table(analysis: Analysis) -> Shown:
-    """The instructions of each variant beside what was measured of it."""
+    """The instructions of each variant as Valgrind counted them, beside what was measured of it."""
     effects = {variant.name: variant.effect for variant in analysis.variants}
-    response = metrics.find(analysis.method.response).title
-    rows = []
-    for one in analysis.counted:
-        effect = effects.get(one.variant)
-        timed = f"{numbers.ratio_text(effect.ratio)} ({numbers.interval_text(effect)})" if effect else ""
-        rows.append((safe.clean(one.variant), *_counted_cells(one), timed or numbers.DASH))
-    heads = ("variant", "instructions per op", "ratio", "repeats differ by", f"{response}, ratio")
+    rows = [
+        (safe.clean(one.variant), *_counted_cells(one), _ratio_text(effects.get(one.variant)))
+        for one in analysis.counted
+    ]
+    heads = ("variant", "instructions per op", "ratio", "repeats differ by", _response_head(analysis))
     return Shown(TITLE, heads, rows)
+
+
+def _counters_table(analysis: Analysis) -> Shown:
+    rows = []
+    for variant in analysis.variants:
+        seen = variant.summary(INSTRUCTIONS_PER_OP)
+        each = (
+            number_text(seen.mean) if seen else "not read",
+            _ratio_text(variant.cost(INSTRUCTIONS_PER_OP)),
+        )
+        rows.append((safe.clean(variant.name), *each, _ratio_text(variant.effect)))
+    return Shown(TITLE, ("variant", "instructions per op", "ratio", _response_head(analysis)), rows)
+
+
+def _response_head(analysis: Analysis) -> str:
+    return f"{metrics.find(analysis.method.response).title}, ratio"
+
+
+def _ratio_text(ratio: Ratio | None) -> str:
+    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})" if ratio else numbers.DASH
+
+
+def _by(analysis: Analysis) -> str:
+    return analysis.run.counting.by if analysis.run.counting is not None else ""
 
 
 def _counted_cells(one: CountedVariant) -> tuple[str, str, str]:
@@ -151,17 +192,24 @@ def beside_notes(analysis: Analysis) -> list[str]:
         for one in analysis.counted
         if one.cause
     ]
-    return [*missing, BESIDE, NOTES[0]]
+    counted = [*missing, BESIDE, NOTES[0]] if analysis.counted else []
+    counting = analysis.run.counting
+    why_not = counting.why_not if counting is not None else ""
+    not_counted = [f"Instructions are not counted: {safe.clean(why_not)}."] if why_not else []
+    return [*counted, *not_counted, *([BY_COUNTERS] if _by(analysis) == "counters" else [])]
 
 
 def render_beside(analysis: Analysis, console: Console, functions: bool) -> None:
-    """Prints the table, with `functions` those that differ, and the notes; nothing where none was counted."""
-    if not analysis.counted:
+    """Prints the table, with `functions` those that differ, and the notes; nothing where none is to tell."""
+    if not has_beside(analysis):
         return
-    for table in [beside_table(analysis), *(changes_tables(analysis) if functions else [])]:
+    tables = [*beside_tables(analysis), *(changes_tables(analysis) if functions else [])]
+    for table in tables:
         console.print()
         console.print(Text(table.title, style="bold"))
         show(console, table.heads, table.rows)
+    if not tables:
+        console.print()
     for note in beside_notes(analysis):
         console.print(Text(note, style="dim"))
 
