@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from dbdyno.cli.builds import kept_builds, next_command
 from dbdyno.cli.diff import command
 from dbdyno.cli.kept_build import complete_build
 from dbdyno.engines import built as engines_built
@@ -85,6 +86,13 @@ def test_the_verbs_of_builds_name_each_other(kept: list[str]) -> None:
     assert set(told.split()[-2:]) == set(kept)
     assert "dyno builds" in dyno("diff", *kept).stderr
     assert "dyno builds" not in dyno("diff", *kept, "--json").stderr
+
+
+def test_builds_of_one_engine_are_offered_for_comparison(kept: list[str]) -> None:
+    latest, earlier = kept_builds()
+    other = latest.model_copy(update={"engine": "postgresql"})
+    assert next_command([latest, other, earlier]).endswith(f" dyno diff {earlier.name} {latest.name}")
+    assert next_command([other, latest]) == next_command([]) == ""
 
 
 def test_a_name_that_could_be_several_builds_is_refused_with_them(kept: list[str]) -> None:

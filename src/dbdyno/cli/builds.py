@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
@@ -78,8 +79,8 @@ def command(as_json: bool) -> None:
     else:
         console.print(_table(rows))
     console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
-    if len(rows) > 1:
-        click.echo(f"compare two: dyno diff {rows[1].name} {rows[0].name}", err=True)
+    if told := next_command(rows):
+        click.echo(told, err=True)
 
 
 def _table(rows: list[BuildRow]) -> Table:
@@ -104,6 +105,12 @@ def _figures(row: BuildRow) -> tuple[str, str, str]:
     """How long it took, when it was last used, how large it is."""
     used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used_unix_s))
     return duration(row.took_s), used, size(row.size_bytes)
+
+
+def next_command(rows: Sequence[BuildRow]) -> str:
+    """How to compare the two builds that were used last of one engine; empty where there are none."""
+    alike = [row.name for row in rows if row.engine == rows[0].engine]
+    return f"compare two: dyno diff {alike[1]} {alike[0]}" if len(alike) > 1 else ""
 
 
 def kept_builds() -> list[BuildRow]:
