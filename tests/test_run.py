@@ -15,7 +15,7 @@ import pytest
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import DynoError, LoadDied
+from dbdyno.errors import BaselineFailed, DynoError, LoadDied
 from dbdyno.host import interrupts, paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.plan import ask_for, reference
@@ -156,10 +156,10 @@ def test_a_server_that_does_not_start_fails_that_variant_alone(homes: Path) -> N
 
 
 def test_a_baseline_that_does_not_start_ends_the_run_and_names_the_setting(homes: Path) -> None:
-    with pytest.raises(DynoError) as ended:
+    with pytest.raises(BaselineFailed) as ended:
         carry_out(make_study(1, 2, 3, 4, blocks=2), engine=FakeEngine(fails_to_start_with_speed=1))
     told = "the baseline, with config.speed = 1, could not be run: the server did not start: speed refused"
-    assert ended.value.message == told
+    assert (ended.value.message, ended.value.exit_code) == (told, 3)
     assert [record.variant for record in stored() if record.outcome is Outcome.FAILED] == ["baseline"]
     assert stored()[-1].variant == "baseline"
     assert {record.block for record in stored()} == {0}

@@ -58,6 +58,12 @@ class ServerFailed(DynoError):
         self.log = log
 
 
+class BaselineFailed(DynoError):
+    """A run ended in its first block, without a baseline to compare anything with."""
+
+    exit_code = 3
+
+
 class BuildFailed(DynoError):
     """An engine could not be built from its source. `log` holds the end of what was said."""
 

@@ -11,8 +11,9 @@ from click.core import ParameterSource
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
 from dbdyno.cli.preferences import PreferredOption
+from dbdyno.errors import BaselineFailed
 
-NO_BASELINE = 3
+NO_BASELINE = BaselineFailed.exit_code
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
 
 FAIL_ON = {

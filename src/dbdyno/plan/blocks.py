@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
@@ -65,7 +65,7 @@ def next_trials(
     blocks before it. Blocks follow one another, so that all before the last one begun are over.
     The first block halts after the baseline's trial, unless its trials run side by side: without a baseline
     the rest would compare nothing.
-    Raises DynoError when the baseline came to no load there, or none of the first block could be measured.
+    Raises BaselineFailed when the baseline came to no load there, or nothing of the first block was measured.
     """
     variants = variants_of(study)
     _require_baseline(study, records)
@@ -88,15 +88,15 @@ def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
 
 
 def _require_baseline(study: Study, records: Sequence[Record]) -> None:
-    """Raises DynoError where the baseline of the first block did not come as far as its load, and names the
-    settings that its cause names."""
+    """Raises BaselineFailed where the baseline of the first block did not come as far as its load, and names
+    the settings that its cause names."""
     first = next((one for one in records if one.block == 0 and one.variant == BASELINE), None)
     if first is None or first.phases or first.outcome is Outcome.MEASURED:
         return
     levels = {**study.settings, **first.levels}
     named = [f"{name} = {level_text(level)}" for name, level in levels.items() if _names(first.cause, name)]
     who = f"the baseline, with {', '.join(named)}," if named else "the baseline"
-    raise DynoError(f"{who} could not be run: {first.cause}", first.remedy)
+    raise BaselineFailed(f"{who} could not be run: {first.cause}", first.remedy)
 
 
 def _names(cause: str, factor: str) -> bool:
@@ -106,11 +106,11 @@ def _names(cause: str, factor: str) -> bool:
 
 
 def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> None:
-    """Raises DynoError where a whole block has no measured trial: the rest would only fail the same way."""
+    """Raises BaselineFailed where a whole block has no measured trial: the rest would fail the same way."""
     if len(records) != len(variants) or any(one.outcome is Outcome.MEASURED for one in records):
         return
     first = min(records, key=lambda record: record.trial)
-    raise DynoError(
+    raise BaselineFailed(
         f"no trial of the first block could be measured; {first.variant}: {first.cause}", first.remedy
     )
 
