@@ -5,8 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.code import Likeness, Matching, compare_code
-from dbdyno.records.binary import Binary, Code, Datum, Function, Hardening, Kind, Relro
+from dbdyno.analyse.code import compare_code
+from dbdyno.records.binary import (
+    Binary,
+    Code,
+    Datum,
+    Function,
+    Hardening,
+    Kind,
+    Likeness,
+    Matching,
+    Relro,
+)
 
 HARDENING = Hardening(
     position_independent=True,
@@ -102,12 +112,30 @@ def test_functions_without_a_name_are_matched_by_their_code() -> None:
     assert found.likeness is Likeness.DIFFERENT and found.changes == ()
 
 
+def test_equal_functions_that_lie_elsewhere_are_counted() -> None:
+    left = a_build(a_function("open"), a_function("read"), a_function("write", "a"))
+    places = {"open": 0, "read": 64, "write": 128}
+    moved = (one._replace(address=places[one.name]) for one in left.functions)
+    found = compare_code(left, a_build(*moved))
+    assert (found.likeness, found.moved) == (Likeness.INERT, 2)
+    assert found.beside.same and found.beside.changed == 0
+
+
+def test_a_stripped_build_is_never_told_to_be_the_same() -> None:
+    bare = a_build(a_function("", "a"))
+    bare = bare._replace(binary=bare.binary.model_copy(update={"named": False}))
+    found = compare_code(bare, bare)
+    assert found.likeness is Likeness.INERT and not found.beside.same
+
+
 def test_other_constants_data_or_libraries_are_no_other_code() -> None:
     plain = a_build(a_function("read"), data=(Datum("sizes", 4, b"1"),), libraries=("libc.so.6",))
     constants = plain._replace(functions=(a_function("read", constants="other"),))
     data = plain._replace(data=(Datum("sizes", 4, b"2"),))
     libraries = plain._replace(binary=plain.binary.model_copy(update={"libraries": ("libjemalloc.so.2",)}))
-    for other in (constants, data, libraries):
+    loose = HARDENING.model_copy(update={"relro": Relro.NONE})
+    protections = plain._replace(binary=plain.binary.model_copy(update={"hardening": loose}))
+    for other in (constants, data, libraries, protections):
         assert compare_code(plain, other).likeness is Likeness.CONSTANTS
     assert compare_code(plain, constants).other_constants == 1
     assert compare_code(plain, data).changed_data == ("sizes",)

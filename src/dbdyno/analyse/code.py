@@ -4,33 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 
 from dbdyno.frozen import Frozen
-from dbdyno.records.binary import Binary, Code, Datum, Function
-
-
-class Likeness(StrEnum):
-    """What two builds have in common. `inert`: code and data are the same but for where they lie, which
-    alone can still change a speed. `constants`: the code is the same, and works on other constants, variables
-    or libraries."""
-
-    INERT = "inert"
-    CONSTANTS = "constants"
-    DIFFERENT = "different"
-
-
-class Matching(Frozen):
-    """How many functions, or objects, of two builds are equal, differ, or are in one alone."""
-
-    equal: int
-    differing: int
-    only_left: int
-    only_right: int
-
-    @property
-    def all_equal(self) -> bool:
-        return not (self.differing or self.only_left or self.only_right)
+from dbdyno.records.binary import Binary, Code, CodeBeside, Datum, Function, Likeness, Matching
 
 
 class Extent(Frozen):
@@ -59,8 +35,8 @@ class CodeDifference(Frozen):
     split off, and those that several files have. Functions without a name are matched by their code, and what
     matches none is in one build alone.
 
-    `other_constants` of the equal functions use other nameless constants. `changes` come in the order of the
-    bytes that they add or take away, `changed_data` by name.
+    `other_constants` of the equal functions use other nameless constants, and `moved` of them lie at another
+    address. `changes` come in the order of the bytes that they add or take away, `changed_data` by name.
     """
 
     left: Binary
@@ -68,9 +44,24 @@ class CodeDifference(Frozen):
     likeness: Likeness
     functions: Matching
     other_constants: int
+    moved: int
     data: Matching
     changes: tuple[Change, ...]
     changed_data: tuple[str, ...]
+
+    @property
+    def beside(self) -> CodeBeside:
+        """What is kept of it with the builds."""
+        return CodeBeside(
+            likeness=self.likeness,
+            functions=self.functions,
+            other_constants=self.other_constants,
+            moved=self.moved,
+            data=self.data,
+            code_bytes=self.right.code_bytes,
+            code_bytes_against=self.left.code_bytes,
+            named=self.left.named and self.right.named,
+        )
 
 
 def compare_code(left: Code, right: Code) -> CodeDifference:
@@ -86,14 +77,34 @@ def compare_code(left: Code, right: Code) -> CodeDifference:
         right=right.binary,
         likeness=_likeness(
             functions,
-            not other_constants and data.all_equal and left.binary.libraries == right.binary.libraries,
+            not other_constants
+            and data.all_equal
+            and left.binary.libraries == right.binary.libraries
+            and left.binary.hardening == right.binary.hardening,
         ),
         functions=functions,
         other_constants=other_constants,
+        moved=_moved(ours, theirs),
         data=data,
         changes=tuple(sorted(changes, key=lambda one: (-abs(one.growth_bytes), one.name))),
         changed_data=changed_data,
     )
+
+
+def _moved(ours: dict[str, list[Function]], theirs: dict[str, list[Function]]) -> int:
+    """How many names have the same code on both sides, at other addresses."""
+    return sum(
+        _codes(ours[name]) == _codes(theirs[name]) and _addresses(ours[name]) != _addresses(theirs[name])
+        for name in ours.keys() & theirs.keys() - {""}
+    )
+
+
+def _codes(functions: Sequence[Function]) -> Counter[bytes]:
+    return Counter(one.code for one in functions)
+
+
+def _addresses(functions: Sequence[Function]) -> list[int]:
+    return sorted(one.address for one in functions)
 
 
 def _likeness(functions: Matching, same_data: bool) -> Likeness:
@@ -117,7 +128,7 @@ def _compared(
     changes = []
     for name in sorted((ours.keys() | theirs.keys()) - {""}):
         left, right = ours.get(name, []), theirs.get(name, [])
-        same_code = Counter(one.code for one in left) == Counter(one.code for one in right)
+        same_code = _codes(left) == _codes(right)
         equal += same_code
         differing += bool(left and right and not same_code)
         if not same_code or _constants(left) != _constants(right):

@@ -70,15 +70,16 @@ class Binary(Frozen):
 
 
 class Function(NamedTuple):
-    """One function, whatever its address. `code` is a digest of its instructions, in which addresses stand as
-    the names of what they refer to. `constants` is one of the nameless constants that it uses. A stripped
-    file's functions have no `name`."""
+    """One function. `code` is a digest of its instructions, in which addresses stand as the names of what
+    they refer to. `constants` is one of the nameless constants that it uses. A stripped file's functions
+    have no `name`."""
 
     name: str
     size: int
     instructions: int
     code: bytes
     constants: bytes
+    address: int = 0
 
 
 class Datum(NamedTuple):
@@ -95,3 +96,54 @@ class Code(NamedTuple):
     binary: Binary
     functions: tuple[Function, ...]
     data: tuple[Datum, ...]
+
+
+class Likeness(StrEnum):
+    """What two builds have in common. `inert`: code and data are the same but for where they lie, which
+    alone can still change a speed. `constants`: the code is the same, and works on other constants, variables
+    or libraries, or under other protections."""
+
+    INERT = "inert"
+    CONSTANTS = "constants"
+    DIFFERENT = "different"
+
+
+class Matching(Frozen):
+    """How many functions, or objects, of two builds are equal, differ, or are in one alone."""
+
+    equal: int
+    differing: int
+    only_left: int
+    only_right: int
+
+    @property
+    def all_equal(self) -> bool:
+        return not (self.differing or self.only_left or self.only_right)
+
+
+class CodeBeside(Frozen):
+    """How much of a build's code is that of another one, which stands on the left.
+
+    `moved` of the equal functions lie at another address. `code_bytes` are those of all functions. Without
+    `named` one of the two is stripped: then nothing can be said of single functions and of the data.
+    """
+
+    likeness: Likeness
+    functions: Matching
+    other_constants: int
+    moved: int
+    data: Matching
+    code_bytes: int
+    code_bytes_against: int
+    named: bool
+
+    @property
+    def same(self) -> bool:
+        """Whether code and data are told to be the same, wherever they lie."""
+        return self.named and self.likeness is Likeness.INERT
+
+    @property
+    def changed(self) -> int:
+        """How many functions are other ones. Without names a changed one stands on both sides."""
+        alone = self.functions.only_left, self.functions.only_right
+        return self.functions.differing + (sum(alone) if self.named else max(alone))

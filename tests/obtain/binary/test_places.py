@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.binary.decode import Uses, decoded
+from dbdyno.obtain.binary.decode import Reference, Uses, decoded, without_padding
 from dbdyno.obtain.binary.image import Image, Section, Slot, Symbol
 from dbdyno.obtain.binary.places import Places
 from dbdyno.obtain.binary.read import function_of
@@ -60,7 +60,8 @@ def digested(
         movable=True,
     )  # fmt: skip
     one = decoded(image, image.sections[0], "one", start, start + len(code), Uses())
-    return function_of(one, Places(image, [reference.address for reference in one.references]))
+    places = Places(image, [reference.address for reference in one.references])
+    return function_of(one, places)._replace(address=0)
 
 
 @given(st.tuples(SHIFTS, SHIFTS, SHIFTS, SHIFTS, SHIFTS))
@@ -84,3 +85,28 @@ def test_another_text_is_the_same_code_with_another_constant(text: bytes) -> Non
 
 def test_instructions_are_counted() -> None:
     assert (digested().instructions, digested().name) == (7, "one")
+
+
+def test_a_vector_of_addresses_is_told_word_by_word() -> None:
+    image = Image(
+        sections=(Section(".data.rel.ro", VARIABLES, 16, bytes(16), True, False),),
+        symbols=(),
+        thread_locals=(),
+        slots={VARIABLES: Slot("one", 0), VARIABLES + 8: Slot("two", 0)},
+        ranges=(),
+        named=True,
+        movable=True,
+    )
+    places = Places(image, [])
+    assert places.told(Reference(VARIABLES, 16), 0, 1) == ("slot one two", b"")
+    assert places.told(Reference(VARIABLES, 8), 0, 1) == ("slot one", b"")
+
+
+PADDING = st.sampled_from(["90", "6690", "0f1f00", "662e0f1f840000000000", "cc"]).map(bytes.fromhex)
+
+
+@given(st.lists(PADDING, max_size=4), st.lists(PADDING, max_size=4))
+def test_padding_around_code_is_left_out(before: list[bytes], after: list[bytes]) -> None:
+    ahead, code = b"".join(before), bytes.fromhex("b801000000c3")
+    assert without_padding(ahead + code + b"".join(after), 64) == (64 + len(ahead), 64 + len(ahead + code))
+    assert without_padding(ahead + b"".join(after), 64) is None

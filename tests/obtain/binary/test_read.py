@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.analyse.code import CodeDifference, Likeness, compare_code
+from dbdyno.analyse.code import CodeDifference, compare_code
 from dbdyno.errors import UserError
 from dbdyno.obtain.binary import read_code, read_pair
-from dbdyno.records.binary import Kind, Relro
+from dbdyno.records.binary import Kind, Likeness, Relro
 from tests.needs import needs_gcc
 from tests.obtain.binary import EARLIER, MAIN, STORE, built, stripped
 
@@ -106,6 +106,57 @@ def test_another_thread_local_variable_is_another_code(tmp_path: Path) -> None:
     moved = built(tmp_path, "moved", program=True, main=MAIN, store=further)
     assert changed(difference(left, right)) == ["step"]
     assert changed(difference(left, moved)) == []
+
+
+def test_the_first_value_of_a_thread_local_variable_is_compared(tmp_path: Path) -> None:
+    texts = [
+        STORE.replace("int depth, width;", f"int depth = {value}; __thread const char *said = {text};")
+        .replace("width", "depth")
+        for value, text in ((1, '"yes"'), (2, '"yes"'), (1, '"no"'))
+    ]  # fmt: skip
+    first, other, said = (
+        built(tmp_path, name, store=text)
+        for name, text in zip(("first", "other", "said"), texts, strict=True)
+    )
+    for changed_build, name in ((other, "depth"), (said, "said")):
+        found = difference(first, changed_build)
+        assert (found.likeness, found.changed_data) == (Likeness.CONSTANTS, (name,)), changed(found)
+
+
+BARE = r"""
+asm(".text\n.p2align 4\n%smovl $%d, %%eax\nret\n");
+int after(int number) { return number * 3; }
+"""
+LABEL = r".globl bare\n.type bare, @function\nbare:\n"
+
+
+@pytest.mark.parametrize("label", ["", LABEL], ids=["nameless", "without a size"])
+def test_code_that_no_function_holds_is_compared(tmp_path: Path, label: str) -> None:
+    left, right = (built(tmp_path, f"of {number}", bare=BARE % (label, number)) for number in (1, 2))
+    found = difference(left, right)
+    assert found.functions.equal >= 1
+    # What has no label goes with the one before it, which is one of the C library's start code.
+    assert changed(found) == (["bare"] if label else ["frame_dummy"])
+
+
+def test_a_label_is_found_wherever_it_is_linked(tmp_path: Path) -> None:
+    bare = BARE % (LABEL, 1)
+    left = built(tmp_path, "left", store=STORE, bare=bare)
+    found = difference(left, built(tmp_path, "right", bare=bare, store=STORE))
+    assert found.likeness is Likeness.INERT, (changed(found), found.functions)
+    assert found.moved >= 3
+
+
+def test_what_did_not_move_is_told_from_what_did(tmp_path: Path) -> None:
+    left = built(tmp_path, "left")
+    assert difference(left, built(tmp_path, "same", "-Wall")).moved == 0
+    assert difference(left, built(tmp_path, "moved", "-falign-functions=256")).moved >= 2
+
+
+def test_other_protections_are_not_inert(tmp_path: Path) -> None:
+    left = built(tmp_path, "left", "-Wl,-z,relro,-z,now")
+    found = difference(left, built(tmp_path, "right", "-Wl,-z,norelro,-z,lazy"))
+    assert found.likeness is Likeness.CONSTANTS and changed(found) == [] and found.data.all_equal
 
 
 def test_another_optimisation_changes_functions_and_their_size(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ IN_EVERY_X86_64 = frozenset(
 """Nothing to tell: every CPU has them, or takes them for a no-operation."""
 
 
+PADDING = frozenset((Mnemonic.NOP, Mnemonic.INT3))
+"""What linkers and compilers put between functions."""
+
+
 class Reference(NamedTuple):
     """An address in an instruction. `size` is that of the operand there in bytes, or what else it is."""
 
@@ -103,6 +107,13 @@ def _family(name: str) -> str:
     if name.startswith("AVX512"):
         return "AVX-512"
     return name.replace("SSE4_", "SSE4.").replace("_", "-")
+
+
+def without_padding(content: bytes, start: int) -> tuple[int, int] | None:
+    """First and one past the last address of what is no padding, of code that begins at `start`; None where
+    all of it is."""
+    code = [one for one in Decoder(BITS, content, ip=start) if one.mnemonic not in PADDING]
+    return (code[0].ip, code[-1].next_ip) if code else None
 
 
 def decoded(image: Image, section: Section, name: str, start: int, end: int, uses: Uses) -> Decoded:

@@ -6,8 +6,8 @@ Tables of many thousand rows are read with numpy, because a server has 60,000 sy
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -47,6 +47,17 @@ class Symbol(NamedTuple):
     function: bool
 
 
+class FirstValues(NamedTuple):
+    """The part of the file that the variables of every thread begin with. `pointer` is where the thread
+    pointer would stand beside it; from `end` on the file holds no values."""
+
+    pointer: int = 0
+    end: int = 0
+
+
+NO_VALUES = FirstValues()
+
+
 class Slot(NamedTuple):
     """What the loader writes into a word: the address of a `symbol`, else that of `target`."""
 
@@ -58,7 +69,8 @@ class Slot(NamedTuple):
 class Image:
     """A file as it is loaded. `symbols` are by address, one for each; without `named` they are exports alone,
     and a file that is not `movable` has a fixed address.
-    `ranges` are the functions that the unwinder knows, first and one past the last address."""
+    `ranges` are the functions that the unwinder knows, first and one past the last address. `labels` are
+    symbols without a size, by address, and `first_values` are those of `thread_locals`."""
 
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
@@ -67,6 +79,8 @@ class Image:
     ranges: tuple[tuple[int, int], ...]
     named: bool
     movable: bool
+    labels: Mapping[int, Symbol] = field(default_factory=dict)
+    first_values: FirstValues = NO_VALUES
 
     @cached_property
     def _section_starts(self) -> list[int]:
@@ -120,14 +134,18 @@ def read_image(elf: Any, with_names: bool) -> Image:
     sections = tuple(sorted(_sections(elf), key=lambda section: section.address))
     table = elf.get_section_by_name(".symtab") if with_names else None
     rows = _rows(elf, table or elf.get_section_by_name(".dynsym"))
+    symbols = _by_address(rows)
+    thread_locals, first_values = _thread_locals(elf, rows)
     bare = Image(
         sections=sections,
-        symbols=_by_address(rows),
-        thread_locals=_thread_locals(elf, rows),
+        symbols=tuple(symbol for symbol in symbols if symbol.size),
+        thread_locals=thread_locals,
         slots={},
         ranges=(),
         named=table is not None,
         movable=elf["e_type"] == "ET_DYN",
+        labels={symbol.address: symbol for symbol in symbols if not symbol.size},
+        first_values=first_values,
     )
     slots = {**_slots(elf), **_packed_slots(elf, bare)}
     return replace(bare, slots=slots, ranges=tuple(_ranges(elf, bare)))
@@ -165,22 +183,25 @@ def _text(names: bytes, at: int) -> str:
 
 
 def _by_address(rows: list[tuple[str, int, int, int, int, int]]) -> tuple[Symbol, ...]:
-    """One symbol for each address: of several names an exported one, then the first of the alphabet."""
+    """One symbol for each address: of several names one with a size, then an exported one, then the first of
+    the alphabet."""
     found = [
-        (value, binding == LOCAL, name, size, kind)
+        (value, not size, binding == LOCAL, name, size, kind)
         for name, kind, binding, section, value, size in rows
-        if kind in (OBJECT, FUNCTION, INDIRECT_FUNCTION) and size and 0 < section < RESERVED_SECTIONS
+        if kind in (OBJECT, FUNCTION, INDIRECT_FUNCTION) and 0 < section < RESERVED_SECTIONS
     ]
     first: dict[int, Symbol] = {}
-    for value, _, name, size, kind in sorted(found):
+    for value, _, _, name, size, kind in sorted(found):
         first.setdefault(value, Symbol(name, value, size, kind != OBJECT))
     return tuple(first.values())
 
 
-def _thread_locals(elf: Any, rows: list[tuple[str, int, int, int, int, int]]) -> tuple[Symbol, ...]:
+def _thread_locals(
+    elf: Any, rows: list[tuple[str, int, int, int, int, int]]
+) -> tuple[tuple[Symbol, ...], FirstValues]:
     segment = next((one for one in elf.iter_segments() if one["p_type"] == "PT_TLS"), None)
     if segment is None:
-        return ()
+        return (), NO_VALUES
     align = max(segment["p_align"], 1)
     end = -(-segment["p_memsz"] // align) * align
     found = [
@@ -188,7 +209,9 @@ def _thread_locals(elf: Any, rows: list[tuple[str, int, int, int, int, int]]) ->
         for name, kind, _, section, value, size in rows
         if kind == THREAD_LOCAL and section
     ]
-    return tuple(sorted(found, key=lambda symbol: symbol.address))
+    first = segment["p_vaddr"]
+    held = FirstValues(pointer=first + end, end=first + segment["p_filesz"])
+    return tuple(sorted(found, key=lambda symbol: symbol.address)), held
 
 
 def _slots(elf: Any) -> dict[int, Slot]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from iced_x86 import Decoder
 
@@ -46,7 +46,7 @@ class Places:
         if name := self._name(address):
             return name, b""
         if address in self._image.slots:
-            return f"slot {self.slot_text(self._image.slots[address])}", b""
+            return f"slot {' '.join(self._slot_texts(address, size))}", b""
         section = self._image.section_at(address)
         if section is None:
             return "nothing", b""
@@ -57,6 +57,12 @@ class Places:
         if table := self._table(address, start, end):
             return f"table {table}", b""
         return section.name, self._constant(address, size)
+
+    def _slot_texts(self, address: int, size: int) -> Iterator[str]:
+        """What the loader writes into the words of an operand, which a vector has several of."""
+        for word in range(address, address + max(size, WORD_BYTES), WORD_BYTES):
+            if word in self._image.slots:
+                yield self.slot_text(self._image.slots[word])
 
     def slot_text(self, slot: Slot) -> str:
         """What the loader writes into a word."""
@@ -75,7 +81,7 @@ class Places:
         return f"{section.name} {constant.hex()}"
 
     def _name(self, address: int) -> str:
-        return _within(self._image.symbol_at(address), address)
+        return _within(self._image.symbol_at(address) or self._image.labels.get(address), address)
 
     def _thread_local(self, offset: int) -> str:
         held = (one for one in self._image.thread_locals if one.address <= offset < one.address + one.size)

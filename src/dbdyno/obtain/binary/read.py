@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 
 from dbdyno.errors import UserError
 from dbdyno.obtain.binary import facts
-from dbdyno.obtain.binary.decode import Decoded, Uses, decoded
+from dbdyno.obtain.binary.decode import Decoded, Uses, decoded, without_padding
 from dbdyno.obtain.binary.image import WORD_BYTES, Image, Section, read_image
 from dbdyno.obtain.binary.names import source_name
 from dbdyno.obtain.binary.places import Places
@@ -22,7 +23,7 @@ from dbdyno.records.binary import Binary, Code, Datum, Function, Kind
 MACHINE = "EM_X86_64"
 LINKED = {"ET_EXEC": Kind.PROGRAM, "ET_DYN": Kind.LIBRARY}
 DIGEST_BYTES = 16
-WHOLE = (".rodata", ".data", ".data.rel.ro")
+WHOLE = (".rodata", ".data", ".data.rel.ro", ".tdata")
 """The sections that stand for the data of a stripped file."""
 
 
@@ -100,21 +101,41 @@ def _require_whole_build(path: Path, elf: Any) -> None:
 
 
 def _spans(image: Image) -> Iterator[tuple[Section, str, int, int]]:
-    """Section, name, first and one past the last address of each function. Where there is neither a symbol
-    nor an unwinder's table, a section of code is one."""
+    """Section, name, first and one past the last address of each function, and of what lies between them:
+    code of an assembler's file may have no size, or no name."""
     functions = [symbol for symbol in image.symbols if symbol.function]
     named = [(source_name(symbol.name), symbol.address, symbol.address + symbol.size) for symbol in functions]
     if not image.named:
         names = {start: name for name, start, _ in named}
         named = [(names.get(start, ""), start, end) for start, end in image.ranges] or named
-    for name, start, end in named:
-        section = image.section_at(start)
-        if section is not None and section.executable and not section.name.startswith(".plt"):
-            yield section, name, start, min(end, section.address + section.size)
-    if not named:
-        for section in image.sections:
-            if section.executable and not section.name.startswith(".plt"):
-                yield section, "", section.address, section.address + section.size
+    for section in image.sections:
+        if section.executable and not section.name.startswith(".plt"):
+            ends = section.address + section.size
+            own = [(name, start, min(end, ends)) for name, start, end in named if _holds(section, start)]
+            for name, start, end in [*own, *_between(image, section, own)]:
+                yield section, name, start, end
+
+
+def _holds(section: Section, address: int) -> bool:
+    return section.address <= address < section.address + section.size
+
+
+def _between(
+    image: Image, section: Section, functions: Sequence[tuple[str, int, int]]
+) -> Iterator[tuple[str, int, int]]:
+    """The code of a section that is in none of these functions, without its padding. A label begins another
+    piece, and names it."""
+    labels = sorted(label.address for label in image.labels.values() if label.function)
+    ends = section.address + section.size
+    free = section.address
+    for start, end in [*sorted((start, end) for _, start, end in functions), (ends, ends)]:
+        if free < start:
+            within = labels[bisect_right(labels, free) : bisect_left(labels, start)]
+            for first, last in pairwise([free, *within, start]):
+                if code := without_padding(image.bytes_at(first, last - first), first):
+                    label = image.labels.get(first)
+                    yield source_name(label.name) if label else "", *code
+        free = max(free, end)
 
 
 def function_of(one: Decoded, places: Places) -> Function:
@@ -125,11 +146,12 @@ def function_of(one: Decoded, places: Places) -> Function:
         instructions=one.instructions,
         code=_digest(one.content, *(text.encode() for text, _ in told)),
         constants=_digest(*(constant for _, constant in told)),
+        address=one.start,
     )
 
 
 def _data(image: Image, places: Places) -> Iterator[Datum]:
-    """Every named object; of a stripped file, its sections."""
+    """Every named object and every variable of a thread; of a stripped file, its sections."""
     things = [
         (source_name(symbol.name), symbol.address, symbol.size)
         for symbol in image.symbols
@@ -139,6 +161,10 @@ def _data(image: Image, places: Places) -> Iterator[Datum]:
     ]
     for name, address, size in things:
         yield Datum(name, size, _value(image, places, address, size))
+    for symbol in image.thread_locals if image.named else ():
+        address = image.first_values.pointer + symbol.address
+        held = symbol.size if address < image.first_values.end else 0
+        yield Datum(source_name(symbol.name), symbol.size, _value(image, places, address, held))
 
 
 def _value(image: Image, places: Places, address: int, size: int) -> bytes:

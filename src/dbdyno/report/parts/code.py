@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.code import Change, CodeDifference, Extent, Likeness, Matching
-from dbdyno.records.binary import Binary, Extension
+from dbdyno.analyse.code import Change, CodeDifference, Extent
+from dbdyno.records.binary import Binary, Extension, Likeness, Matching
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
@@ -42,16 +42,15 @@ def sentence(found: CodeDifference) -> str:
             "speed."
         )
     if found.likeness is Likeness.CONSTANTS:
-        return (
-            f"The code is the same. {numbers.plural(found.other_constants, 'function')} with other "
-            f"constants, {numbers.plural(len(found.changed_data), 'object')} with other values."
-        )
-    functions = found.functions
-    alone = (functions.only_left, functions.only_right)
-    # Without names, a function that changed stands in both columns.
-    named = found.left.named and found.right.named
-    changed = functions.differing + (sum(alone) if named else max(alone))
-    whole = functions.equal + changed
+        told = [
+            f"{numbers.plural(found.other_constants, 'function')} with other constants",
+            f"{numbers.plural(len(found.changed_data), 'object')} with other values",
+        ]
+        told += ["other libraries"] * (found.left.libraries != found.right.libraries)
+        told += ["other protections"] * (found.left.hardening != found.right.hardening)
+        return f"The code is the same. {', '.join(told)}."
+    changed = found.beside.changed
+    whole = found.functions.equal + changed
     left, right = found.left.code_bytes, found.right.code_bytes
     growth = f" ({numbers.change_text(right / left - 1.0)})" if left else ""
     return (
