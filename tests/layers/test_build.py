@@ -57,6 +57,8 @@ def test_all_levels_together_make_one_wish() -> None:
         ("build.hardening", "full", "stack protector yes, RELRO yes, bound at the start yes"),
         ("build.hardening", "off", "stack protector no, RELRO no, bound at the start no"),
         ("build.march", "native", "-m"),
+        ("build.layout", "none", "not shuffled"),
+        ("build.layout", "7", "functions shuffled by seed 7"),
     ],
 )
 def test_a_level_is_proved_by_what_the_running_file_tells(

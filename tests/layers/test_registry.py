@@ -35,6 +35,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "build.pgo": ("off", "tpcb scale=2 transactions=100"),
     "build.linker": ("default", "mold"),
     "build.hardening": ("off", "full"),
+    "build.layout": ("none", 1),
     "memory.allocator": ("libc", "jemalloc"),
     "memory.thp": ("never", "always"),
     "memory.huge_pages": ("off", "2M"),

@@ -198,6 +198,7 @@ class _Compiled:
     words: str
     trainer: Trainer | None
     instrumented: Flags | None
+    seed: int | None
 
     def of(self, source: Source) -> Materials:
         return Materials(
@@ -209,6 +210,7 @@ class _Compiled:
             words=self.words,
             trainer=self.trainer,
             instrumented=self.instrumented,
+            seed=self.seed,
         )
 
 
@@ -227,7 +229,8 @@ def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
         profile.require_profiles(compiler, instrumented)
         flags = all_flags(wish, compiler.family, GUIDED[compiler.family])
     patches = _patches(wish, folder)
-    return _Compiled(recipe, patches, compiler, flags, wish.words, wish.trainer, instrumented)
+    profiled = (wish.trainer, instrumented)
+    return _Compiled(recipe, patches, compiler, flags, wish.words, *profiled, wish.seed)
 
 
 def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> str:

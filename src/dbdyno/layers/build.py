@@ -121,6 +121,13 @@ def _hardening(built: Built, level: str) -> Told:
     return value, wanted[level]
 
 
+def _layout(level: str, running: Running) -> Evidence:
+    """A seed leaves no trace in the file. That the functions lie elsewhere was shown before the start."""
+    seed = built_of(running).account.layout
+    told = f"functions shuffled by seed {seed}" if seed else "not shuffled"
+    return build_evidence("build.layout", level, told, "the build's account", running)
+
+
 def _shared(built: Built, count: int) -> Told:
     """In how many of the recorded command lines something stands, and whether in all of them."""
     lines = len(built.recorded.command_lines)
@@ -214,6 +221,15 @@ BUILD = LayerOfKnobs(
         proof="the command lines that the running file records, and its headers",
         ask=asking("hardening"),
         prove=_by_file("hardening", _hardening),
+    ),
+    Knob(
+        name="build.layout",
+        levels="none, or a seed, which is a whole number from 1 on",
+        pattern=r"none|[1-9]\d{0,8}",
+        effect="the linker shuffles the functions by the seed, which changes none of them: a placebo",
+        proof="the functions of the file, which are the baseline's at other addresses",
+        ask=asking("layout"),
+        prove=_layout,
     ),
 )
 """`build.KNOB = LEVEL`."""

@@ -51,6 +51,7 @@ CHANGES = {
     "trainer": Trainer(workload="x", transactions=1),
     "instrumented": Flags(compile=("x",)),
     "profile": "x",
+    "script": "x",
 }
 
 

@@ -105,6 +105,17 @@ def test_a_build_for_this_cpu_is_another_one_elsewhere(
     assert native.build.key != here.key
 
 
+def test_a_seed_makes_another_build_and_the_script_stays_beside_it(tmp_path: Path) -> None:
+    plain = materials(tmp_path)
+    seeded = replace(plain, seed=7)
+    assert len({each.build.key for each in (plain, seeded, replace(plain, seed=8))}) == 3
+    assert "script" not in plain.build.model_dump()
+    folder = made(seeded, silently)
+    assert account_of(folder).layout == "7" and account_of(made(plain, silently)).layout == ""
+    assert f"-Wl,-T,{folder}.making/layout.ld" in (folder / "build.log").read_text()
+    assert not (made(plain, silently) / "layout.ld").exists()
+
+
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
 def test_a_patch_makes_another_source_and_another_build(tmp_path: Path) -> None:
     plain = materials(tmp_path)

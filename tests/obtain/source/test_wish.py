@@ -8,6 +8,7 @@ from dbdyno.errors import Blocked
 from dbdyno.obtain.source.wish import (
     GUIDED,
     INSTRUMENTING,
+    SECTIONS,
     BuildWish,
     Flags,
     Trainer,
@@ -30,6 +31,9 @@ from dbdyno.obtain.source.wish import (
         ("linker", "lld", "clang", Flags(link=("-fuse-ld=lld",))),
         ("linker", "default", "gcc", Flags()),
         ("hardening", "default", "gcc", Flags()),
+        ("layout", "default", "gcc", Flags()),
+        ("layout", "none", "gcc", Flags(compile=SECTIONS, link=SECTIONS)),
+        ("layout", "7", "clang", Flags(compile=SECTIONS, link=SECTIONS)),
     ],
 )
 def test_a_level_means_flags(knob: str, level: str, family: str, flags: Flags) -> None:
@@ -71,3 +75,16 @@ def test_the_words_of_a_wish_tell_what_is_not_the_default() -> None:
     wish = BuildWish(compiler="gcc-12", march="native", lto="full", patches="a.patch", hardening="off")
     assert wish.words == "gcc-12 -O2 -march=native LTO full hardening off patches a.patch"
     assert BuildWish(pgo="tpcb scale=2").words == "gcc -O2 PGO by tpcb scale=2"
+
+
+def test_a_seed_is_told_and_no_seed_is_not() -> None:
+    assert [BuildWish(layout=level).seed for level in ("default", "none", "7")] == [None, None, 7]
+    assert BuildWish(layout="none").words == "gcc -O2"
+    assert BuildWish(layout="7").words == "gcc -O2 layout 7"
+
+
+def test_a_linker_that_takes_no_part_of_a_script_cannot_shuffle() -> None:
+    all_flags(BuildWish(layout="none", linker="lld"), "clang")
+    with pytest.raises(Blocked, match="lld cannot shuffle functions") as refused:
+        all_flags(BuildWish(layout="7", linker="lld"), "clang")
+    assert refused.value.factor == "build.layout"

@@ -20,7 +20,7 @@ class Build(Frozen):
 
     `target` is what the compiler makes of `native` on this CPU, because a cache may travel to another one.
     One that is trained is `instrumented` by flags of its own at first. Its `profile` is known once it is
-    trained, so a build is named by the key without it.
+    trained, so a build is named by the key without it. `script` is the linker's.
     """
 
     engine: str
@@ -35,6 +35,7 @@ class Build(Frozen):
     trainer: Trainer | None = Field(default=None, exclude_if=lambda trainer: trainer is None)
     instrumented: Flags | None = Field(default=None, exclude_if=lambda flags: flags is None)
     profile: str = Field(default="", exclude_if=lambda profile: not profile)
+    script: str = Field(default="", exclude_if=lambda digest: not digest)
 
     @property
     def key(self) -> str:
@@ -80,7 +81,8 @@ class Training(Frozen):
 class Made(Frozen):
     """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
     are the seconds of its commands and of its `training`, and `network` says whether the commands could have
-    asked for it. `tests` are the source's own that were run."""
+    asked for it. `tests` are the source's own that were run, and `layout` is the seed that shuffled its
+    functions, as the study writes it."""
 
     key: str
     engine: str
@@ -95,3 +97,4 @@ class Made(Frozen):
     network: bool = False
     training: Training | None = Field(default=None, exclude_if=lambda training: training is None)
     tests: tuple[OwnTest, ...] = ()
+    layout: str = ""

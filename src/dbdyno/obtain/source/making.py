@@ -18,7 +18,7 @@ from dbdyno.host import once
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
-from dbdyno.obtain.source import patch
+from dbdyno.obtain.source import layout, patch
 from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made, OwnTest, Training
 from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
 from dbdyno.obtain.source.own_tests import run_tests
@@ -32,6 +32,7 @@ from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE, SPENT = "tree", "spent.json"
+SCRIPT = "layout.ld"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
 NAMES_MOST = 3
@@ -47,7 +48,7 @@ _failures: dict[str, BuildFailed] = {}
 @dataclass(frozen=True)
 class Materials:
     """All that a build is made of. One that a `trainer` trains is built twice: `instrumented` are the flags
-    of the first time, and `flags` those of the second."""
+    of the first time, and `flags` those of the second. `seed` shuffles its functions."""
 
     recipe: Recipe
     source: Source
@@ -57,6 +58,7 @@ class Materials:
     words: str
     trainer: Trainer | None = None
     instrumented: Flags | None = None
+    seed: int | None = None
 
     @property
     def build(self) -> Build:
@@ -70,7 +72,13 @@ class Materials:
             target=native_target(self.toolchain, self.flags),
             trainer=self.trainer,
             instrumented=self.instrumented,
+            script=hashlib.sha256(self.script.encode()).hexdigest() if self.script else "",
         )
+
+    @property
+    def script(self) -> str:
+        """What the linker is told beside its own script; empty where it shuffles nothing."""
+        return "" if self.seed is None else layout.script(self.seed)
 
     @property
     def title(self) -> str:
@@ -172,6 +180,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         network=wrapper() is None,
         training=training,
         tests=_tested(folder, materials, tell),
+        layout="" if materials.seed is None else str(materials.seed),
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
@@ -196,7 +205,7 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
     require_disk(folder, tree_size_bytes(shared), f"the source of {recipe.engine}")
     copy(shared, tree)
     lay_profile(folder)
-    workplace = _workplace(materials, tree, work, prefix, log, flags)
+    workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
     for number, step in enumerate(recipe.steps, 1):
         tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
         run_step(step, workplace, tell)
@@ -208,6 +217,14 @@ def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ..
     """What the source's own tests say of a build, while its folder is there."""
     places = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
     return run_tests(materials.recipe.tests, _workplace(materials, *places, materials.flags), tell)
+
+
+def _shuffling(folder: Path, materials: Materials) -> Flags:
+    """What has the linker put functions where the seed says, by a script in a build's folder."""
+    if not materials.script:
+        return NO_FLAGS
+    (folder / SCRIPT).write_text(materials.script)
+    return Flags(link=(f"-Wl,-T,{folder / SCRIPT}",))
 
 
 def _trained(folder: Path, shared: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:

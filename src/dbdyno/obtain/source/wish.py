@@ -17,6 +17,8 @@ NOT_HARDENED = (
     ("-fno-stack-protector", "-U_FORTIFY_SOURCE", "-fno-stack-clash-protection"),
     ("-Wl,-z,norelro", "-Wl,-z,lazy"),
 )
+SECTIONS = ("-ffunction-sections",)
+"""So that the linker can put each function where a seed says. A link with LTO compiles, too."""
 ALWAYS = (("-frecord-gcc-switches",), ("-Wl,--build-id=sha1",))
 """So that a binary tells how it was compiled and which one it is. No instruction changes by it."""
 
@@ -54,6 +56,12 @@ class BuildWish(Frozen):
     hardening: str = DEFAULT
     pgo: str = OFF
     trainer: Trainer | None = None
+    layout: str = DEFAULT
+
+    @property
+    def seed(self) -> int | None:
+        """What shuffles the functions; None where they lie as compiler and linker put them."""
+        return None if self.layout in (DEFAULT, NONE) else int(self.layout)
 
     @property
     def words(self) -> str:
@@ -66,6 +74,7 @@ class BuildWish(Frozen):
         told += [f"linker {self.linker}"] * (self.linker != DEFAULT)
         told += [f"hardening {self.hardening}"] * (self.hardening != DEFAULT)
         told += [f"patches {self.patches}"] * (self.patches != NONE)
+        told += [f"layout {self.layout}"] * (self.seed is not None)
         return " ".join(told)
 
 
@@ -95,6 +104,9 @@ def flags_of(knob: str, level: str, family: str) -> Flags:
     if knob == "hardening" and level != DEFAULT:
         compiled, linked = HARDENED if level == "full" else NOT_HARDENED
         return Flags(compile=compiled, link=linked)
+    if knob == "layout" and level != DEFAULT:
+        # Without a seed as well, because a jump to the next function is shorter within one section.
+        return Flags(compile=SECTIONS, link=SECTIONS)
     if knob == "lto" and level != OFF:
         if family == "gcc" and level == "thin":
             raise Blocked("build.lto", "GCC has no thin LTO", "write full, or take clang as the compiler")
@@ -103,7 +115,7 @@ def flags_of(knob: str, level: str, family: str) -> Flags:
     return Flags()
 
 
-KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "flags")
+KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "layout", "flags")
 """In the order of the command line: what the study writes as flags comes last, and so it holds."""
 
 
@@ -143,7 +155,10 @@ NO_FLAGS = Flags()
 
 def all_flags(wish: BuildWish, family: str, profiling: Flags = NO_FLAGS) -> Flags:
     """The whole of a build's flags. What concerns a profile comes before the flags that the study writes.
-    Raises Blocked like `flags_of`."""
+    Raises Blocked like `flags_of`, and where a seed meets a linker that takes no part of a script."""
+    if wish.seed is not None and wish.linker not in (DEFAULT, "bfd"):
+        reason = f"the linker {wish.linker} cannot shuffle functions by a seed"
+        raise Blocked("build.layout", reason, "leave build.linker at default or bfd")
     flags = Flags(compile=ALWAYS[0], link=ALWAYS[1])
     for knob in KNOBS_OF_FLAGS:
         flags += profiling if knob == "flags" else NO_FLAGS
