@@ -98,5 +98,10 @@ class Blocked(DynoError):
         self.factor = factor
 
 
+class Inert(DynoError):
+    """A build has the baseline's code: `message` says what was compared. To measure it would be to measure
+    the baseline once more."""
+
+
 class RunLocked(DynoError):
     """Another Dyno holds what this one needs."""

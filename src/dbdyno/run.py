@@ -24,6 +24,7 @@ from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
+from dbdyno.trial.code import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import drive
@@ -200,6 +201,8 @@ def steps_of(
     trial = draft.trial
     with draft.catching():
         with draft.stage("prepare"):
+            draft.code = code_beside_baseline(trial, bench)
+            require_own_code(trial, bench.study, draft.code)
             running = draft.started(*prepare(trial, bench, undo))
         with draft.stage("verify"):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)

@@ -9,6 +9,7 @@ from dbdyno.analyse.collection import Ending, Museum, chosen, collection
 from dbdyno.analyse.model import Verdict
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.study import TWIN
+from tests.analyse.builds import builds
 from tests.analyse.factory import (
     STARTED_UNIX_S,
     Change,
@@ -131,3 +132,12 @@ def test_blocked_in_one_run_and_slower_in_another_stand_in_one_piece() -> None:
     museum = collection([ran(1, 0.5), ran(2, change=blocked("config.page_cache", "64k", "2k"))])
     assert endings(museum) == {"config.page_cache": {"slower", "blocked"}}
     assert len(chosen(museum, ending=Ending.BLOCKED).pieces[0].occurrences) == 1
+
+
+def test_an_inert_level_stands_in_the_museum_and_a_placebo_does_not() -> None:
+    study, records = builds()
+    museum = collection([analyse(study, a_run(study), records)])
+    assert endings(museum)["build.flags"] == {"inert"}
+    assert "build.layout" not in endings(museum)
+    [piece] = chosen(museum, ending=Ending.INERT).pieces
+    assert piece.occurrences[0].exhibit.cause.startswith("12,431 functions")

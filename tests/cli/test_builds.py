@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from dbdyno.cli import counting
 from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import once
-from dbdyno.obtain.source import commands, making
+from dbdyno.obtain.source import commands, compared, making
 from dbdyno.records.store import Store, store_url
 from dbdyno.trial import count
 from tests.cli.schemas import require_valid
@@ -41,7 +42,7 @@ duration = "0.2s"
 counted = false
 
 [factors]
-"build.optimisation" = ["-O2", "-O3"]
+"build.optimisation" = ["-O2", "-O0"]
 "build.compiler"     = ["gcc", "gcc-99"]
 "build.flags"        = ["none", "-fno-such-thing", "-Wall"]
 """
@@ -59,7 +60,7 @@ def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> N
     planned = dyno("plan", str(study))
     assert planned.returncode == 0, planned.stderr
     assert "5 builds, 0 of them there; about 6 s for the others" in planned.stdout
-    assert "gcc -O3: about 2 s" in planned.stdout
+    assert "gcc -O0: about 2 s" in planned.stdout
     assert "correctness gate: 3 builds to ask, about 36 s" in planned.stdout
     assert "gcc-99 -O2: cannot be made: there is no compiler gcc-99 here" in planned.stdout
     assert "there are no builds" in dyno("builds").stderr
@@ -75,23 +76,23 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     outcomes = {trial["variant"]: trial["outcome"] for trial in report["trials"]}
     assert outcomes == {
         "baseline": "measured",
-        "build.optimisation=-O3": "measured",
+        "build.optimisation=-O0": "measured",
         "build.compiler=gcc-99": "blocked",
         "build.flags=-fno-such-thing": "failed",
-        "build.flags=-Wall": "measured",
+        "build.flags=-Wall": "inert",
     }
     causes = {trial["variant"]: trial["cause"] for trial in report["trials"]}
     assert "unrecognized command-line option" in causes["build.flags=-fno-such-thing"]
     listed = dyno("builds").stdout
-    assert "gcc -O2 (gcc " in listed and "gcc -O3 (gcc " in listed and "in all:" in listed
+    assert "gcc -O2 (gcc " in listed and "gcc -O0 (gcc " in listed and "in all:" in listed
     kept = dyno("builds", "--json").stdout
     require_valid("builds", kept)
-    assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O3", "gcc -O2 -Wall"}
+    assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O0", "gcc -O2 -Wall"}
     assert " ".join(listed.split()).count("correctness gate: passed (tpcb, scale 1, synchronous OFF)") == 3
     assert {row["gate"][0]["found"] for row in json.loads(kept)} == {"passed"}
     planned = dyno("plan", str(study)).stdout
     assert "5 builds, 3 of them there" in planned
-    assert "gcc -O3: there; correctness gate: passed" in planned and "to ask" not in planned
+    assert "gcc -O0: there; correctness gate: passed" in planned and "to ask" not in planned
     once.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []
@@ -138,6 +139,71 @@ def test_builds_are_counted_unasked(study: Path, monkeypatch: pytest.MonkeyPatch
     # What a run decided on holds for all of it.
     monkeypatch.setattr(counting, "counts", lambda event: "")
     assert dyno("run", "--resume", report["run"]["run"], "--add-blocks", "1", "--quiet").returncode == 0
+
+
+PLACEBOS = """
+"build.optimisation" = ["-O2", "-O0"]
+"build.flags"        = ["none", "-Wall"]
+"build.layout"       = ["none", 1, 2]
+"""
+
+
+def with_more_functions(study: Path) -> None:
+    """One function has nowhere else to lie."""
+    code = study.parent / "fork" / "fork.c"
+    names = ("read", "write", "commit", "undo", "open", "close")
+    more = "".join(f"int {name}_{at}(int n) {{ return n * {at + 3}; }}\n" for at, name in enumerate(names))
+    code.write_text(code.read_text() + more)
+
+
+def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_more_functions(study)
+    text = STUDY.partition("[factors]")[0].replace("blocks = 1", "blocks = 2")
+    study.write_text(f"{text}[factors]{PLACEBOS}")
+    done = dyno("run", str(study), "--name", "first", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "inert, so without a further trial: build.flags=-Wall" in done.stderr
+    report = json.loads(done.stdout)
+    trials = Counter(trial["variant"] for trial in report["trials"])
+    assert trials == {
+        "baseline": 2,
+        "build.optimisation=-O0": 2,
+        "build.flags=-Wall": 1,
+        "build.layout=1": 2,
+        "build.layout=2": 2,
+    }
+    found = {one["name"]: one for one in report["variants"]}
+    assert report["answer"]["inert"] == ["build.flags=-Wall"]
+    assert found["build.flags=-Wall"]["verdict"] == "inert"
+    assert found["build.flags=-Wall"]["code"]["moved"] == 0
+    assert found["build.optimisation=-O0"]["code"]["functions"]["differing"] == 7
+    for seed in (1, 2):
+        placebo = found[f"build.layout={seed}"]
+        assert (placebo["role"], placebo["verdict"]) == ("placebo", None)
+        assert placebo["code"]["likeness"] == "inert" and placebo["code"]["moved"] >= 1
+    assert report["method"]["layout"]["placebos"] == 2
+    require_valid("report", done.stdout)
+    text = " ".join(dyno("report", "first").stdout.split())
+    assert "2 placebo builds differ from the baseline by up to" in text
+    assert "What the builds changed" in text and "≡ inert" in text
+    assert "build.flags = -Wall" in dyno("museum", "--outcome", "inert").stdout
+
+    def compared_again(*_: object) -> None:
+        raise AssertionError("two builds are compared once")
+
+    monkeypatch.setattr(compared, "compare_code", compared_again)
+    assert dyno("run", str(study), "--quiet").returncode == 0
+
+
+def test_a_run_that_was_cut_short_leaves_inert_builds_out(study: Path) -> None:
+    text = STUDY.partition("[factors]")[0]
+    study.write_text(f"{text}[factors]{PLACEBOS}")
+    assert dyno("run", str(study), "--quiet", "--name", "first").returncode == 0
+    done = dyno("run", "--resume", "first", "--add-blocks", "1", "--json")
+    trials = [trial["variant"] for trial in json.loads(done.stdout)["trials"]]
+    assert trials.count("build.flags=-Wall") == 1 and trials.count("baseline") == 2
 
 
 def test_a_run_says_that_a_build_could_reach_the_network(

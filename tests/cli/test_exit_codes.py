@@ -49,6 +49,12 @@ def test_the_worst_verdict_gives_the_code(capsys: pytest.CaptureFixture[str]) ->
     assert f"exit code 5, failed: {VARIANT}" in capsys.readouterr().err
 
 
+def test_an_inert_level_has_a_code_of_its_own() -> None:
+    same = ended(Outcome.INERT, "12,431 functions are equal")
+    assert code_of("inert", changes={VARIANT: same}) == 8
+    assert code_of("failed,inconclusive", changes={VARIANT: same}) == 0
+
+
 @pytest.mark.parametrize("change", [NO_SERVER, broken("account 118, history 117")])
 def test_a_baseline_without_a_speed_is_never_a_success(change: Change) -> None:
     assert code_of("", changes={"baseline": change}) == 3

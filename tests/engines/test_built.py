@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import built as engines_built
-from dbdyno.engines.built import built, foreseen, materials_of, shares_data
+from dbdyno.engines.built import built, code_beside, foreseen, materials_of, shares_data
 from dbdyno.engines.registry import ENGINES
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import Blocked, BuildFailed, UserError
-from dbdyno.host import paths
-from dbdyno.obtain.source import making
+from dbdyno.host import once, paths
+from dbdyno.obtain.source import compared, making
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
 from tests.fakes import INSTALLATION
@@ -171,3 +171,34 @@ def test_versions_share_data_by_their_leading_parts(parts: int, shared: bool) ->
     )
     one, other = (replace(INSTALLATION, version=version) for version in ("3.40.1", "3.40.2"))
     assert shares_data(recipe, one, other) is shared
+
+
+@pytest.mark.engine
+def test_two_builds_are_compared_once_and_the_comparison_goes_with_the_build(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other = fork_wish(), fork_wish(optimisation="-O0")
+    found = code_beside(SQLITE, other, first, folder)
+    assert found is not None and found.functions.differing == 1 and not found.same
+    silent = code_beside(SQLITE, fork_wish(flags="-Wall"), first, folder)
+    assert silent is not None and silent.same and silent.moved == 0
+    against = materials_of(SQLITE, first, folder).build.key
+    kept = list(once.shelf("builds").folder.glob(f"*/beside-{against}.json"))
+    assert len(kept) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(compared, "compare_code", None)
+        assert code_beside(SQLITE, other, first, folder) == found
+    # What another method found, or what is torn, is no comparison.
+    kept[0].write_text("{")
+    kept[1].write_text(kept[1].read_text().replace('"method": 1', '"method": 0'))
+    assert code_beside(SQLITE, other, first, folder) == found
+
+
+def test_a_build_beside_one_that_cannot_be_made_is_not_compared(folder: Path) -> None:
+    assert code_beside(SQLITE, fork_wish(), fork_wish(compiler="gcc-99"), folder) is None
+
+
+@pytest.mark.engine
+def test_a_stripped_build_is_not_told_to_be_the_same(folder: Path) -> None:
+    bare = code_beside(SQLITE, fork_wish(flags="-s"), fork_wish(), folder)
+    assert bare is not None and not bare.named and not bare.same

@@ -10,6 +10,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from dbdyno.study.designs import variants_of
+from tests.analyse.builds import FASTEST, builds
 from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
 
 HOSTILE = "</script><script>alert(1)</script> | `*_x_*` \x1b[31mred\x07 \u202eevil & $HOME\nsecond line"
@@ -134,6 +135,12 @@ def guards() -> Analysis:
 
 
 @cache
+def placebos() -> Analysis:
+    """Builds: one that is inert, one within the spread of two placebos."""
+    return analysed(*builds({FASTEST: 1.015}))
+
+
+@cache
 def hostile() -> Analysis:
     """Every text that comes from outside carries the hostile one."""
     study = a_study({"config.x": ["a", HOSTILE]}, title=HOSTILE)
@@ -155,6 +162,7 @@ CASES = {
     "one_block": one_block,
     "baseline_broken": baseline_broken,
     "guards": guards,
+    "placebos": placebos,
     "hostile": hostile,
 }
 

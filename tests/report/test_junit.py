@@ -8,6 +8,7 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.gate import side_by_side
 from dbdyno.analyse.model import Verdict
 from dbdyno.report import junit
+from tests.analyse.builds import INERT, builds
 from tests.analyse.factory import a_run, a_study, broken, every_verdict, records_of
 from tests.analyse.test_gate import an_analysis
 
@@ -80,3 +81,12 @@ def test_names_cannot_break_the_document() -> None:
     study = a_study(title="<&\"'\x00\x1b[31m]]>\ud800 鯨")
     analysis = analyse(study, a_run(study), records_of(study))
     assert "鯨" in suite_of(junit.render(analysis, FAILING)).attrib["name"]
+
+
+def test_an_inert_level_is_skipped_and_a_placebo_is_no_case() -> None:
+    study, records = builds()
+    suite = suite_of(junit.render(analyse(study, a_run(study), records), FAILING))
+    cases = ended(suite)
+    assert cases[INERT] == "skipped" and not any("build.layout" in name for name in cases)
+    failing = suite_of(junit.render(analyse(study, a_run(study), records), {Verdict.INERT}))
+    assert ended(failing)[INERT] == "failure"

@@ -2,11 +2,12 @@
 
 `analyse` is the entry; `steady` finds where a trial grew steady, `blocks` pairs trials, `intervals` holds
 the statistics of ratios, `effects` judges each variant by them and by its `guards`, `assurance` tells how
-many more blocks that takes, `floor` what a run cannot tell, `twin` judges the instrument itself, `factorial`
-the factors and their interactions, `gap` shares a gap out among factors, `fractional` does from a fraction of
-the variants, `frontier` sets recall against speed, `counted` compares counted work, `split` tells where an
-operation's time went, `overhead` where a trial's, `museum` collects the answer. Of several runs `compare`
-tells the gap between two sides, `gate` holds one against another, and `trend` follows a study over time.
+many more blocks that takes, `floor` what a run cannot tell, `layout` how far luck of layout goes, `twin`
+judges the instrument itself, `factorial` the factors and their interactions, `gap` shares a gap out among
+factors, `fractional` does from a fraction of the variants, `frontier` sets recall against speed, `counted`
+compares counted work, `split` tells where an operation's time went, `overhead` where a trial's, `museum`
+collects the answer. Of several runs `compare` tells the gap between two sides, `gate` holds one against
+another, and `trend` follows a study over time.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import usable
+from dbdyno.analyse.layout import layout_spread
 from dbdyno.analyse.model import (
     AaCheck,
     Analysis,
@@ -36,7 +37,7 @@ from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.record import Doubt, Outcome, Record, Run, blocked_at_first
+from dbdyno.records.record import Doubt, Outcome, Record, Run, blocked_at_first, over_for_good
 from dbdyno.study import Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
@@ -73,6 +74,7 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     mixed = mixed_resets(in_blocks)
     trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in in_blocks])
     method = _method(study, run, trials)
+    method = method.model_copy(update={"layout": layout_spread(trials, method)})
     results = _results(study, run, trials, method)
     compared = _compared(trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
@@ -121,7 +123,9 @@ def _costs(method: Method, run: Run) -> tuple[str, ...]:
 
 
 def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
-    left_out = frozenset[str]() if run.budget_s is None else blocked_at_first(records)
+    left_out = over_for_good(variants_of(study), records)
+    if run.budget_s is not None:
+        left_out |= blocked_at_first(records)
     return trial_count(study, len(left_out))
 
 
@@ -167,11 +171,17 @@ def _by_variant(variants: Sequence[Variant], trials: Sequence[TrialResult]) -> l
     return [
         Trials(
             variant=variant,
-            role=Role.BASELINE if index == 0 else Role.TWIN if variant.twin else Role.CANDIDATE,
+            role=Role.BASELINE if index == 0 else _role(variant),
             by_block=by_name[variant.name],
         )
         for index, variant in enumerate(variants)
     ]
+
+
+def _role(variant: Variant) -> Role:
+    if variant.twin:
+        return Role.TWIN
+    return Role.PLACEBO if variant.placebo else Role.CANDIDATE
 
 
 def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
@@ -181,8 +191,8 @@ def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
 
 
 def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
-    """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor is
-    the twin.
+    """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor are
+    the twin and placebos.
     """
     candidates = [each for each in trials if each.role is Role.CANDIDATE]
     # A run that stops by what it saw must not let that decide how many comparisons it corrects for.

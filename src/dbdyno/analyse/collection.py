@@ -35,6 +35,7 @@ class Ending(StrEnum):
     BROKEN = "broken"
     FAILED = "failed"
     BLOCKED = "blocked"
+    INERT = "inert"
     SLOWER = "slower"
     NOT_EXERCISED = "not-exercised"
     NO_EFFECT = "no-effect"
@@ -44,6 +45,7 @@ OF_VERDICT = {
     Verdict.BROKEN: Ending.BROKEN,
     Verdict.FAILED: Ending.FAILED,
     Verdict.BLOCKED: Ending.BLOCKED,
+    Verdict.INERT: Ending.INERT,
     Verdict.SLOWER: Ending.SLOWER,
     Verdict.NO_EFFECT: Ending.NO_EFFECT,
 }

@@ -10,6 +10,7 @@ from dbdyno.analyse.blocks import Block, Trials, paired, ratio_between, summary_
 from dbdyno.analyse.guards import guard_result
 from dbdyno.analyse.intervals import beyond, judge, usable
 from dbdyno.analyse.latency import added, curve, decode
+from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
     BlockRatio,
     Dropped,
@@ -22,11 +23,11 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.frozen import level_text
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal
+from dbdyno.study.builds import changed_levels
 
-WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED)
+WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
 """Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
 
 LOST_SHARE_MOST = 0.2
@@ -39,8 +40,10 @@ FAILURES_FOR_GOOD = 3
 def variant_result(
     trials: Trials, baseline: Trials, goal: Goal, method: Method, costs: Sequence[str]
 ) -> VariantResult:
-    """All facts of one variant. The twin stands outside the family: its interval is not adjusted."""
-    each = goal.confidence if trials.role is Role.TWIN else method.confidence_each
+    """All facts of one variant. Twin and placebos stand outside the family: their intervals are not
+    adjusted."""
+    outside = trials.role in (Role.TWIN, Role.PLACEBO)
+    each = goal.confidence if outside else method.confidence_each
     summaries = tuple(
         summary
         for name in dict.fromkeys((goal.response, *costs))
@@ -50,22 +53,18 @@ def variant_result(
         name=trials.variant.name,
         role=trials.role,
         levels=trials.variant.levels,
-        changed={
-            factor: level
-            for factor, level in trials.variant.levels.items()
-            if factor not in baseline.variant.levels
-            or level_text(baseline.variant.levels[factor]) != level_text(level)
-        },
+        changed=changed_levels(trials.variant.levels, baseline.variant.levels),
         outcomes={outcome: count for outcome in Outcome if (count := len(trials.with_outcome(outcome)))},
         response=next((summary for summary in summaries if summary.metric == goal.response), None),
         summaries=summaries,
         warnings=_warnings(trials),
         latency=_latency(trials),
+        code=next((trial.record.code for trial in trials.all if trial.record.code), None),
     )
     if trials.role is Role.BASELINE:
         return result.model_copy(update=_ending(trials))
     result = result.model_copy(update=_compared(trials, baseline, goal, method, each, costs))
-    if trials.role is Role.TWIN:
+    if outside:
         return result.model_copy(update=_ending(trials))
     idle = _idle(result, trials, baseline)
     return result.model_copy(update={**_verdict(result, trials, baseline, method), "idle": idle})
@@ -153,6 +152,9 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
+    told = verdict in (Verdict.FASTER, Verdict.SLOWER)
+    if told and could_be_layout(result.changed, result.effect, method):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LAYOUT}
     # Nobody can add a block to logs.
     open_still = reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
     more = outlook(result.effect, method) if open_still else Outlook()

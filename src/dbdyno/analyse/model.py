@@ -11,6 +11,7 @@ from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.frozen import Frozen, Level
+from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
 
@@ -27,6 +28,7 @@ class Verdict(StrEnum):
     BROKEN = "broken"
     BLOCKED = "blocked"
     FAILED = "failed"
+    INERT = "inert"
 
 
 class Unit(StrEnum):
@@ -48,13 +50,16 @@ class Reason(StrEnum):
     BASELINE_BROKEN = "baseline_broken"
     NO_RESPONSE = "no_response"
     NOT_RUN = "not_run"
+    LAYOUT = "layout"
 
 
 class Role(StrEnum):
-    """A variant's part in the study. The twin is the second copy of the baseline of an A/A study."""
+    """A variant's part in the study. The twin is the second copy of the baseline of an A/A study, a placebo
+    its code at other addresses."""
 
     BASELINE = "baseline"
     TWIN = "twin"
+    PLACEBO = "placebo"
     CANDIDATE = "candidate"
 
 
@@ -148,7 +153,8 @@ class VariantResult(Frozen):
     more blocks would settle an inconclusive variant (`assurance`). Where the blocks vary too much for one
     figure, `blocks_more_even` is how many would in half of cases. `decided` says that a sequential run needs
     no further trial of it. `latency` is the distribution over all measured trials. `idle` says why nothing
-    that it changes could matter under this load.
+    that it changes could matter under this load. `code` tells how that of its build differs from the
+    baseline's.
     """
 
     name: str
@@ -173,6 +179,7 @@ class VariantResult(Frozen):
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
     idle: str = Field(default="", exclude_if=lambda why: not why)
+    code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
 
     def cost(self, metric: str) -> Ratio | None:
         return next((ratio for ratio in self.costs if ratio.metric == metric), None)
@@ -515,13 +522,23 @@ class Answer(Frozen):
     broken: tuple[str, ...]
     blocked: tuple[str, ...]
     failed: tuple[str, ...]
+    inert: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     baseline_broken: str = ""
+
+
+class LayoutSpread(Frozen):
+    """How far the baseline's code at other addresses differs from the baseline: by up to the share
+    `difference`, over so many `placebos`."""
+
+    placebos: int
+    difference: float
 
 
 class Method(Frozen):
     """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
     the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks,
-    or as many of the `unit`.
+    or as many of the `unit`. Where the run has placebos, no build counts as faster or slower within the
+    spread of their `layout`.
     """
 
     response: str
@@ -534,6 +551,7 @@ class Method(Frozen):
     interval: Interval = Interval.STUDENT
     blocks_least: int
     unit: Unit = Field(default=Unit.BLOCK, exclude_if=lambda unit: unit is Unit.BLOCK)
+    layout: LayoutSpread | None = Field(default=None, exclude_if=lambda spread: spread is None)
 
     @property
     def sequential(self) -> bool:

@@ -10,7 +10,7 @@ from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome, Record
 
-EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.NO_EFFECT)
+EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 MEASURED = (Verdict.NO_EFFECT, Verdict.SLOWER)
 """What stands in a museum and has a speed all the same."""
 
@@ -72,6 +72,7 @@ def answer(results: Sequence[VariantResult], trials: Sequence[Trials], method: M
         broken=named(Verdict.BROKEN),
         blocked=named(Verdict.BLOCKED),
         failed=named(Verdict.FAILED),
+        inert=named(Verdict.INERT),
         baseline_broken="" if baseline.verdict is None else baseline.cause or baseline.verdict.value,
     )
 

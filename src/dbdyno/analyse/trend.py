@@ -36,7 +36,7 @@ FREEDOM_MOST = 2.5
 """Degrees of freedom of the limit for single runs. More runs tell the spread better, but not the tail, and
 Student's law of many runs has none. So chosen, pages of 5 to 20 equal runs whose noise has three degrees of
 freedom raise any alarm in 2.6 to 4.4 % of cases (20,000 simulated pages for each length)."""
-WITHOUT_SPEED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED)
+WITHOUT_SPEED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT)
 
 
 class Circumstance(StrEnum):

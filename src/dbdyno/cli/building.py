@@ -8,14 +8,16 @@ from pathlib import Path
 from dbdyno.cli.wording import duration
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen, Train, built, foreseen, kept_key
+from dbdyno.engines.built import Foreseen, Train, built, code_beside, foreseen, kept_key
 from dbdyno.errors import Blocked, DynoError, UserError
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.source import key_in, wish_among
 from dbdyno.layers.trainer import with_trainer
 from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
+from dbdyno.report.parts.builds import functions_text
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
@@ -112,9 +114,9 @@ def make_builds(
     tell: Callable[[str], None],
     of_reference: bool = False,
 ) -> None:
-    """Makes and trains all builds before the first trial, so that no compiler disturbs a trial. One that
-    cannot be made is told, and its trials then end with the same cause; one that is the same file as another
-    is told too.
+    """Makes and trains all builds before the first trial, so that no compiler disturbs a trial, and compares
+    each with the baseline's. One that cannot be made is told, and its trials then end with the same cause;
+    one that is the same file as another is told too.
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
@@ -136,6 +138,17 @@ def make_builds(
             tell(f"{wish.words}: the same file as {same}, byte for byte")
         for name in names:
             _require_same(name, measured, key)
+        if code := _beside_baseline(study, wish, wishes, tell):
+            tell(f"{wish.words}: {functions_text(code)} functions differ from the baseline's")
+
+
+def _beside_baseline(
+    study: Study, wish: BuildWish, wishes: Mapping[BuildWish, tuple[str, ...]], tell: Callable[[str], None]
+) -> CodeBeside | None:
+    """How a build that is there differs from the baseline's; None for the baseline's own."""
+    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    baseline = next((one for one, names in wishes.items() if variants_of(study)[0].name in names), wish)
+    return None if baseline == wish else code_beside(engine, wish, baseline, folder, tell)
 
 
 def require_baseline_build(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:

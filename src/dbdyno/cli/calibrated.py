@@ -49,6 +49,6 @@ def _interval_for(study: Study, suited: Interval) -> Interval | None:
         return None
     if study.baselines > 1:
         return Interval.STUDENT
-    candidates = sum(not variant.twin for variant in variants_of(study)[1:])
+    candidates = sum(variant.candidate for variant in variants_of(study)[1:])
     each = confidence_each(study.goal.confidence, study.goal.comparisons(candidates))
     return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT

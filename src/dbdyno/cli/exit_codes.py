@@ -21,6 +21,7 @@ FAIL_ON = {
     "failed": (5, (Verdict.FAILED, Verdict.BLOCKED)),
     "slower": (6, (Verdict.SLOWER,)),
     "inconclusive": (7, (Verdict.INCONCLUSIVE,)),
+    "inert": (8, (Verdict.INERT,)),
 }
 """Exit codes and verdicts by what `--fail-on` names, the worst first."""
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from dbdyno.cli.budget import replan_text
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.cli.wording import duration
+from dbdyno.plan import Ask
+from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
-from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
+from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run, inert_in, over_for_good
+from dbdyno.records.store import Store
 from dbdyno.study import Study
+from dbdyno.study.designs import trials_in_all, variants_of
 from dbdyno.study.trials import Trial
 
 LINE_EVERY_S = 30.0
@@ -36,6 +41,8 @@ class Quiet:
     def asked(self, done: int) -> None: ...
 
     def replanned(self, trials: int, why: str) -> None: ...
+
+    def left_out(self, trials: int, why: str) -> None: ...
 
 
 class Lines(Quiet):
@@ -65,6 +72,9 @@ class Lines(Quiet):
     def replanned(self, trials: int, why: str) -> None:
         self._trials = trials
         self.say(why)
+
+    def left_out(self, trials: int, why: str) -> None:
+        self.replanned(self._trials - trials, why)
 
     def stage_began(self, trial: Trial, stage: str) -> None:
         piece = self._stretch_began(trial) if stage == DRIVE else ""
@@ -176,3 +186,26 @@ def shown(trials: int, study: Study, expected_s: float) -> Iterator[Lines]:
             yield live
     else:
         yield Lines(trials, study, expected_s)
+
+
+def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
+    """The same answers. Once its first block is over, the progress is told what the budget still gives, and
+    the run is kept with the blocks that this makes. It is told of inert variants as they are found."""
+    told: list[Replan] = []
+    known: set[str] = set()
+
+    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        progress.asked(len(records))
+        replan = None if told else replanned(study, run, records)
+        if replan is not None:
+            told.append(replan)
+            store.change_run(run.model_copy(update={"blocks": replan.blocks}))
+            progress.replanned(replan.trials(study), replan_text(study, replan))
+        elif run.budget_s is None and (over := over_for_good(variants_of(study), records)) - known:
+            fewer = trials_in_all(study, len(known)) - trials_in_all(study, len(over))
+            names = ", ".join(sorted(inert_in(records) - known))
+            progress.left_out(fewer, f"inert, so without a further trial: {names}")
+            known.update(over)
+        return ask(study, run, records)
+
+    return asked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from dbdyno import __version__
 from dbdyno.analyse import analyse
 from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn
-from dbdyno.cli.budget import budget_text, replan_text
+from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of, make_builds, require_baseline_build
 from dbdyno.cli.counted import counted_text, counting_text, why_counted
 from dbdyno.cli.estimate import Estimate, counted_s, estimate, header
@@ -35,7 +34,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import OfReference, Quiet, shown
+from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
 from dbdyno.cli.stored_study import facts_of, measured_installation, study_of
@@ -53,17 +52,15 @@ from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.once import silently
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan import Ask, ask_for
+from dbdyno.plan import ask_for
 from dbdyno.plan import reference as reference_plan
 from dbdyno.plan.blocks import require_few_enough
-from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
-from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
 
@@ -343,7 +340,7 @@ def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) ->
             again = _bench(reference, journal, callgrind, here.devices)
             pass_gates(again, here.tell, baseline_alone=True)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
-        ask = _telling(ask_for(run), store, progress)
+        ask = told_to(progress, ask_for(run), store)
         if reference is None:
             return run_study(study, run, ask, on_this_host(bench, store, progress), store)
         store.add_run(reference.run)
@@ -380,20 +377,3 @@ def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
     require_countable(study)
     click.echo(told, err=True)
     return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
-
-
-def _telling(ask: Ask, store: Store, progress: Quiet) -> Ask:
-    """The same answers. Once its first block is over, the progress is told what the budget still gives, and
-    the run is kept with the blocks that this makes."""
-    told: list[Replan] = []
-
-    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
-        progress.asked(len(records))
-        replan = None if told else replanned(study, run, records)
-        if replan is not None:
-            told.append(replan)
-            store.change_run(run.model_copy(update={"blocks": replan.blocks}))
-            progress.replanned(replan.trials(study), replan_text(study, replan))
-        return ask(study, run, records)
-
-    return asked

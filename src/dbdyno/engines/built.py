@@ -14,7 +14,7 @@ from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source import making, package, profile
+from dbdyno.obtain.source import compared, making, package, profile
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.needs import require_needs
@@ -34,6 +34,7 @@ from dbdyno.obtain.source.wish import (
     Trainer,
     all_flags,
 )
+from dbdyno.records.binary import CodeBeside
 from dbdyno.study.reference import Reference
 
 
@@ -120,6 +121,20 @@ def _installed(engine: Engine, recipe: Recipe, prefix: Path, origin: str) -> Ins
 
 def _program(recipe: Recipe, prefix: Path) -> Path:
     return (prefix / recipe.program).resolve()
+
+
+def code_beside(
+    engine: Engine, wish: BuildWish, against: BuildWish, folder: Path, tell: Tell = silently
+) -> CodeBeside | None:
+    """How the code of one build differs from that of another. None where the other one cannot be made, or one
+    of them cannot be read. Raises like `built`."""
+    own = materials_of(engine, wish, folder, tell)
+    made = making.made(own, tell)
+    try:
+        other = materials_of(engine, against, folder, tell)
+        return compared.code_beside(made, own.recipe.program, making.made(other, tell), other.recipe.program)
+    except DynoError:
+        return None
 
 
 def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Materials:

@@ -13,7 +13,7 @@ from itertools import chain
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record, over_for_good
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
@@ -62,7 +62,8 @@ def next_trials(
     block is left.
 
     `left_out` names the variants that have no trial in a block after the first, from the records of the
-    blocks before it. Blocks follow one another, so that all before the last one begun are over.
+    blocks before it; those that were found inert have none either. Blocks follow one another, so that all
+    before the last one begun are over.
     The first block halts after the baseline's trial, unless its trials run side by side: without a baseline
     the rest would compare nothing.
     Raises BaselineFailed when the baseline came to no load there, or nothing of the first block was measured.
@@ -73,7 +74,8 @@ def next_trials(
     done = {record.trial for record in records if record.whole}
     begun = max((record.block for record in records), default=0)
     for block in range(begun, min(begun + 2, study.blocks)):
-        over = left_out([record for record in records if record.block < block]) if block else frozenset()
+        earlier = [record for record in records if record.block < block]
+        over = left_out(earlier) | over_for_good(variants, earlier) if block else frozenset()
         trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
             beside = study.arrangement is Arrangement.SIDE_BY_SIDE

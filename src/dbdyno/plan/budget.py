@@ -20,7 +20,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Record, Run, blocked_at_first
+from dbdyno.records.record import Record, Run, blocked_at_first, inert_in
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.phases import phases_of
@@ -114,7 +114,7 @@ def replanned(study: Study, run: Run, records: Sequence[Record]) -> Replan | Non
     variants = variants_of(study)
     if run.budget_s is None or run.sequential or len(first) < len(variants):
         return None
-    left_out = blocked_at_first(first)
+    left_out = blocked_at_first(first) | inert_in(first)
     going_on = [variant.name for variant in variants if variant.name not in left_out]
     used_s = sum(record.took_s for record in first)
     # The median: the trial that made the data for all others took longer than any later one will.
@@ -138,6 +138,6 @@ def precision(study: Study, spread: float, left_out: frozenset[str] = frozenset(
 
 
 def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
-    """How many intervals decide verdicts; the baseline's twin has none of them."""
-    candidates = [variant for variant in variants_of(study)[1:] if not variant.twin]
+    """How many intervals decide verdicts; the baseline's twin and placebos have none of them."""
+    candidates = [variant for variant in variants_of(study)[1:] if variant.candidate]
     return study.goal.comparisons(sum(variant.name not in left_out for variant in candidates))

@@ -43,7 +43,7 @@ def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[st
         return frozenset()
     variants = variants_of(study)
     over = decided(study, run, [record for record in records if record.block < judged])
-    candidates = [variant.name for variant in variants[1:] if not variant.twin]
+    candidates = [variant.name for variant in variants[1:] if variant.candidate]
     if over and over >= set(candidates):
         return frozenset(variant.name for variant in variants)
     return over

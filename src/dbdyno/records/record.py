@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Configuration, Frozen, Level
+from dbdyno.records.binary import CodeBeside
 from dbdyno.study.nouns import Arrangement, Interval
-from dbdyno.study.trials import NO_BLOCK
+from dbdyno.study.trials import NO_BLOCK, Variant
 
 FORMAT = 2
 """Of a record."""
@@ -30,6 +31,7 @@ class Outcome(StrEnum):
     BROKEN = "broken"
     BLOCKED = "blocked"
     FAILED = "failed"
+    INERT = "inert"
 
 
 class Doubt(StrEnum):
@@ -166,7 +168,8 @@ class Record(Frozen):
     `ready_s` is what the server needed from the start of its process until it answered; `stages_s` maps
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
-    caches were filled, where they were. `phases` are those that began; `trial_doubts` belong to none of them.
+    caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
+    it is another one. `phases` are those that began; `trial_doubts` belong to none of them.
     A trial whose work was counted beside the timed blocks has the `block` NO_BLOCK. A record that is not
     `whole` was kept between two phases of a trial that went on.
     """
@@ -190,6 +193,7 @@ class Record(Frozen):
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
     filled: Filled | None = Field(default=None, exclude_if=lambda filled: filled is None)
+    code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
     phases: tuple[PhaseRecord, ...] = ()
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
@@ -334,6 +338,18 @@ class Run(Frozen):
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
     counting: Counting | None = Field(default=None, exclude_if=lambda counting: counting is None)
     brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
+
+
+def inert_in(records: Sequence[Record]) -> frozenset[str]:
+    """The variants whose build was found to be the baseline's: they have no further trial."""
+    return frozenset(record.variant for record in records if record.outcome is Outcome.INERT)
+
+
+def over_for_good(variants: Sequence[Variant], records: Sequence[Record]) -> frozenset[str]:
+    """The inert variants; all variants, the baseline too, where that leaves none to compare it with."""
+    inert = inert_in(records)
+    candidates = {variant.name for variant in variants[1:] if variant.candidate}
+    return frozenset(variant.name for variant in variants) if candidates and candidates <= inert else inert
 
 
 def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:

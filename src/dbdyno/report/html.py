@@ -32,8 +32,19 @@ from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import trend as trend_figures
+from dbdyno.report.parts import (
+    builds,
+    compare,
+    configuration,
+    counted,
+    frontier,
+    gap,
+    grid,
+    overhead,
+    split,
+    trend,
+)
 from dbdyno.report.parts import code as code_part
-from dbdyno.report.parts import compare, configuration, counted, frontier, gap, grid, overhead, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
@@ -67,6 +78,7 @@ def render(analysis: Analysis) -> str:
         frontier=frontier,
         configuration=configuration,
         split=split,
+        builds=builds,
         counted=counted,
         overhead=overhead,
     )

@@ -14,7 +14,8 @@ from dbdyno.records.record import Run
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.words import numbers, remarks, safe
 
-NO_VERDICT = (Verdict.INCONCLUSIVE,)
+NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
+"""What is skipped: a pipeline learns nothing of it."""
 
 
 def render(analysis: Analysis, failing: Collection[Verdict]) -> str:

@@ -12,8 +12,8 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
+from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import code as code_part
-from dbdyno.report.parts import compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
@@ -37,6 +37,7 @@ def render(analysis: Analysis) -> str:
         *_grid(analysis),
         *_factorial(analysis),
         *_gap(analysis),
+        *_builds(analysis),
         *_counted(analysis),
         *_split(analysis),
         *_frontier(analysis),
@@ -171,6 +172,7 @@ def _notes(analysis: Analysis) -> str:
         *answer.notes(analysis),
         method.aa_text(analysis),
         method.floor_text(analysis),
+        method.layout_text(analysis),
     ]
     return _bullets(_escaped(note) for note in notes if note)
 
@@ -233,6 +235,15 @@ def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column is names, all others figures."""
     cells = [[_escaped(cell) for cell in row] for row in rows]
     return _table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _builds(analysis: Analysis) -> Iterable[str]:
+    if not builds.compared(analysis):
+        return
+    shown = builds.table(analysis)
+    yield f"## {shown.title}"
+    yield _words(shown.heads, shown.rows)
+    yield _bullets(_escaped(note) for note in builds.notes(analysis))
 
 
 def _counted(analysis: Analysis) -> Iterable[str]:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.report.parts import counted, frontier, gap, grid, overhead, split
+from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, split
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -56,6 +56,7 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if analysis.frontier is not None:
         console.print()
         frontier.render(analysis.frontier, console)
+    builds.render(analysis, console)
     counted.render_beside(analysis, console, functions=details)
     if details and analysis.splits:
         console.print()
@@ -195,7 +196,8 @@ def _footnote(analysis: Analysis, width: int) -> Text:
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: it may be 1."
     if analysis.aa is not None:
         lines.append(method.aa_text(analysis))
-    lines += filter(None, [method.floor_text(analysis), method.calibration_text(analysis)])
+    said = (method.floor_text, method.layout_text, method.calibration_text)
+    lines += filter(None, [words(analysis) for words in said])
     lines += answer.notes(analysis)
     return Text("\n".join(lines), style="dim")
 

@@ -8,6 +8,7 @@ from itertools import product
 
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import fraction
+from dbdyno.study.builds import changed_levels, is_placebo
 from dbdyno.study.nouns import BASELINE, TWIN, Design, Study
 from dbdyno.study.trials import Variant
 
@@ -16,7 +17,8 @@ def variants_of(study: Study) -> tuple[Variant, ...]:
     """Every variant once, the baseline first and its copies last. No order of trials is drawn."""
     variants: dict[str, Variant] = {}
     for name, levels in _DESIGNS[study.design](study):
-        variants.setdefault(name, Variant(name=name, levels=levels))
+        placebo = is_placebo(changed_levels(levels, study.baseline))
+        variants.setdefault(name, Variant(name=name, levels=levels, placebo=placebo))
     if study.aa:
         variants[TWIN] = Variant(name=TWIN, levels=study.baseline, twin=True)
     for number in range(2, study.baselines + 1):
@@ -32,9 +34,11 @@ def counted_variants(study: Study) -> tuple[Variant, ...]:
     return tuple(variant for variant in variants_of(study) if not variant.twin)
 
 
-def trials_in_all(study: Study) -> int:
-    """How many trials a run of the study has, counted ones included."""
-    return trial_count(study) + len(counted_variants(study))
+def trials_in_all(study: Study, left_out: int = 0) -> int:
+    """How many trials a run of the study has, counted ones included, where blocks after the first leave so
+    many variants out, which have no work to count."""
+    counted = len(counted_variants(study))
+    return trial_count(study, left_out) + max(0, counted - left_out)
 
 
 def _one_at_a_time(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:

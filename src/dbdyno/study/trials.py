@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from dbdyno.frozen import Frozen, Level
 from dbdyno.study.phases import Phase
 
@@ -15,12 +17,19 @@ class Variant(Frozen):
     `name` is unique in the plan: `baseline`, or the levels that differ from the baseline's
     (`config.innodb_buffer_pool_size=1G`), or the name a `list` design gives. `twin` marks a copy of the
     baseline; one that `shares` counts with it when candidates are compared, that of an A/A study does not.
+    A `placebo` has the baseline's code at other addresses.
     """
 
     name: str
     levels: dict[str, Level]
     twin: bool = False
     shares: bool = False
+    placebo: bool = Field(default=False, exclude_if=lambda placebo: not placebo)
+
+    @property
+    def candidate(self) -> bool:
+        """Whether it is compared with the baseline for a verdict, if it is not the baseline."""
+        return not (self.twin or self.placebo)
 
 
 class Trial(Frozen):

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.driver.tally import by_kind
-from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, LoadDied, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
+from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import (
     Check,
     Doubt,
@@ -38,6 +39,7 @@ class Draft:
     bench: Bench
     on_stage: Callable[[Trial, str], None]
     evidence: tuple[Evidence, ...] = ()
+    code: CodeBeside | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     _running: Running | None = None
     _filled: Filled | None = None
@@ -163,6 +165,7 @@ class Draft:
             reset=dict(self.reset),
             evidence=self.evidence,
             filled=self._filled,
+            code=self.code,
             phases=tuple(self._phases),
             trial_doubts=dict(self._doubts),
             server_log=running.server.log() if running else self._log,
@@ -178,6 +181,8 @@ class Draft:
             return Outcome.BLOCKED
         if isinstance(failure, Incorrect):
             return Outcome.BROKEN
+        if isinstance(failure, Inert):
+            return Outcome.INERT
         crashed = isinstance(failure, ServerFailed | LoadDied)
         if isinstance(failure, DriverFailed) and self._running is not None:
             crashed = crashed or not self._running.server.alive()

@@ -42,6 +42,7 @@ TWIN = "A/A"
 MARKS: dict[str, tuple[str, str]] = {
     **{verdict.value: (verdicts.colour(verdict), look.shape) for verdict, look in verdicts.LOOKS.items()},
     TWIN: (REFERENCE, "diamond"),
+    Role.PLACEBO.value: (REFERENCE, "circle"),
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
 LINES = tuple(f"var(--line-{index})" for index in range(8))
@@ -389,16 +390,22 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
 
 
 def ranked(analysis: Analysis) -> list[VariantResult]:
-    """All but the baseline: by ratio, best first; then those without one; the twin last, to show the
-    noise.
+    """All but the baseline: by ratio, best first; then those without one; twin and placebos last, to show
+    the noise.
     """
     better = -1.0 if analysis.method.higher_is_better else 1.0
 
     def rank(variant: VariantResult) -> tuple[bool, bool, float]:
         effect = variant.effect
-        return variant.role is Role.TWIN, effect is None, better * math.log(effect.ratio) if effect else 0.0
+        last = variant.role is not Role.CANDIDATE
+        return last, effect is None, better * math.log(effect.ratio) if effect else 0.0
 
     return sorted((variant for variant in analysis.variants if variant.role is not Role.BASELINE), key=rank)
+
+
+def unjudged(role: Role) -> str:
+    """The mark of a variant that has no verdict."""
+    return role.value if role is Role.PLACEBO else TWIN
 
 
 def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
@@ -411,7 +418,7 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
         "high": effect.ratio if effect.high is None else effect.high,
         "text": numbers.ratio_text(effect.ratio),
         "interval": numbers.interval_text(effect),
-        "verdict": variant.verdict.value if variant.verdict else TWIN,
+        "verdict": variant.verdict.value if variant.verdict else unjudged(variant.role),
         "blocks": str(effect.pairs),
         "remark": remarks.remark(variant, analysis),
     }

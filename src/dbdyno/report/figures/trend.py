@@ -9,7 +9,7 @@ import altair as alt
 
 from dbdyno.analyse.trend import Trend, TrendRun
 from dbdyno.records import metrics
-from dbdyno.report.figures.charts import MARKS, TWIN
+from dbdyno.report.figures.charts import MARKS, unjudged
 from dbdyno.report.figures.vega import (
     Layer,
     Rows,
@@ -139,7 +139,7 @@ def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None
         "low": effect.ratio if effect.low is None else effect.low,
         "high": effect.ratio if effect.high is None else effect.high,
         "text": words.told(effect),
-        "verdict": one.verdict.value if one.verdict else TWIN,
+        "verdict": one.verdict.value if one.verdict else unjudged(one.role),
         "against": words.told(one.against_earlier) if one.against_earlier else numbers.DASH,
         **_of_run(run),
     }

@@ -169,7 +169,11 @@ def render(found: Trend, console: Console) -> None:
 
 def role_text(one: VariantTrend) -> str:
     """What is special of a variant."""
-    return " (the baseline again: its ratio is 1 but for noise)" if one.role is Role.TWIN else ""
+    special = {
+        Role.TWIN: " (the baseline again: its ratio is 1 but for noise)",
+        Role.PLACEBO: " (a placebo: the baseline’s code at other addresses)",
+    }
+    return special.get(one.role, "")
 
 
 def began(run: TrendRun) -> str:

@@ -10,6 +10,7 @@ from dbdyno.analyse.model import (
     Kept,
     Ratio,
     Reason,
+    Role,
     VariantResult,
     Verdict,
 )
@@ -55,7 +56,8 @@ def headline(analysis: Analysis) -> str:
         return _level(analysis)
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
-        guarded = any(variant_of(analysis, name).reason is Reason.GUARD for name in answer.inconclusive)
+        told_apart = (Reason.GUARD, Reason.LAYOUT)
+        guarded = any(variant_of(analysis, name).reason in told_apart for name in answer.inconclusive)
         rest = "" if guarded else " could be faster or slower"
         if found := _main_effects(analysis):
             return f"{found} No variant is settled by itself yet."
@@ -117,15 +119,20 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
     answer, brought = analysis.answer, analysis.run.brought
     idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))
     no_effect = tuple(name for name in answer.no_effect if name not in idle)
+    lucky = tuple(name for name in answer.inconclusive if variant_of(analysis, name).reason is Reason.LAYOUT)
+    inconclusive = tuple(name for name in answer.inconclusive if name not in lucky)
     groups = (
         ("Also faster", tuple(name for name in answer.faster if name not in (answer.best, *answer.level))),
         ("Slower", answer.slower),
         (f"No effect (within {share_text(analysis.method.margin)})", no_effect),
         ("Not exercised by this load", idle),
-        ("Inconclusive", answer.inconclusive),
+        ("Within the placebos’ spread", lucky),
+        ("Inconclusive", inconclusive),
         ("Broken", answer.broken),
         ("Blocked", answer.blocked),
         ("Failed", answer.failed),
+        ("Inert (the baseline’s code)", answer.inert),
+        ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
     )
     told = [("Brought", warning(brought, analysis.method.unit))] if brought is not None else []
     return [*told, *((title, _enumerated(analysis, names)) for title, names in groups if names)]
@@ -140,7 +147,8 @@ def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
 
 
 def _with_ratio(variant: VariantResult) -> str:
-    counts = variant.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.NO_EFFECT, Verdict.INCONCLUSIVE)
+    judged = (Verdict.FASTER, Verdict.SLOWER, Verdict.NO_EFFECT, Verdict.INCONCLUSIVE)
+    counts = variant.verdict in judged or (variant.role is Role.PLACEBO and variant.verdict is None)
     if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
         return clean(variant.name)
     return f"{clean(variant.name)} ({ratio_text(variant.effect.ratio)})"

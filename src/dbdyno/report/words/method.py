@@ -19,6 +19,9 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.study import Arrangement, Interval
 
+PLACEBOS_ENOUGH = 3
+"""Fewer say so little of the luck of layout that the report says so."""
+
 INTERVALS: dict[Interval, str] = {
     Interval.STUDENT: "Student’s t on the log ratios of the blocks",
     Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate",
@@ -163,6 +166,22 @@ def floor_text(analysis: Analysis) -> str:
     return (
         f"Noise floor: differences below {rough_share_text(floor.difference)} cannot be found by this run"
         f" (from {source}, {plural(floor.blocks, 'block')}). {_blocking_text(floor.blocking)}"
+    )
+
+
+def layout_text(analysis: Analysis) -> str:
+    """How far luck of layout goes, and how sure that is. Empty without placebos."""
+    spread = analysis.method.layout
+    if spread is None:
+        return ""
+    differ = "build differs" if spread.placebos == 1 else "builds differ"
+    little = spread.placebos < PLACEBOS_ENOUGH
+    few = " That is little to go by: take three seeds or more." if little else ""
+    return (
+        f"Layout: {spread.placebos} placebo {differ} from the baseline by up to"
+        f" {rough_share_text(spread.difference)}, with the same code at other addresses. No build counts as"
+        f" faster or slower within that. A build without an effect lies beyond it in 1 of"
+        f" {spread.placebos + 1} cases.{few}"
     )
 
 

@@ -21,6 +21,7 @@ from dbdyno.report.words.numbers import (
     interval_text,
     plural,
     ratio_text,
+    rough_share_text,
     share_text,
     value_text,
 )
@@ -33,13 +34,15 @@ def variant_of(analysis: Analysis, name: str) -> VariantResult:
 
 
 def verdict_text(variant: VariantResult) -> str:
-    """The verdict with its mark; the baseline and its twin have a word of their own."""
+    """The verdict with its mark; the baseline, its twin and placebos have a word of their own."""
     if not_exercised(variant):
         return f"{LOOKS[Verdict.NO_EFFECT].glyph} not exercised"
+    if variant.reason is Reason.LAYOUT:
+        return f"{LOOKS[Verdict.INCONCLUSIVE].glyph} within the placebos’ spread"
     if variant.verdict is not None:
         return marked(variant.verdict)
-    if variant.role is Role.BASELINE:
-        return "baseline"
+    if variant.role in (Role.BASELINE, Role.PLACEBO):
+        return variant.role.value
     if variant.role is Role.TWIN and variant.effect is not None and variant.effect.low is not None:
         return "A/A: different" if differs(variant.effect) else "A/A: the same"
     return "A/A"
@@ -96,6 +99,9 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
 
 
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
+    if variant.reason is Reason.LAYOUT and method.layout is not None:
+        luck = rough_share_text(method.layout.difference)
+        return f"layout alone moves a build by up to {luck}, and its interval reaches into that"
     if variant.reason is Reason.SPREAD and method.unit is not Unit.BLOCK:
         return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
     if variant.reason is Reason.SPREAD:
@@ -111,6 +117,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",
         Reason.NOT_RUN: "it has not been run yet",
+        Reason.LAYOUT: "",
         None: "",
     }[variant.reason]
 

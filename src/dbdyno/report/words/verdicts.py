@@ -32,6 +32,7 @@ LOOKS: dict[Verdict, Look] = {
     Verdict.FAILED: Look(
         "✗", "bold red", "cross", "it did not build, start or survive, or the driver was the limit"
     ),
+    Verdict.INERT: Look("≡", "default", "stroke", "its code is the baseline's, so it was not measured"),
 }
 
 

@@ -1,0 +1,104 @@
+"""Placebos: what they are in a run, and which builds are told from them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.model import LayoutSpread, Reason, Role, VariantResult, Verdict
+from dbdyno.records.record import Outcome
+from tests.analyse.builds import FASTEST, LEVELS, builds
+from tests.analyse.factory import a_run, ended, records_of
+
+CACHE = "config.page_cache=64k"
+
+
+def analysed(ratios: dict[str, float] | None = None, **changes: object) -> Analysis:
+    study, records = builds(ratios, **changes)  # type: ignore[arg-type]
+    return analyse(study, a_run(study), records)
+
+
+def result(analysis: Analysis, name: str) -> VariantResult:
+    return next(one for one in analysis.variants if one.name == name)
+
+
+def test_a_placebo_is_compared_and_never_judged() -> None:
+    analysis = analysed()
+    placebos = [one for one in analysis.variants if one.role is Role.PLACEBO]
+    assert [one.name for one in placebos] == ["build.layout=1", "build.layout=2"]
+    for one in placebos:
+        assert one.verdict is None and one.effect is not None and one.effect.confidence == 0.95
+    named = {name for names in analysis.answer.model_dump().values() for name in names or ()}
+    assert not named & {one.name for one in placebos}
+    assert analysis.method.comparisons == 2, "the inert level is no comparison either"
+
+
+def test_the_placebo_that_went_furthest_sets_the_spread() -> None:
+    spread = analysed().method.layout
+    assert spread is not None and spread.placebos == 2
+    assert spread.difference == pytest.approx(0.02, abs=0.002)
+    slow = analysed({"build.layout=2": 0.95}).method.layout
+    assert slow is not None and slow.difference == pytest.approx(1 / 0.95 - 1, abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "reason"),
+    [
+        (1.015, Verdict.INCONCLUSIVE, Reason.LAYOUT),
+        (0.985, Verdict.INCONCLUSIVE, Reason.LAYOUT),
+        (1.06, Verdict.FASTER, None),
+        (0.94, Verdict.SLOWER, None),
+        (1.0, Verdict.NO_EFFECT, None),
+    ],
+)
+def test_no_build_is_faster_or_slower_within_the_spread(
+    ratio: float, verdict: Verdict, reason: Reason | None
+) -> None:
+    found = result(analysed({FASTEST: ratio}), FASTEST)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.blocks_more is None, "the layout is the same in every block"
+
+
+def test_a_variant_that_is_no_build_is_not_held_against_placebos() -> None:
+    assert result(analysed({CACHE: 1.015}), CACHE).verdict is Verdict.FASTER
+
+
+def test_without_placebos_a_build_is_judged_by_its_interval() -> None:
+    analysis = analysed({FASTEST: 1.015}, levels={**LEVELS, "build.layout": ["none"]})
+    assert analysis.method.layout is None
+    assert result(analysis, FASTEST).verdict is Verdict.FASTER
+
+
+def test_a_placebo_that_did_not_run_says_nothing_of_luck() -> None:
+    study, _ = builds()
+    refused = ended(Outcome.BLOCKED, "it is no placebo", "")
+    records = records_of(study, changes={"build.layout=1": refused, "build.layout=2": refused})
+    analysis = analyse(study, a_run(study), records)
+    assert analysis.method.layout is None
+    assert result(analysis, "build.layout=1").verdict is Verdict.BLOCKED
+    assert {one.variant for one in analysis.museum} >= {"build.layout=1", "build.layout=2"}
+
+
+def test_a_level_with_another_change_beside_its_layout_is_no_placebo() -> None:
+    study, _ = builds()
+    listed = study.model_copy(update={"design": "factorial"})
+    roles = {one.name: one.role for one in analyse(listed, a_run(listed), []).variants}
+    assert roles["build.layout=1"] is Role.PLACEBO
+    assert roles["build.optimisation=-O3, build.layout=1"] is Role.CANDIDATE
+
+
+@pytest.mark.parametrize("placebos", [1, 3])
+def test_a_build_without_an_effect_goes_furthest_in_one_of_k_plus_one_cases(placebos: int) -> None:
+    """Whatever the baseline's own luck, which all ratios share."""
+    draws, beyond = 4000, 0
+    chance = random.Random(placebos)
+    for _ in range(draws):
+        baseline = chance.gauss(0.0, 0.02)
+        distances = [abs(chance.gauss(0.0, 0.02) - baseline) for _ in range(placebos + 1)]
+        spread = LayoutSpread(placebos=placebos, difference=math.expm1(max(distances[1:])))
+        beyond += math.exp(distances[0]) > 1.0 + spread.difference
+    share, sd = 1.0 / (placebos + 1), math.sqrt(placebos / draws) / (placebos + 1)
+    assert beyond / draws == pytest.approx(share, abs=4.0 * sd)
