@@ -36,6 +36,9 @@ duration = "0.2s"
 
 [factors]
 "build.pgo" = [LEVELS]
+
+[goal]
+counted = false
 """
 BY_TPCB, BY_POINT_SELECT = "tpcb transactions=50", "point_select table_size=100 transactions=60"
 
