@@ -56,6 +56,22 @@ def test_a_compiler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: py
     silent = tmp_path / "cc"
     silent.write_text("#!/bin/sh\nexec sleep 60\n")
     silent.chmod(0o755)
-    monkeypatch.setattr("dbdyno.obtain.source.needs.ANSWER_MOST_S", 0.2)
+    monkeypatch.setattr("dbdyno.obtain.source.toolchain.ANSWER_MOST_S", 0.2)
     with pytest.raises(Blocked, match=r"does not end within 0\.2 s"):
         require_needs([step(**{"stdio.h": "libc6-dev"})], (str(silent),))
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("#!/bin/sh\necho 'cc: error: no such flag' >&2\nexit 1\n", "no such flag"),
+        ("no program", "cannot be run"),
+    ],
+)
+def test_a_compiler_that_cannot_look_for_headers_is_told(tmp_path: Path, text: str, cause: str) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(text)
+    compiler.chmod(0o755)
+    with pytest.raises(Blocked, match=cause) as refused:
+        require_needs([step(**{"stdio.h": "libc6-dev"})], (str(compiler),))
+    assert refused.value.factor == "build.compiler"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 
 from dbdyno.errors import Blocked
 from dbdyno.obtain.source.recipe import Step
-from dbdyno.obtain.source.toolchain import ANSWER_MOST_S
+from dbdyno.obtain.source.toolchain import first_error, ran
 
 HEADER = (".h", ".hpp")
 
@@ -38,12 +37,15 @@ def _missing(names: Sequence[str], compiler: Sequence[str]) -> list[str]:
 def _missing_headers(names: Sequence[str], compiler: Sequence[str]) -> frozenset[str]:
     """Those that the preprocessor does not find. Each stands quoted, because it may hold a macro's name."""
     asked = "".join(f'#if !__has_include(<{name}>)\n"{name}"\n#endif\n' for name in names)
-    command = [*compiler, "-E", "-P", "-x", "c", "-"]
     try:
-        done = subprocess.run(
-            command, input=asked, capture_output=True, text=True, errors="replace", timeout=ANSWER_MOST_S
-        )
-    except subprocess.TimeoutExpired:
-        reason = f"`{shlex.join(command)}` does not end within {ANSWER_MOST_S:g} s"
-        raise Blocked("build.compiler", reason, "take another compiler") from None
+        done = ran([*compiler, "-E", "-P", "-x", "c", "-"], given=asked)
+    except OSError as error:
+        raise _cannot_look(f"{compiler[0]} cannot be run: {error.strerror}") from None
+    if done.returncode != 0:
+        raise _cannot_look(first_error(done.stderr))
     return frozenset(line.strip().strip('"') for line in done.stdout.splitlines() if line.startswith('"'))
+
+
+def _cannot_look(cause: str) -> Blocked:
+    reason = f"the compiler cannot look for headers: {cause}"
+    return Blocked("build.compiler", reason, "take another compiler, or leave the flag out")

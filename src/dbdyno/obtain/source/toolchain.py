@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -97,11 +98,11 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
                 else f"install it (apt-get install {linker}), or take another linker",
             )
         try:
-            ran = _ran([Path(folder) / "program"]).returncode
+            ended = ran([Path(folder) / "program"]).returncode
         except OSError as error:
-            ran = error.errno or -1
-        if ran != ANSWER:
-            reason = f"a program of {name} does not run here: it ended with {ran}, not {ANSWER}"
+            ended = error.errno or -1
+        if ended != ANSWER:
+            reason = f"a program of {name} does not run here: it ended with {ended}, not {ANSWER}"
             raise Blocked("build.compiler", reason, "take a compiler that makes programs for this machine")
 
 
@@ -136,7 +137,7 @@ def native_target(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     asked = [flag for flag in flags.compile if NATIVE.fullmatch(flag)]
     if not asked:
         return ()
-    told = _ran([toolchain.cc, *asked, "-###", "-E", "-x", "c", "/dev/null"]).stderr
+    told = ran([toolchain.cc, *asked, "-###", "-E", "-x", "c", "/dev/null"]).stderr
     found = machine_options(told)
     if not found:
         reason = f"{toolchain.name} does not tell what `native` means on this CPU"
@@ -191,7 +192,7 @@ ERRORS = (
 
 def _compile(cc: str, options: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "program.c").write_text(PROGRAM)
-    return _ran([cc, *options, "-o", "program", "program.c"], folder)
+    return ran([cc, *options, "-o", "program", "program.c"], folder)
 
 
 def _companion(cc: str) -> str:
@@ -203,21 +204,25 @@ def _companion(cc: str) -> str:
 
 
 def _said(cc: str, option: str) -> str:
-    return _ran([cc, option]).stdout
+    return ran([cc, option]).stdout
 
 
-def _ran(command: list[str | Path], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Raises Blocked where it does not end."""
+def ran(
+    command: Sequence[str | Path], folder: Path | None = None, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """What a compiler says, with `given` on its standard input. Raises Blocked where it does not end, and
+    OSError where it cannot be run."""
     child = subprocess.Popen(
         command,
         cwd=folder,
         env={**os.environ, "LC_ALL": "C"},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=die_with_parent(),
     )
     try:
-        said = child.communicate(timeout=ANSWER_MOST_S)
+        said = child.communicate(given.encode(), timeout=ANSWER_MOST_S)
     except BaseException as cut:
         # A compiler is several processes, and each of them holds the pipes.
         kill_family(child)
