@@ -29,10 +29,8 @@ from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
-from dbdyno.trial.pristine import pristine_data
+from dbdyno.trial.pristine import STOP_S, pristine_data
 
-STOP_S = 30.0
-"""How long a server may take to stop."""
 TRAINING_PATIENCE = 20.0
 """How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
 

@@ -36,6 +36,9 @@ WORTH_SHARE = 0.05
 INDEXING_S = 3600.0
 """A server that makes an index is silent until it is done."""
 
+STOP_S = 30.0
+"""How long a server may take to stop."""
+
 HEADROOM = 1.5
 SPARE_BYTES = 256 << 20
 """A trial needs room for its copy, for what it writes, and for the server's own logs."""
@@ -142,9 +145,11 @@ def _load_rows(
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
     settings = {**setup.engine.settings.LOADING, **creation}
-    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, Launch())
+    # Of the trial's own launch its patience alone: an instrumented build may make the data.
+    launch = Launch(patience=setup.launch.patience)
+    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
     try:
-        load = bench.open_load(server.driver_environment, Launch())
+        load = bench.open_load(server.driver_environment, launch)
         try:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)
@@ -153,7 +158,7 @@ def _load_rows(
             load.kill()
             raise
         load.close()
-        server.stop()
+        server.stop(STOP_S * launch.patience)
     except BaseException:
         server.kill()
         raise
