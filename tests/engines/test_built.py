@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dbdyno.engines import built as engines_built
-from dbdyno.engines.built import built, code_beside, foreseen, materials_of, shares_data
+from dbdyno.engines.built import Instrumented, built, code_beside, foreseen, materials_of, shares_data
 from dbdyno.engines.registry import ENGINES
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.host import once, paths
 from dbdyno.obtain.source import compared, making
 from dbdyno.obtain.source.recipe import Recipe
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.wish import BuildWish, Trainer
 from tests.fakes import INSTALLATION
 from tests.sqlite_fork import fork_wish, make_fork
 
@@ -202,3 +204,31 @@ def test_a_build_beside_one_that_cannot_be_made_is_not_compared(folder: Path) ->
 def test_a_stripped_build_is_not_told_to_be_the_same(folder: Path) -> None:
     bare = code_beside(SQLITE, fork_wish(flags="-s"), fork_wish(), folder)
     assert bare is not None and not bare.named and not bare.same
+
+
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_what_an_instrumented_engine_does_before_its_training_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    materials: Any = SimpleNamespace(
+        recipe=None,
+        source=SimpleNamespace(title="a fork"),
+        toolchain=SimpleNamespace(family=family),
+        trainer=Trainer(workload="tpcb", transactions=1),
+    )
+    own = replace(INSTALLATION, environment={"OWN": "kept"})
+    monkeypatch.setattr(engines_built, "_installed", lambda *_: own)
+    seen: list[Instrumented] = []
+
+    def train(instrumented: Instrumented) -> int:
+        seen.append(instrumented)
+        return 1
+
+    raw = tmp_path / "raw"
+    engines_built._train(SQLITE, materials, train, tmp_path / "prefix", raw)
+    [instrumented] = seen
+    before, during = instrumented.installation.environment, instrumented.environment
+    assert before["OWN"] == "kept"
+    assert before.keys() - {"OWN"} == during.keys()
+    assert all(before[name].startswith(str(tmp_path / "untrained")) for name in during)
+    assert all(value.startswith(str(raw)) for value in during.values())

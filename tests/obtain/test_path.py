@@ -11,6 +11,7 @@ import pytest
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
+from dbdyno.obtain import path
 from dbdyno.study.reference import Reference
 
 SERVERS = [ENGINES["mariadb"], ENGINES["mysql"], ENGINES["postgresql"]]
@@ -55,6 +56,11 @@ def test_a_file_that_is_not_executable(engine: Engine, tmp_path: Path) -> None:
 def test_a_device_is_no_program(engine: Engine) -> None:
     with pytest.raises(UserError, match="not a program"):
         locate(engine, Path(os.devnull))
+
+
+def test_a_program_that_writes_a_profile_when_it_ends_leaves_none(tmp_path: Path) -> None:
+    asked = program(tmp_path / "server", '#!/bin/sh\necho "$LLVM_PROFILE_FILE"\n')
+    assert path.ask((str(asked),)).strip() == os.devnull
 
 
 def test_a_program_that_is_another_one(engine: Engine, tmp_path: Path) -> None:

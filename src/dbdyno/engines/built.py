@@ -37,6 +37,9 @@ from dbdyno.obtain.source.wish import (
 from dbdyno.records.binary import CodeBeside
 from dbdyno.study.reference import Reference
 
+ASIDE = "untrained"
+"""Where an instrumented engine writes its profiles before the training. They go with that build."""
+
 
 @dataclass(frozen=True)
 class Built:
@@ -100,9 +103,11 @@ def _train(engine: Engine, materials: Materials, train: Train, prefix: Path, raw
         installation = _installed(engine, materials.recipe, prefix, origin)
     except UserError as error:
         raise BuildFailed(f"the instrumented build does not run: {error.message}", error.hint) from None
+    # What it does before the training, such as making data, must not reach the profile or another folder.
+    aside = profile.environment(materials.toolchain.family, raw.with_name(ASIDE))
     return train(
         Instrumented(
-            installation=installation,
+            installation=replace(installation, environment={**installation.environment, **aside}),
             recipe=materials.recipe,
             trainer=materials.trainer,
             environment=profile.environment(materials.toolchain.family, raw),

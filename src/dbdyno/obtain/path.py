@@ -11,6 +11,9 @@ from pathlib import Path
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain.installation import Installation
 
+NO_PROFILE = {"LLVM_PROFILE_FILE": os.devnull}
+"""A program that clang instrumented would write a profile into its working folder."""
+
 
 def binary(path: str, names: tuple[str, ...]) -> Path:
     """The server's binary at `path`: the file itself, or one of `names` in the folder or in its `bin` or
@@ -101,6 +104,7 @@ def answer(
             stdin=subprocess.DEVNULL,
             timeout=timeout_s,
             cwd="/",
+            env={**os.environ, **NO_PROFILE},
         )
     except OSError as error:
         raise UserError(
