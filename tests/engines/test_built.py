@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,12 +193,56 @@ def test_two_builds_are_compared_once_and_the_comparison_goes_with_the_build(
         assert code_beside(SQLITE, other, first, folder) == found
     # What another method found, or what is torn, is no comparison.
     kept[0].write_text("{")
-    kept[1].write_text(kept[1].read_text().replace('"method": 1', '"method": 0'))
+    kept[1].write_text(kept[1].read_text().replace('"method": 2', '"method": 1'))
     assert code_beside(SQLITE, other, first, folder) == found
 
 
 def test_a_build_beside_one_that_cannot_be_made_is_not_compared(folder: Path) -> None:
-    assert code_beside(SQLITE, fork_wish(), fork_wish(compiler="gcc-99"), folder) is None
+    told: list[str] = []
+    assert code_beside(SQLITE, fork_wish(), fork_wish(compiler="gcc-99"), folder, told.append) is None
+    assert any("not compared with" in line and "there is no compiler gcc-99 here" in line for line in told)
+
+
+INSTALLING = """
+[[steps]]
+name    = "install what another build reads"
+command = ["sh", "-c", "date +%N > {prefix}/fork.a; echo {cflags} > {prefix}/%s"]
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("file", "others"), [("functions.sql", 1), ("Makefile.global", 0)])
+def test_a_build_with_another_file_to_load_is_not_the_same(folder: Path, file: str, others: int) -> None:
+    recipe = folder / "recipe.toml"
+    recipe.write_text(recipe.read_text() + INSTALLING.replace("%s", file))
+    found = code_beside(SQLITE, fork_wish(flags="-Wall"), fork_wish(), folder)
+    assert found is not None and found.same_program
+    assert (found.other_files, found.same) == (others, not others)
+
+
+@pytest.mark.engine
+def test_a_build_that_runs_in_another_environment_is_not_the_same(folder: Path) -> None:
+    recipe = (folder / "recipe.toml").read_text()
+    (folder / "other.toml").write_text(recipe + '[run_environment]\nTUNED = "1"\n')
+    found = code_beside(SQLITE, fork_wish(recipe="other.toml"), fork_wish(), folder)
+    assert found is not None and found.same_program and not found.same and found.other_environment
+
+
+@pytest.mark.engine
+def test_a_comparison_that_cannot_be_kept_is_made_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    wishes = fork_wish(flags="-Wall"), fork_wish()
+    for wish in wishes:
+        built(SQLITE, wish, folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", full)
+        found = code_beside(SQLITE, *wishes, folder)
+    assert found is not None and found.same
+    assert not list(once.shelf("builds").folder.glob("*/beside-*"))
 
 
 @pytest.mark.engine

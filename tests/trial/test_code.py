@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.errors import Blocked, Inert
 from dbdyno.frozen import Level
-from dbdyno.records.binary import CodeBeside
+from dbdyno.records.binary import CodeBeside, Likeness, Matching
 from dbdyno.study import Design, Study
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
@@ -40,11 +40,21 @@ def test_the_baselines_code_is_inert() -> None:
     [
         (code_beside(differing=1), {"build__flags": "-Wall"}),
         (code_beside(named=False), {"build__flags": "-Wall"}),
+        (code_beside().model_copy(update={"other_files": 1}), {"build__flags": "-Wall"}),
+        (code_beside().model_copy(update={"other_environment": True}), {"build__flags": "-Wall"}),
         (None, {"build__flags": "-Wall"}),
         (code_beside(), {"build__flags": "-Wall", "config__page_cache": "64k"}),
         (code_beside(moved=9), {"build__flags": "-Wall", "build__layout": 1}),
     ],
-    ids=["differs", "stripped", "not compared", "another setting", "another layout"],
+    ids=[
+        "differs",
+        "stripped",
+        "another library",
+        "another environment",
+        "not compared",
+        "another setting",
+        "another layout",
+    ],
 )
 def test_what_is_not_told_to_be_the_baselines_is_measured(
     code: CodeBeside | None, levels: dict[str, Level]
@@ -59,6 +69,12 @@ def test_a_design_that_needs_every_variant_measures_them_all(design: Design) -> 
 
 def test_a_placebo_with_the_same_code_elsewhere_is_measured() -> None:
     judged(code_beside(moved=12_000), build__layout=1)
+    # The libraries beside the program are linked in another order as well.
+    judged(code_beside(moved=12_000).model_copy(update={"other_files": 9}), build__layout=1)
+
+
+CONSTANTS = code_beside(moved=9).model_copy(update={"likeness": Likeness.CONSTANTS})
+OTHER_DATA = Matching(equal=2_000, differing=3, only_left=1, only_right=0)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +82,13 @@ def test_a_placebo_with_the_same_code_elsewhere_is_measured() -> None:
     [
         (code_beside(), "all functions lie where the baseline's lie"),
         (code_beside(differing=2, moved=9), "it is no placebo: 2 functions differ"),
+        (CONSTANTS.model_copy(update={"other_constants": 4}), "the constants of 4 functions differ"),
+        (CONSTANTS.model_copy(update={"data": OTHER_DATA}), "4 constants and variables differ"),
+        (CONSTANTS, "the libraries or the protections differ"),
         (code_beside(moved=9, named=False), "the code cannot be compared"),
         (None, "the code cannot be compared"),
     ],
-    ids=["not moved", "differs", "stripped", "not compared"],
+    ids=["not moved", "differs", "constants", "data", "libraries", "stripped", "not compared"],
 )
 def test_a_placebo_that_is_not_shown_to_be_one_is_blocked(code: CodeBeside | None, said: str) -> None:
     with pytest.raises(Blocked, match=said) as refused:

@@ -132,13 +132,14 @@ def code_beside(
     engine: Engine, wish: BuildWish, against: BuildWish, folder: Path, tell: Tell = silently
 ) -> CodeBeside | None:
     """How the code of one build differs from that of another. None where the other one cannot be made, or one
-    of them cannot be read. Raises like `built`."""
+    of them cannot be read: it tells why. Raises like `built`."""
     own = materials_of(engine, wish, folder, tell)
     made = making.made(own, tell)
     try:
         other = materials_of(engine, against, folder, tell)
-        return compared.code_beside(made, own.recipe.program, making.made(other, tell), other.recipe.program)
-    except DynoError:
+        return compared.code_beside(made, own.recipe, making.made(other, tell), other.recipe)
+    except DynoError as error:
+        tell(f"{wish.words}: not compared with {against.words}: {error.message}")
         return None
 
 

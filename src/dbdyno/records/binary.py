@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import Field
+
 from dbdyno.frozen import Frozen
 
 
@@ -126,6 +128,8 @@ class CodeBeside(Frozen):
 
     `moved` of the equal functions lie at another address. `code_bytes` are those of all functions. Without
     `named` one of the two is stripped: then nothing can be said of single functions and of the data.
+    `other_files` are those beside the program that a server can load, and that differ in any byte.
+    `other_environment`: the servers are started in other environments.
     """
 
     likeness: Likeness
@@ -136,11 +140,18 @@ class CodeBeside(Frozen):
     code_bytes: int
     code_bytes_against: int
     named: bool
+    other_files: int = Field(default=0, exclude_if=lambda files: not files)
+    other_environment: bool = Field(default=False, exclude_if=lambda other: not other)
+
+    @property
+    def same_program(self) -> bool:
+        """Whether code and data of the program are told to be the same, wherever they lie."""
+        return self.named and self.likeness is Likeness.INERT
 
     @property
     def same(self) -> bool:
-        """Whether code and data are told to be the same, wherever they lie."""
-        return self.named and self.likeness is Likeness.INERT
+        """Whether the program is told to be the same, and all else that its server runs with."""
+        return self.same_program and not self.other_files and not self.other_environment
 
     @property
     def changed(self) -> int:

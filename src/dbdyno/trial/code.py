@@ -69,8 +69,8 @@ def _require_placebo(code: CodeBeside | None) -> None:
             "the code cannot be compared with the baseline's, so nothing shows that only its place changed"
         )
         remedy = "have the recipe leave the symbols in (no -s, no strip), on x86-64"
-    elif not code.same:
-        reason = f"it is no placebo: {code.changed:,} functions differ from the baseline's"
+    elif not code.same_program:
+        reason = f"it is no placebo: {_differing(code)} differ from the baseline's"
         remedy = "have the recipe compile and link by {cflags} and {ldflags} alone"
     elif not code.moved:
         reason = "all functions lie where the baseline's lie"
@@ -78,6 +78,17 @@ def _require_placebo(code: CodeBeside | None) -> None:
     else:
         return
     raise Blocked(LAYOUT, f"{LAYOUT}: {reason}", remedy)
+
+
+def _differing(code: CodeBeside) -> str:
+    """What of a program differs, in the order of gravity."""
+    if code.changed:
+        return f"{code.changed:,} functions"
+    if code.other_constants:
+        return f"the constants of {code.other_constants:,} functions"
+    if not code.data.all_equal:
+        return f"{code.data.differing + code.data.only_left + code.data.only_right:,} constants and variables"
+    return "the libraries or the protections"
 
 
 def _wish(levels: Mapping[str, Level], bench: Bench) -> BuildWish | None:
