@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from dbdyno.analyse import analyse
+from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 from tests.analyse.builds import INERT, builds, inert
-from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.factory import a_run, a_study, ended, records_of
 
 STUDY, RECORDS = builds(blocks=3)
 KINDS: dict[str, dict[str, object]] = {
@@ -64,6 +65,29 @@ def test_a_run_with_nothing_but_inert_levels_ends_after_a_block() -> None:
     done = carried_out(study, run, [], records)
     assert {record.block for record in done} == {0} and len(done) == 2
     assert analyse(study, run, done).trials_planned == 2
+
+
+PLACEBO: dict[str, Sequence[Level]] = {"build.flags": ["none", "-Wall"], "build.layout": ["none", 1]}
+
+
+@pytest.mark.parametrize(
+    ("levels", "aa"), [(PLACEBO, False), ({"build.flags": ["none", "-Wall"]}, True)], ids=["placebo", "twin"]
+)
+def test_placebos_and_a_twin_are_measured_beside_inert_levels(
+    levels: dict[str, Sequence[Level]], aa: bool
+) -> None:
+    study = a_study(levels, blocks=3, aa=aa)
+    records = records_of(study, changes={INERT: inert})
+    done = carried_out(study, a_run(study), [], records)
+    assert len(done) == 3 * 2 + 1 and max(record.block for record in done) == 2
+    assert analyse(study, a_run(study), done).trials_planned == len(done)
+
+
+def test_a_placebo_that_is_blocked_keeps_no_run_going() -> None:
+    study = a_study(PLACEBO, blocks=3)
+    blocked = ended(Outcome.BLOCKED, "it is no placebo", "")
+    records = records_of(study, changes={INERT: inert, "build.layout=1": blocked})
+    assert {record.block for record in carried_out(study, a_run(study), [], records)} == {0}
 
 
 def test_a_trial_that_was_inert_has_no_speed_and_its_cause() -> None:

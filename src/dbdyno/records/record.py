@@ -346,10 +346,14 @@ def inert_in(records: Sequence[Record]) -> frozenset[str]:
 
 
 def over_for_good(variants: Sequence[Variant], records: Sequence[Record]) -> frozenset[str]:
-    """The inert variants; all variants, the baseline too, where that leaves none to compare it with."""
-    inert = inert_in(records)
-    candidates = {variant.name for variant in variants[1:] if variant.candidate}
-    return frozenset(variant.name for variant in variants) if candidates and candidates <= inert else inert
+    """The inert variants; all variants, the baseline too, where that leaves none to compare it with, and no
+    placebo or twin to measure luck and noise by."""
+    inert, blocked = inert_in(records), blocked_at_first(records)
+    others = [variant for variant in variants[1:] if not variant.shares]
+    candidates = {variant.name for variant in others if variant.candidate}
+    beside = {variant.name for variant in others if not variant.candidate}
+    is_over = candidates and candidates <= inert and beside <= blocked
+    return frozenset(variant.name for variant in variants) if is_over else inert
 
 
 def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:
