@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
+from dbdyno.records import database as below
 from dbdyno.records.database import open_database
 from dbdyno.records.store import Store
 from tests.fakes import make_run, make_study
+
+MAKING_S = 120
+"""Far longer than making a store takes, so that a child that hangs fails the test."""
 
 
 def test_what_failed_halfway_leaves_nothing(url: str) -> None:
@@ -43,8 +50,86 @@ def test_who_reads_does_not_wait_for_who_writes(url: str) -> None:
 def test_several_can_make_one_store(tmp_path: Path) -> None:
     code = "import sys; from dbdyno.records.store import Store; print(len(Store(sys.argv[1]).runs()))"
     command = [sys.executable, "-c", code, f"sqlite:///{tmp_path / 'store.sqlite'}"]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [child.communicate()[0] for child in children] == ["0\n"] * 3
+    children = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for child in children:
+        said, complaint = child.communicate(timeout=MAKING_S)
+        assert (child.returncode, said) == (0, "0\n"), complaint
+
+
+@pytest.fixture
+def claimed(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A new store's file that another is about to write, with no write-ahead log yet."""
+    with closing(sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+def test_a_new_store_that_another_claims_is_asked_for_again(
+    tmp_path: Path, claimed: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        claimed.execute("COMMIT")
+        claimed.execute("PRAGMA journal_mode=WAL")
+
+    monkeypatch.setattr("time.sleep", wait)
+    opened = open_database(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    assert len(waits) == 1 and opened.execute("PRAGMA journal_mode") == [("wal",)]
+    opened.close()
+
+
+def test_a_new_store_that_stays_claimed_is_said_to_be_locked(
+    tmp_path: Path, claimed: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(below, "LOCKED_S", 0.0)
+    with pytest.raises(DynoError, match="locked"):
+        open_database(f"sqlite:///{tmp_path / 'store.sqlite'}")
+
+
+def test_a_transaction_that_cannot_be_committed_leaves_none_open(url: str) -> None:
+    database = open_database(url)
+    key = "(of_it INTEGER REFERENCES it DEFERRABLE INITIALLY DEFERRED)"
+    with database.transaction() as execute:
+        execute("CREATE TABLE it (one INTEGER PRIMARY KEY)")
+        execute(f"CREATE TABLE its {key}")
+    with pytest.raises(DynoError), database.transaction() as execute:
+        execute("INSERT INTO its VALUES (1)")
+    with database.transaction() as execute:
+        assert list(execute("SELECT * FROM its")) == []
+        execute("DROP TABLE its")
+        execute("DROP TABLE it")
+    database.close()
+
+
+def test_a_path_is_taken_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "A").mkdir()
+    path = tmp_path / "%41" / "store.sqlite"
+    with Store(f"sqlite:///{path}"):
+        pass
+    assert path.is_file() and list((tmp_path / "A").iterdir()) == []
+
+
+@pytest.mark.parametrize("bad", ["sqlite:///", "sqlite:///store.sqlite?mode=ro"])
+def test_a_url_without_a_path_or_with_parameters_is_refused(
+    bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        open_database(bad)
+    assert refused.value.hint == below.URL_HINT and list(tmp_path.iterdir()) == []
+
+
+def test_no_secret_of_a_url_is_told() -> None:
+    url = "postgresql://me:s3cret@127.0.0.1:1/runs?sslpassword=s3cret&passfile=/s3cret"
+    with pytest.raises(DynoError) as failed:
+        open_database(url)
+    assert "s3cret" not in failed.value.message
+    assert all(part in failed.value.message for part in ("user=me", "127.0.0.1", "port=1", "dbname=runs"))
 
 
 @pytest.mark.parametrize("bad", ["postgresql://me:secret@[::1/x", "postgresql://me:secret@h/x?nonsense=1"])

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from dbdyno.errors import DynoError, UserError
 
 URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 SQLITE, POSTGRESQL = "sqlite:///", "postgresql://"
 IN_MEMORY = ":memory:"
-DURABLE = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+DURABLE = ("synchronous=FULL", "foreign_keys=ON")
 """A record that was reported written must survive a loss of power."""
 LOCKED_S = 10.0
 """How long a statement waits for another process that writes."""
+ASK_AGAIN_S = 0.01
+PRIMARY_CODE = 0xFF
+"""The bits of an SQLite error that say what failed; those above say how."""
+TOLD = ("host", "hostaddr", "port", "dbname", "user")
+"""What may be told of a PostgreSQL store: its other parameters can hold secrets."""
 
 Row = tuple[Any, ...]
 Execute = Callable[..., Sequence[Row]]
@@ -47,15 +53,15 @@ class Database:
     def transaction(self, writes: bool = True) -> Iterator[Execute]:
         """What is done inside happens as a whole or not at all. Raises DynoError where the database fails."""
         try:
-            self.execute(self.begin if writes else "BEGIN")
             try:
+                self.execute(self.begin if writes else "BEGIN")
                 yield self.execute
+                self.execute("COMMIT")
             except BaseException:
                 # The failure may have ended the transaction already.
                 with suppress(self.error):
                     self.execute("ROLLBACK")
                 raise
-            self.execute("COMMIT")
         except self.error as error:
             raise failed(self.place, error) from None
 
@@ -70,7 +76,7 @@ def open_database(url: str) -> Database:
     if url.startswith(POSTGRESQL):
         return _postgresql(url)
     if url.startswith(SQLITE):
-        return _sqlite(unquote(url.removeprefix(SQLITE)))
+        return _sqlite(_path(url.removeprefix(SQLITE)))
     scheme, found, _ = url.partition("://")
     raise UserError(f"no store speaks {scheme}" if found else f"not a store's URL: {url}", URL_HINT)
 
@@ -82,14 +88,25 @@ def failed(place: str, error: Exception) -> DynoError:
     return DynoError(f"the store {place} failed: {cause}", hint)
 
 
+def _path(path: str) -> str:
+    """The path of a SQLite store as its URL has it: `%41` is a name of three characters."""
+    if not path:
+        raise UserError("the URL of the store names no file", URL_HINT)
+    if "?" in path:
+        raise UserError(f"the URL of a SQLite store has no parameters: {SQLITE}{path}", URL_HINT)
+    return path
+
+
 def _sqlite(place: str) -> Database:
     unwritable = _instead(place)
     try:
         connection = sqlite3.connect(
             unwritable or place, timeout=LOCKED_S, isolation_level=None, uri=unwritable is not None
         )
-        for setting in DURABLE if unwritable is None else ():
-            connection.execute(f"PRAGMA {setting}")
+        if unwritable is None:
+            _write_ahead(connection)
+            for setting in DURABLE:
+                connection.execute(f"PRAGMA {setting}")
     except sqlite3.Error as error:
         raise failed(place, error) from None
     return Database(
@@ -101,6 +118,21 @@ def _sqlite(place: str) -> Database:
         begin="BEGIN IMMEDIATE",
         has_table="SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
     )
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turns on the write-ahead log, which the file then keeps. SQLite does not wait for the lock it needs.
+    So where two open a new file at once, the second asks again until the first has turned it on."""
+    until_s = time.monotonic() + LOCKED_S
+    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > until_s:
+                raise
+            time.sleep(ASK_AGAIN_S)
 
 
 def _instead(place: str) -> str | None:
@@ -130,7 +162,7 @@ def _postgresql(url: str) -> Database:
     except psycopg.Error:
         # The driver's own words hold the password.
         raise UserError("the URL of the store cannot be read", URL_HINT) from None
-    place = f"PostgreSQL ({make_conninfo('', **{**parameters, 'password': None})})"
+    place = f"PostgreSQL ({make_conninfo('', **{key: parameters.get(key) for key in TOLD})})"
     try:
         connection = psycopg.connect(url, autocommit=True)
     except psycopg.Error as error:
