@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Tally
-from dbdyno.errors import DynoError, LoadDied, ServerFailed
+from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
+from dbdyno.host import paths
+from dbdyno.host.journal import open_journal
+from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import act
 from dbdyno.trial.act import UNTOLD, kill_under_load, start_again
+from dbdyno.trial.prepare import prepare
+from tests.fakes import FakeEngine, FakeLoad, make_bench, make_run, make_study, make_tally
 from tests.trials import tried
 
 pytestmark = pytest.mark.engine
@@ -35,6 +43,8 @@ def test_all_that_was_acknowledged_is_there_after_a_kill(homes_with_engines: Pat
         assert (told.unknown >= UNTOLD) is found.running.setup.engine.embedded
         assert not any(Path(f"/proc/{process_id}").exists() for process_id in before)
         again = start_again(found.running, LoadProcess, undo)
+        noted = "".join(path.read_text() for path in (paths.host() / "journal").iterdir())
+        assert all(f'"process_id": {each},' in noted for each in again.server.process_ids)
         invariants = again.load.check(again.setup.job, told)
         assert [one.detail for one in invariants if not one.holds] == []
         assert {"history_complete", "balances_equal"} <= {one.name for one in invariants}
@@ -67,3 +77,34 @@ def test_an_engine_that_dies_by_itself_is_not_taken_for_killed(monkeypatch: pyte
     monkeypatch.setattr(LoadProcess, "go_on", dies)
     with tried("sqlite") as found, pytest.raises(LoadDied):
         kill_under_load(found.running)
+
+
+def test_only_an_engine_that_still_lives_is_killed(homes: Path) -> None:
+    with tried("sqlite") as found:
+        alive, dead = Event(), Event()
+        act._kill(found.running, alive)
+        with suppress(LoadDied):
+            found.running.load.query(found.running.server.url, "SELECT 1")
+        act._kill(found.running, dead)
+        assert (alive.is_set(), dead.is_set()) == (True, False)
+
+
+@pytest.mark.parametrize(("dies", "error"), [(True, ServerFailed), (False, DriverFailed)])
+def test_a_load_that_gives_up_before_the_kill_is_the_engines_fault(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, error: type[DynoError]
+) -> None:
+    study, engine = make_study(1), FakeEngine()
+
+    def gives_up(load: FakeLoad, job: Job) -> Tally:
+        if dies:
+            engine.servers[-1].kill()
+        return make_tally(clients_lost=1)
+
+    monkeypatch.setattr(FakeLoad, "begin", gives_up)
+    variant = Variant(name="baseline", levels={"config.speed": 1})
+    trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
+    with open_journal() as journal, journal.scope(), ExitStack() as undo:
+        running, _ = prepare(trial, make_bench(study, make_run(study), journal, engine), undo)
+        with pytest.raises(DynoError) as failure:
+            kill_under_load(running)
+    assert type(failure.value) is error

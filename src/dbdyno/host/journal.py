@@ -17,7 +17,7 @@ import pwd
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -71,6 +71,12 @@ class Journal:
         self._count += 1
         self._append(entry)
         self._standing.append(entry)
+
+    def note_processes(self, process_ids: Iterable[int]) -> None:
+        """Notes processes that must end with what is noted here. The start time of each tells it from a later
+        process of the same number."""
+        for process_id in process_ids:
+            self.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from threading import Event, Timer
 
 from dbdyno.driver.job import Closed
-from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import DynoError, LoadDied, ServerFailed
+from dbdyno.driver.tally import Acknowledged, Tally, by_kind
+from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
+from dbdyno.host.process import family
 from dbdyno.layers.setup import Running
 from dbdyno.trial.bench import OpenLoad
 
@@ -30,13 +31,15 @@ def kill_under_load(running: Running) -> Acknowledged:
 
     A server of its own leaves the load process to count to the end. An embedded engine takes that with it, so
     the count is of the last wait, and of what came after it nobody knows. Raises DynoError where the kill
-    would show nothing, and ServerFailed or LoadDied for an engine that died by itself.
+    would show nothing, ServerFailed or LoadDied for an engine that died by itself, and DriverFailed for one
+    that let the load go no further.
     """
     job = running.setup.job.but(
         load=Closed(), ramp_s=0.0, warmup_s=TOLD_AFTER_S, duration_s=LONGEST_S, slices=1, settle_s=0.0
     )
-    tally = running.load.begin(job)
-    assert tally is None, "a load with a slice waits before it"
+    given_up = running.load.begin(job)
+    if given_up is not None:
+        raise _stopped_early(running, given_up)
     tally = _killed_while_it_goes_on(running)
     if tally is not None:
         told = Acknowledged.by([tally])
@@ -48,34 +51,53 @@ def kill_under_load(running: Running) -> Acknowledged:
     return told
 
 
+def _stopped_early(running: Running, tally: Tally) -> DynoError:
+    """Why a load was over before its slice: all clients were lost, or a transaction hangs."""
+    if not running.server.alive():
+        return ServerFailed("the server died under the load", log=running.server.log())
+    errors = f"; errors: {by_kind(tally.errors)}" if tally.errors else ""
+    return DriverFailed(
+        f"the load came to a standstill: {tally.clients_lost} of {tally.clients} clients were lost{errors}",
+        "look at the server's log",
+        kind="server",
+    )
+
+
 def _killed_while_it_goes_on(running: Running) -> Tally | None:
     """The load's slice, in which the engine is killed; None where that took the load process along."""
     killed = Event()
     killer = Timer(KILLED_AFTER_S, _kill, [running, killed])
     killer.start()
+    tally, death = None, None
     try:
         tally = running.load.go_on()
-    except LoadDied:
-        if not killed.is_set():
-            raise
-        return None
+    except LoadDied as failure:
+        death = failure
     finally:
         killer.cancel()
         killer.join()
-    if not running.server.alive() and not killed.is_set():
+    # Asked only now, because a kill is noted when it is done.
+    if killed.is_set():
+        return tally
+    if death is not None:
+        raise death
+    if not running.server.alive():
         raise ServerFailed("the server died under the load", log=running.server.log())
-    if not killed.is_set():
-        raise DynoError("the load ended before the engine was killed", "run again on a quieter machine")
-    return tally
+    raise DynoError("the load ended before the engine was killed", "run again on a quieter machine")
 
 
 def _kill(running: Running, killed: Event) -> None:
-    killed.set()
-    if running.setup.engine.embedded:
-        with suppress(ProcessLookupError):
+    """Kills the engine and notes that. One that died by itself is not killed."""
+    with suppress(OSError):
+        if running.setup.engine.embedded:
+            if not family(running.load.process_id):
+                return
             os.kill(running.load.process_id, signal.SIGKILL)
-    else:
-        running.server.kill()
+        elif running.server.alive():
+            running.server.kill()
+        else:
+            return
+        killed.set()
 
 
 def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
@@ -87,6 +109,7 @@ def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Runni
     runtime = paths.runtime() / setup.scratch.name
     server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
     undo.callback(server.kill)
+    setup.journal.note_processes(server.process_ids)
     launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = open_load(server.driver_environment, launch)
     undo.callback(load.kill)

@@ -17,7 +17,6 @@ from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
-from dbdyno.host.journal import start_ticks
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.layers.source import wish_among
@@ -56,8 +55,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     # Under Valgrind a clean end takes minutes, and says nothing.
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
     undo.push(_stop_or_kill(stop, server.kill))
-    for process_id in server.process_ids:
-        bench.journal.note("process", process_id=process_id, start_ticks=start_ticks(process_id) or 0)
+    bench.journal.note_processes(server.process_ids)
     setup.job = setup.job.but(url=server.url, baseline=baseline)
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
     launch = setup.launch if setup.engine.embedded else setup.load_launch
