@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dbdyno import gate
-from dbdyno.driver.tally import Recall
+from dbdyno.driver.job import Job
+from dbdyno.driver.tally import Recall, Tally
 from dbdyno.engines import built as engines_built
-from dbdyno.errors import Blocked, DynoError
+from dbdyno.errors import BaselineFailed, Blocked, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.gate import answers, gated, pass_gates
 from dbdyno.host.journal import open_journal
@@ -32,7 +34,7 @@ from dbdyno.trial.correctness import (
     variant_of_each_build,
 )
 from tests import sqlite_fork
-from tests.fakes import FakeLoad, Stages, make_bench, make_run, make_study, make_tally
+from tests.fakes import FakeEngine, FakeLoad, FakeServer, Stages, make_bench, make_run, make_study, make_tally
 from tests.sqlite_fork import CODE, make_fork, wrong_code
 from tests.trials import bench_of, study_of
 
@@ -51,6 +53,8 @@ HASTY: dict[str, Level] = {
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
     monkeypatch.setattr(making, "_failures", {})
+    # So that a slow machine also comes to all transactions.
+    monkeypatch.setattr(gate, "LOAD_MOST_S", 600.0)
 
 
 @contextmanager
@@ -145,7 +149,7 @@ def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:
 
 def test_a_baseline_that_fails_ends_the_run(tmp_path: Path) -> None:
     make_fork(tmp_path, CODE + wrong_code(sqlite_fork.ROUNDS))
-    with bench(tmp_path) as found, pytest.raises(DynoError, match=r"^baseline: the build failed the correct"):
+    with bench(tmp_path) as found, pytest.raises(BaselineFailed, match=r"^baseline: the build failed the "):
         pass_gates(found, silently)
 
 
@@ -174,6 +178,64 @@ def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
         assert gated(build_of(found, baseline), found).passed
 
 
+def test_a_baseline_whose_gate_cannot_run_ends_the_run_with_what_would_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_fork(tmp_path)
+    monkeypatch.setattr(
+        gate, "_answered", lambda question: Correctness(unable="no page", remedy="take another")
+    )
+    with bench(tmp_path) as found, pytest.raises(BaselineFailed, match="could not run: no page") as ended:
+        pass_gates(found, silently)
+    assert (ended.value.hint, ended.value.exit_code) == ("take another", 3)
+
+
+def fake_answers(engine: FakeEngine | None = None) -> Correctness:
+    """What comes of the gate's first question where engine and load are fakes."""
+    study = make_study(1)
+    asked = asked_of(study, Variant(name="baseline", levels={"config.speed": 1}), "")
+    with open_journal() as journal:
+        on_build = make_bench(study, make_run(study), journal, engine)
+        return gate._answered(partial(answers, asked, on_build))
+
+
+@pytest.fixture
+def any_build(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "known_answers", lambda ask, dual: ())
+    monkeypatch.setattr(gate, "holds_build", lambda running: True)
+
+
+@pytest.mark.usefixtures("any_build")
+@pytest.mark.parametrize(
+    "engine",
+    [FakeEngine(fails_to_start_with_speed=1), FakeEngine(slow_to_stop=True)],
+    ids=["start", "stop"],
+)
+def test_a_server_that_does_not_start_or_stop_says_nothing_of_its_answers(engine: FakeEngine) -> None:
+    found = fake_answers(engine)
+    assert found.words == "could not run"
+    assert found.unable.startswith("the server did not st")
+
+
+@pytest.mark.usefixtures("any_build")
+def test_a_server_that_dies_when_it_is_asked_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(load: FakeLoad, job: Job) -> Tally:
+        raise ServerFailed("the server died")
+
+    monkeypatch.setattr(FakeLoad, "run", dies)
+    assert fake_answers().words == "failed at survives"
+
+
+@pytest.mark.usefixtures("any_build")
+def test_a_build_that_answers_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeLoad, "run", lambda load, job: make_tally(errors={"syntax": 900}))
+    monkeypatch.setattr(FakeServer, "log_problems", lambda server: ["[ERROR] out of luck"])
+    found = fake_answers()
+    assert found.words == "failed at errors_in_load"
+    assert {check.name: check.detail for check in found.checks}["server_log"] == "[ERROR] out of luck"
+
+
+@pytest.mark.usefixtures("any_build")
 @pytest.mark.parametrize(
     ("recall", "reference", "words"),
     [
@@ -184,17 +246,12 @@ def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
     ],
 )
 def test_searches_that_find_less_than_the_baselines_fail(
-    homes: Path, monkeypatch: pytest.MonkeyPatch, recall: float, reference: float | None, words: str
+    monkeypatch: pytest.MonkeyPatch, recall: float, reference: float | None, words: str
 ) -> None:
     """A stand-in for a wrong distance: the load says what its searches found."""
     spread = {"min": recall, "p1": recall, "p5": recall, "p10": recall, "p50": recall}
     scored = make_tally(recall=Recall(count=100, mean=recall, **spread))
-    monkeypatch.setattr(gate, "known_answers", lambda ask, dual: ())
-    monkeypatch.setattr(gate, "holds_build", lambda running: True)
     monkeypatch.setattr(gate, "_reference", lambda bench: reference)
     monkeypatch.setattr(FakeLoad, "run", lambda load, job: scored)
-    study = make_study(1)
-    with open_journal() as journal:
-        asked = asked_of(study, Variant(name="baseline", levels={"config.speed": 1}), "")
-        found = answers(asked, make_bench(study, make_run(study), journal))
+    found = fake_answers()
     assert (found.words, found.recall) == (words, recall)

@@ -59,7 +59,7 @@ class ServerFailed(DynoError):
 
 
 class BaselineFailed(DynoError):
-    """A run ended in its first block, without a baseline to compare anything with."""
+    """A run ended in its first block or before it, without a baseline to compare anything with."""
 
     exit_code = 3
 

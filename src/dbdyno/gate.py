@@ -16,12 +16,12 @@ from functools import partial
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines.built import Built
-from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.once import Tell
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import holds_build
-from dbdyno.records.record import Check, Observation
+from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.act import kill_under_load, start_again
@@ -63,7 +63,7 @@ def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
     """Has each build of a study pass the gate before the first trial, so that nothing of it disturbs one.
     What is kept of a build holds; only what could not be asked is asked again.
 
-    Raises DynoError where the baseline's build did not pass, because nothing can be compared with it.
+    Raises BaselineFailed where the baseline's build did not pass, because nothing can be compared with it.
     """
     for number, (wish, variant) in enumerate(variant_of_each_build(bench).items()):
         if number and baseline_alone:
@@ -79,7 +79,8 @@ def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
             tell(f"{wish.words}: the correctness gate, with {asked.words}")
             found = _ask(built, asked, bench)
         if not number and not found.passed:
-            raise DynoError(f"baseline: {found.cause}", "nothing can be compared with it: mend it first")
+            remedy = found.remedy or "nothing can be compared with it: mend it first"
+            raise BaselineFailed(f"baseline: {found.cause}", remedy)
         if not found.passed:
             tell(f"{wish.words}: {found.cause}")
 
@@ -110,8 +111,8 @@ def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
 
 
 def _answered(question: Callable[[], Correctness]) -> Correctness:
-    """An engine that dies, or answers with an error of its own, has failed. Whatever else goes wrong says
-    nothing of the engine."""
+    """An engine that dies when it is asked, or answers with an error of its own, has failed. Whatever else
+    goes wrong says nothing of the engine."""
     try:
         return question()
     except (ServerFailed, LoadDied) as failure:
@@ -144,13 +145,24 @@ def answers(asked: Asked, bench: Bench) -> Correctness:
             job.but(load=Closed(), ramp_s=0.0, warmup_s=0.0, duration_s=LOAD_MOST_S, operations=OPERATIONS)
         )
         invariants = running.load.check(job, Acknowledged.by([tally]))
-    checks, _ = judge(tally, invariants, (), Observation(duration_s=0.0), bench.cores)
-    found = Correctness(checks=(*known, *checks))
+        problems = running.server.log_problems()
+    checks, doubts = judge(tally, invariants, problems, Observation(duration_s=0.0), bench.cores)
+    found = Correctness(checks=(*known, *checks, *_doubtful(doubts)))
     if tally.recall is None:
         return found
     recall = tally.recall.mean
     held = recall_held(recall, _reference(bench))
     return found.plus(Correctness(checks=(held,), recall=recall))
+
+
+def _doubtful(doubts: Mapping[Doubt, str]) -> tuple[Check, ...]:
+    """Statements that end with errors are no answers, so they fail a build. Lines of the log only show what
+    to look at, because right engines write some too."""
+    errors, log = (doubts.get(one, "") for one in (Doubt.ERRORS_IN_LOAD, Doubt.SERVER_LOG))
+    return (
+        Check(name="errors_in_load", holds=not errors, detail=errors),
+        Check(name="server_log", holds=True, detail=log),
+    )
 
 
 def _reference(bench: Bench) -> float | None:
@@ -166,7 +178,8 @@ def _reference(bench: Bench) -> float | None:
 
 def recovery(asked: Asked, bench: Bench) -> Correctness:
     """A kill in the midst of a load that writes, with settings that make commits durable. After the next
-    start all that clients were told is there, and all invariants hold."""
+    start all invariants hold, and all is there that clients were told: of an embedded engine, up to the last
+    wait before the kill."""
     with _up(durable(asked.levels, bench.engine.settings), bench, WRITING) as (running, undo):
         told = kill_under_load(running)
         again = start_again(running, bench.open_load, undo)
@@ -186,5 +199,18 @@ def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterat
     variant = Variant(name="gate", levels=dict(levels))
     trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
     with bench.journal.scope(), ExitStack() as undo:
-        running, _ = prepare(trial, replace(bench, study=study), undo)
+        with _no_fault_of_the_build():
+            running, _ = prepare(trial, replace(bench, study=study), undo)
         yield running, undo
+        with _no_fault_of_the_build():
+            undo.close()
+
+
+@contextmanager
+def _no_fault_of_the_build() -> Iterator[None]:
+    """What goes wrong before the first question or after the last one may be the machine's fault, or that of
+    a setting or of the pristine data: it is told as what kept the gate from running."""
+    try:
+        yield
+    except (ServerFailed, DriverFailed) as failure:
+        raise DynoError(failure.message, failure.hint) from failure
