@@ -72,6 +72,10 @@ class BuildFailed(DynoError):
         self.log = log
 
 
+class DiskFull(BuildFailed):
+    """A build's command found no room on the disk."""
+
+
 class Incorrect(DynoError):
     """A build failed the correctness gate, so its speed does not count."""
 

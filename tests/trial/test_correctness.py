@@ -138,3 +138,8 @@ def made(*tests: OwnTest) -> Made:
 )
 def test_a_sources_own_tests_are_a_part_of_the_gate(tests: tuple[OwnTest, ...], words: str) -> None:
     assert own_tests(made(*tests)).words == words
+
+
+def test_tests_that_could_not_run_say_how_they_run_again() -> None:
+    found = own_tests(made(OwnTest(name="types", verdict="unable", detail="no perl")))
+    assert "`dyno cache free toy-1`" in found.remedy

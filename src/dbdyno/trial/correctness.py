@@ -128,7 +128,11 @@ def own_tests(account: Made) -> Correctness:
         return Correctness(checks=(told,))
     last = account.tests[-1]
     if last.verdict == "unable":
-        return Correctness(unable=f"the source's own tests, {last.name}: {last.detail}")
+        free = f"dyno cache free {account.engine}-{account.key}"
+        return Correctness(
+            unable=f"the source's own tests, {last.name}: {last.detail}",
+            remedy=f"mend that, then `{free}` has the build made and tested anew",
+        )
     return Correctness(
         checks=tuple(
             Check(name=f"own_tests_{one.name}", holds=one.verdict == "passed", detail=one.detail)

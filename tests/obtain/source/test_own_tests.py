@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dbdyno.host.once import silently
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import OwnTest
+from dbdyno.obtain.source.commands import wrapper
 from dbdyno.obtain.source.making import account_of, made
 from dbdyno.obtain.source.own_tests import not_root
 from dbdyno.obtain.source.recipe import Recipe
@@ -45,14 +47,45 @@ def test_tests_run_in_the_build_folder_until_one_fails(tmp_path: Path) -> None:
     assert found[1].detail == "sees: not ok 4"
 
 
+@pytest.fixture(params=["whoever", "ordinary"])
+def user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever runs the tests, and an ordinary user, who is root in the namespace without the network."""
+    with monkeypatch.context() as changed:
+        if request.param == "ordinary":
+            changed.setattr(os, "geteuid", lambda: 65534)
+        forget_the_kernel()
+        if not_root() is None:
+            pytest.skip("this kernel refuses a user namespace")
+        yield
+    forget_the_kernel()
+
+
+def forget_the_kernel() -> None:
+    for asked in (wrapper, not_root):
+        asked.cache_clear()
+
+
+@pytest.mark.usefixtures("user")
 def test_a_test_is_never_root(tmp_path: Path) -> None:
     [found] = outcomes(tmp_path, step("user", 'test "$(id -u)" != 0 && touch written'))
     assert found.verdict == "passed", f"{found.detail} as {os.geteuid()}"
 
 
-def test_a_test_that_cannot_run_here_has_not_passed(tmp_path: Path) -> None:
-    [found] = outcomes(tmp_path, step("perl", "true", needs={"no-such-program": "nsp"}))
-    assert (found.verdict, "apt-get install nsp" in found.detail) == ("unable", True)
+@pytest.mark.parametrize("needed", ["no-such-program", "no-such-header.h"])
+def test_a_test_that_lacks_what_it_needs_has_not_passed(tmp_path: Path, needed: str) -> None:
+    [found] = outcomes(tmp_path, step("perl", "true", needs={needed: "nsp"}))
+    assert (found.verdict, f"needs {needed}" in found.detail) == ("unable", True)
+    assert "apt-get install nsp" in found.detail
+
+
+def test_headers_that_a_test_needs_are_not_taken_for_programs(tmp_path: Path) -> None:
+    [found] = outcomes(tmp_path, step("header", "true", needs={"stdio.h": "libc6-dev"}))
+    assert found.verdict == "passed"
+
+
+def test_a_full_disk_fails_no_test(tmp_path: Path) -> None:
+    [found] = outcomes(tmp_path, step("full", "echo 'write: No space left on device'; exit 1"))
+    assert (found.verdict, "the disk is full" in found.detail) == ("unable", True)
 
 
 def test_recipes_without_tests_have_the_key_that_they_had(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from dbdyno.errors import BuildFailed
+from dbdyno.errors import BuildFailed, DiskFull
 from dbdyno.host.once import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.source.needs import require_needs
@@ -113,7 +113,7 @@ def _failure(step: Step, workplace: Workplace, said_from: int, returncode: int) 
         said = file.read().decode(errors="replace")
     end = said[-LOG_BYTES:]
     if FULL in said:
-        return BuildFailed(f"{step.name}: the disk is full", "make room below the cache folder", end)
+        return DiskFull(f"{step.name}: the disk is full", "make room below the cache folder", end)
     if NETWORK.search(said) and wrapper() is not None:
         return BuildFailed(
             f"{step.name}: the source asked for the network, which a build does not have",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 
-from dbdyno.errors import BuildFailed
+from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.host.once import Tell
 from dbdyno.obtain.source.build import OwnTest
 from dbdyno.obtain.source.commands import TRIAL_S, Workplace, run_step, wrapper
@@ -31,10 +30,6 @@ def run_tests(steps: Sequence[Step], workplace: Workplace, tell: Tell) -> tuple[
 
 
 def _run(step: Step, workplace: Workplace, tell: Tell) -> OwnTest:
-    missing = next((program for program in step.needs if shutil.which(program) is None), None)
-    if missing is not None:
-        why = f"there is no `{missing}` on this machine: apt-get install {step.needs[missing]}"
-        return OwnTest(name=step.name, verdict="unable", detail=why)
     before = not_root()
     if before is None:
         why = "servers refuse to start as root, and the kernel refuses user namespaces: run as another user"
@@ -42,6 +37,8 @@ def _run(step: Step, workplace: Workplace, tell: Tell) -> OwnTest:
     limited = ("timeout", "--kill-after=10", str(LONGEST_S), *step.command)
     try:
         run_step(step.model_copy(update={"command": (*before, *limited)}), workplace, tell)
+    except (Blocked, DiskFull) as failure:
+        return OwnTest(name=step.name, verdict="unable", detail=f"{failure.message}: {failure.hint}")
     except BuildFailed as failure:
         return OwnTest(name=step.name, verdict="failed", detail=failure.message)
     return OwnTest(name=step.name, verdict="passed")
@@ -50,12 +47,14 @@ def _run(step: Step, workplace: Workplace, tell: Tell) -> OwnTest:
 @cache
 def not_root() -> tuple[str, ...] | None:
     """What a command follows so that it is not root, because servers refuse to start as root; None where the
-    kernel refuses that. Its files stay those of who runs Dyno."""
-    if os.geteuid() != 0:
+    kernel refuses that. An ordinary user too is root in the namespace that takes the network away. Its files
+    stay those of who runs Dyno."""
+    isolated = wrapper()
+    if os.geteuid() != 0 and isolated is None:
         return ()
     found = ("unshare", f"--map-user={NOBODY}", f"--map-group={NOBODY}")
     try:
-        tried = subprocess.run([*(wrapper() or ()), *found, "true"], capture_output=True, timeout=TRIAL_S)
+        tried = subprocess.run([*(isolated or ()), *found, "true"], capture_output=True, timeout=TRIAL_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return found if tried.returncode == 0 else None
