@@ -201,7 +201,7 @@ def fake_answers(engine: FakeEngine | None = None) -> Correctness:
 
 @pytest.fixture
 def any_build(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "known_answers", lambda ask, dual: ())
+    monkeypatch.setattr(gate, "known_answers", lambda ask, dual, double: ())
     monkeypatch.setattr(gate, "holds_build", lambda running: True)
 
 

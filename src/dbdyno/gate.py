@@ -137,7 +137,7 @@ def answers(asked: Asked, bench: Bench) -> Correctness:
     """Fixed queries, then a short load under the study's own settings: its invariants, and the recall of its
     searches where it searches vectors."""
     with _up(asked.levels, bench, bench.study.workload) as (running, _):
-        known = known_answers(running.ask, bench.engine.dual)
+        known = known_answers(running.ask, bench.engine.dual, bench.engine.double)
         if not holds_build(running):
             raise DynoError("the process does not hold the build", "something else started in its place")
         job = running.setup.job

@@ -21,6 +21,7 @@ from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
 from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
+from dbdyno.trial.answers import known_answers
 from tests.conformance.conftest import SAMPLES, Bench
 
 pytestmark = pytest.mark.engine
@@ -324,3 +325,19 @@ def test_a_full_disk_is_said_before_anything_is_made(bench: Bench, small_disk: P
 
 def test_every_engine_has_a_sample() -> None:
     assert set(ENGINES) <= set(SAMPLES)
+
+
+def test_an_engine_answers_the_fixed_queries_of_the_gate(bench: Bench) -> None:
+    bench.initialise()
+    ask = bench.ask(bench.start())
+    found = known_answers(ask, bench.engine.dual, bench.engine.double)
+    assert [check for check in found if not check.holds] == []
+
+
+def test_fractions_are_added_in_double_precision(bench: Bench) -> None:
+    """A decimal would keep exactly what a double loses."""
+    bench.initialise()
+    dual = f" FROM {bench.engine.dual}" if bench.engine.dual else ""
+    one, tiny = (f"CAST({number} AS {bench.engine.double})" for number in ("1", "0.00000000000000000001"))
+    [[lost]] = bench.ask(bench.start())(f"SELECT {one} + {tiny} - {one}{dual}")
+    assert lost is not None and float(lost) == 0.0

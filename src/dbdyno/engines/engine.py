@@ -232,7 +232,7 @@ class Engine:
     `embedded` engines run inside the load process and have no process of their own. `raw_file` is the one
     file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
     that says how the engine is built from its source. `dual` is the table that a SELECT of constants must
-    name, where it must name one.
+    name, where it must name one, and `double` the type of double precision as a CAST names it.
     """
 
     name: str
@@ -245,4 +245,5 @@ class Engine:
     raw_file: str = ""
     recipe: Path | None = None
     dual: str = ""
+    double: str = "DOUBLE PRECISION"
     under_valgrind: UnderValgrind = UnderValgrind()

@@ -11,7 +11,11 @@ from dbdyno.records.record import Check
 ROWS = 500
 """Engines end a recursion at 1,000 rows or more unless they are told otherwise."""
 NUMBERS = range(1, ROWS + 1)
-MADE_UP = f"WITH RECURSIVE n(i) AS (SELECT 1{{dual}} UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) "
+MADE_UP = (
+    "WITH RECURSIVE n(i, one) AS (SELECT 1, CAST(1 AS {double}){dual} "
+    f"UNION ALL SELECT i + 1, one FROM n WHERE i < {ROWS}) "
+)
+"""Each row has its number and a 1 in double precision, because a literal 1e0 is a decimal to some engines."""
 TOLERANCE = 1e-9
 """Sums of fractions differ by the order in which they were added."""
 
@@ -20,7 +24,7 @@ KNOWN: Mapping[str, tuple[str, Sequence[float]]] = {
         "SELECT COUNT(*), SUM(i), MIN(i), MAX(i), SUM(i * i) FROM n",
         (ROWS, sum(NUMBERS), 1, ROWS, sum(number**2 for number in NUMBERS)),
     ),
-    "fractions": ("SELECT SUM(1e0 / i) FROM n", (math.fsum(1 / number for number in NUMBERS),)),
+    "fractions": ("SELECT SUM(one / i) FROM n", (math.fsum(1 / number for number in NUMBERS),)),
     "join": (
         "SELECT COUNT(*), SUM(a.i), SUM(b.i) FROM n a JOIN n b ON b.i = a.i + a.i",
         (ROWS // 2, sum(range(1, ROWS // 2 + 1)), sum(range(2, ROWS + 1, 2))),
@@ -38,9 +42,10 @@ KNOWN: Mapping[str, tuple[str, Sequence[float]]] = {
 """By name: a query of the rows `n`, and all values of its answer, row by row."""
 
 
-def known_answers(ask: Ask, dual: str) -> tuple[Check, ...]:
-    """A check for each query. `dual` is the table that a SELECT of constants must name, where it must."""
-    made_up = MADE_UP.format(dual=f" FROM {dual}" if dual else "")
+def known_answers(ask: Ask, dual: str, double: str) -> tuple[Check, ...]:
+    """A check for each query. `dual` is the table that a SELECT of constants must name, where it must, and
+    `double` the type of double precision in a CAST."""
+    made_up = MADE_UP.format(dual=f" FROM {dual}" if dual else "", double=double)
     return tuple(_judged(name, ask(made_up + sql), known) for name, (sql, known) in KNOWN.items())
 
 

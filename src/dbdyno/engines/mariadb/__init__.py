@@ -16,6 +16,7 @@ MARIADB = Engine(
     settings=settings,
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
+    double="DOUBLE",
     # Valgrind holds all other threads up while one waits for io_uring.
     under_valgrind=UnderValgrind(settings={"innodb_use_native_aio": False}),
 )

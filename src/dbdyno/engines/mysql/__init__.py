@@ -16,4 +16,5 @@ MYSQL = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    double="DOUBLE",
 )
