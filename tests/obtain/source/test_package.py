@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from dbdyno.errors import BuildFailed, DynoError, UserError
 from dbdyno.host import once, paths
-from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, fetched, kept, lay_package
+from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, _version_of, fetched, kept, lay_package
 from dbdyno.obtain.source.recipe import SourcePackage
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository
@@ -217,3 +218,41 @@ def test_an_archive_that_is_not_the_promised_one_is_refused(repository: SignedRe
         fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
     assert "this machine's apt sources" in refused.value.hint and "source.origin" in refused.value.hint
     assert kept(TOY) is None
+
+
+def copy_of(version: str, name: str, **beside: str) -> None:
+    """A kept copy of the toy's source."""
+
+    def make(making: Path) -> tuple[str, str]:
+        (making / ARCHIVES).mkdir()
+        manifest = {"of": "toy of trixie", "version": version, "digest": name, **beside}
+        (making / MANIFEST).write_text(json.dumps(manifest))
+        return "toy", "a test"
+
+    once.shelf("sources").once(name, make)
+
+
+def test_the_latest_copy_is_taken_as_debian_counts_versions(homes: Path) -> None:
+    for version in ("11.8.9-1", "11.8.10-1", "11.8.10~rc1-1"):
+        copy_of(version, f"toy_{version}")
+    found = kept(TOY)
+    assert found is not None and found.title == "Debian trixie, toy 11.8.10-1"
+
+
+def test_a_copy_that_a_study_pinned_is_for_its_version_alone(homes: Path) -> None:
+    copy_of("3.1-2", "toy_3.1-2-pinned", pinned="1:3.1-2")
+    assert kept(TOY) is None
+    assert kept(TOY.model_copy(update={"version": "1:3.1-2"})) is not None
+
+
+@needs_apt
+def test_a_pinned_copy_does_not_hinder_the_suites_own(repository: SignedRepository) -> None:
+    for wanted in (TOY.model_copy(update={"version": "1:3.1-2"}), TOY):
+        found = fetched(wanted, mirror=repository.mirror, keyring=repository.keyring)
+        assert found.title == "Debian trixie, toy 3.1-2"
+    assert len(once.shelf("sources").names()) == 2
+
+
+def test_a_package_without_a_description_is_refused() -> None:
+    with pytest.raises(DynoError, match=r"toy\.tar\.xz hold no description"):
+        _version_of(["toy.tar.xz"])

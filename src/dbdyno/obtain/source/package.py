@@ -30,6 +30,9 @@ MANIFEST = "source.json"
 ARCHIVES = "archives"
 MAIN, COMPONENT = re.compile(r"\.orig\.tar\.\w+$"), re.compile(r"\.orig-([\w-]+)\.tar\.\w+$")
 OF_DEBIAN = re.compile(r"\.debian\.tar\.\w+$")
+BY_HAND = "unpack this source yourself, and name its folder as source.origin"
+PINNED = "pinned"
+"""What the manifest of a copy has beside, and its name at the end, where a study named the version."""
 CHANGES_OF_FORMAT_1 = ".diff.gz"
 AGAIN = "check the space on the disk; `dyno cache free --kind sources` has it fetched again"
 
@@ -38,17 +41,34 @@ def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
     """The copy that was fetched already, which nobody frees until this process ends; None where there is
     none."""
     shelf = once.shelf("sources")
-    for name in reversed(shelf.names()):
-        manifest = _manifest(shelf, name)
-        if manifest.get("of") != _label(wanted) or not (shelf.folder / name / ARCHIVES).is_dir():
-            continue
-        if wanted.version and manifest["version"] != _without_epoch(wanted.version):
-            continue
+    for name, manifest in _copies(shelf, wanted):
         if (folder := shelf.take(name, tell)) is not None:
             title = f"Debian {wanted.suite}, {wanted.package} {manifest['version']}"
             archives = sorted((folder / ARCHIVES).iterdir())
             return Source(title, manifest["digest"], partial(lay_package, archives))
     return None
+
+
+def _copies(shelf: once.Shelf, wanted: SourcePackage) -> list[tuple[str, dict[str, str]]]:
+    """The copies that would do, by name, with their manifests; the latest version first. One that a study
+    fetched by its version is for those alone that name this version."""
+    found = []
+    for name in shelf.names():
+        manifest = _manifest(shelf, name)
+        if manifest.get("of") == _label(wanted) and (shelf.folder / name / ARCHIVES).is_dir():
+            if wanted.version:
+                does = manifest["version"] == _without_epoch(wanted.version)
+            else:
+                does = PINNED not in manifest
+            found += [(name, manifest)] * does
+    return _latest_first(found) if len(found) > 1 else found
+
+
+def _latest_first(copies: list[tuple[str, dict[str, str]]]) -> list[tuple[str, dict[str, str]]]:
+    # Here, because it is seldom that there are several to compare.
+    from debian.debian_support import Version
+
+    return sorted(copies, key=lambda copy: Version(copy[1]["version"]), reverse=True)
 
 
 def fetched(
@@ -66,8 +86,7 @@ def fetched(
         session.update()
         tell(f"fetching the source of {wanted.package}")
         archives = _archives_of(wanted, session)
-        description = next(one.name for one in archives if one.name.endswith(".dsc"))
-        version = description.removesuffix(".dsc").partition("_")[2]
+        version = _version_of([one.name for one in archives])
         _upstream([Path(one.name) for one in archives])
         made = work / "made"
         (made / ARCHIVES).mkdir(parents=True)
@@ -75,10 +94,11 @@ def fetched(
             (session.archive_folder / one.name).rename(made / ARCHIVES / one.name)
         digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()
         manifest = {"of": _label(wanted), "version": version, "digest": digest}
+        manifest |= {PINNED: wanted.version} if wanted.version else {}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         # A name must not outlive a loss of power that the contents do not.
         os.sync()
-        name = f"{wanted.package}_{version}-{digest[:12]}"
+        name = f"{wanted.package}_{version}-{digest[:12]}" + f"-{PINNED}" * bool(wanted.version)
         shelf.keep(made, name, f"the source of {wanted.package} {version}", f"Debian {wanted.suite}")
     found = kept(wanted, tell)
     assert found is not None, "it was kept just now"
@@ -99,6 +119,14 @@ def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archiv
         others = [other for other in versions if other != version]
         instead = f'; or try `source.origin = "debian:{wanted.suite}={others[-1]}"`' if others else ""
         raise DynoError(failed.message, failed.hint + instead) from None
+
+
+def _version_of(names: list[str]) -> str:
+    """The version in the name of the description. Raises DynoError where no file is one."""
+    description = next((name for name in names if name.endswith(".dsc")), None)
+    if description is None:
+        raise DynoError(f"{', '.join(names) or 'no files'} hold no description (.dsc)", BY_HAND)
+    return description.removesuffix(".dsc").partition("_")[2]
 
 
 def _without_epoch(version: str) -> str:
@@ -132,11 +160,10 @@ def _upstream(files: list[Path]) -> Path:
     """The archive of upstream's own files. Raises DynoError where there is none, and for the format 1.0."""
     main = next((file for file in files if MAIN.search(file.name)), None)
     names = ", ".join(file.name for file in files)
-    by_hand = "unpack this source yourself, and name its folder as source.origin"
     if main is None:
-        raise DynoError(f"{names} hold no upstream archive", by_hand)
+        raise DynoError(f"{names} hold no upstream archive", BY_HAND)
     if any(file.name.endswith(CHANGES_OF_FORMAT_1) for file in files):
-        raise DynoError(f"{names} are of the source format 1.0, which Dyno does not unpack", by_hand)
+        raise DynoError(f"{names} are of the source format 1.0, which Dyno does not unpack", BY_HAND)
     return main
 
 
