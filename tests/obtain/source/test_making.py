@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -369,3 +370,40 @@ def test_the_archivers_of_a_link_are_those_of_what_it_leads_to(tmp_path: Path) -
     }
     of_12 = {"AR": str(tmp_path / "gcc-ar-12"), "NM": str(tmp_path / "gcc-nm-12")}
     assert named == {"cc": of_12, "gcc": of_12, "gcc-12": of_12}
+
+
+@pytest.mark.parametrize(
+    ("number", "message", "hint"),
+    [
+        (errno.ENOSPC, "the disk is full", "make room"),
+        (errno.EDQUOT, "the disk is full", "make room"),
+        (errno.EACCES, "Permission denied: /a/place", "look whether /a/place is there"),
+    ],
+)
+def test_what_the_system_refuses_is_told_by_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, message: str, hint: str
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "/a/place")
+
+    monkeypatch.setattr(making, "_carry_out", refused)
+    with pytest.raises(BuildFailed, match=message) as failed:
+        made(materials(tmp_path), silently)
+    assert hint in failed.value.hint
+
+
+def test_a_build_that_goes_on_needs_room_for_the_rest_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(making, "require_disk", lambda _, needed_bytes, _what: asked.append(needed_bytes))
+    build = materials(tmp_path)
+    fresh, resumed = tmp_path / "fresh", tmp_path / "resumed"
+    for folder in (fresh, resumed):
+        folder.mkdir()
+    (resumed / "object").write_bytes(bytes(256 << 10))
+    for folder in (fresh, resumed):
+        making._make(folder, build, silently, None)
+    whole_bytes, _, rest_bytes, _ = asked
+    assert whole_bytes == build.recipe.room_mib << 20
+    assert rest_bytes == whole_bytes - (resumed / "object").stat().st_blocks * 512

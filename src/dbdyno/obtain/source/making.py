@@ -32,6 +32,8 @@ from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE, SPENT = "tree", "spent.json"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says where room is lacking."""
 SCRIPT = "layout.ld"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
@@ -109,10 +111,17 @@ def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
         _failures[build.key] = failure
         raise
     except OSError as error:
-        full = error.errno == errno.ENOSPC
-        reason = "the disk is full" if full else f"cannot write the build: {error}"
-        _failures[build.key] = BuildFailed(reason, "make room below the cache folder")
+        _failures[build.key] = _refused(error)
         raise _failures[build.key] from None
+
+
+def _refused(error: OSError) -> BuildFailed:
+    """What the system refused to a build, or to its training."""
+    if error.errno in FULL:
+        return BuildFailed("the disk is full", "make room below the cache folder")
+    place = error.filename or "the cache folder"
+    reason = f"the build cannot go on: {error.strerror or error}: {place}"
+    return BuildFailed(reason, f"look whether {place} is there, and whether Dyno may use it")
 
 
 def account_of(folder: Path) -> Made:
@@ -156,7 +165,8 @@ def expected_s(recipe: Recipe, is_trained: bool) -> float:
 
 def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
     recipe, build, training = materials.recipe, materials.build, None
-    require_disk(folder, recipe.room_mib << 20, f"a build of {recipe.engine}")
+    # What a build that was interrupted has made takes no room again.
+    require_disk(folder, (recipe.room_mib << 20) - tree_size_bytes(folder), f"a build of {recipe.engine}")
     shared = prepared(materials, tell)
     began, spent_s = time.monotonic(), spent_before_s(folder)
     if materials.trainer is not None:
@@ -202,7 +212,8 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
     for place in (work, prefix):
         place.mkdir(exist_ok=True)
     # A copy of its own, because what one build writes into its source must not reach the next one.
-    require_disk(folder, tree_size_bytes(shared), f"the source of {recipe.engine}")
+    needed_bytes = tree_size_bytes(shared) - tree_size_bytes(tree)
+    require_disk(folder, needed_bytes, f"the source of {recipe.engine}")
     copy(shared, tree)
     lay_profile(folder)
     workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
