@@ -137,8 +137,7 @@ def require_profiles(toolchain: Toolchain, instrumented: Flags) -> None:
         tried(toolchain, instrumented)
     except BuildFailed as failed:
         reason = f"{toolchain.name} makes no program that writes a profile: {first_error(failed.log)}"
-        major = toolchain.version.partition(" ")[2].partition(".")[0]
-        package = f"libgcc-{major}-dev" if toolchain.family == "gcc" else f"libclang-rt-{major}-dev"
+        package = f"{'libgcc' if toolchain.family == 'gcc' else 'libclang-rt'}-{_major(toolchain)}-dev"
         raise Blocked("build.pgo", reason, f"apt-get install {package}") from None
 
 
@@ -153,10 +152,15 @@ def reader(toolchain: Toolchain) -> str:
         places = [resolved.with_name("llvm-profdata")]
     found = next((place for place in places if place.exists()), None)
     if found is None:
-        package = "gcc" if toolchain.family == "gcc" else "llvm"
+        package = f"{'gcc' if toolchain.family == 'gcc' else 'llvm'}-{_major(toolchain)}"
         reason = f"there is no {places[-1]}, which reads the profiles of {toolchain.name}"
         raise Blocked("build.pgo", reason, f"apt-get install {package}")
     return str(found)
+
+
+def _major(toolchain: Toolchain) -> str:
+    """The major version, which the names of a compiler's packages end with."""
+    return toolchain.version.partition(" ")[2].partition(".")[0]
 
 
 def _told_by(command: Sequence[str], folder: Path) -> list[str]:
