@@ -116,3 +116,11 @@ def test_the_names_of_kept_builds_are_completed_beside_files(kept: list[str]) ->
     assert found[0].help == "gcc -O3"
     by_key = complete_build(click.Context(command), command.params[0], kept[0].rpartition("-")[2][:8])
     assert [item.value for item in by_key if item.type == "plain"] == [kept[0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [("", "the name of a build is empty"), (".", ". is a folder"), ("./none", "no build and no file ./none")],
+)
+def test_what_names_no_program_is_told_by_its_cause(homes: Path, given: str, cause: str) -> None:
+    assert cause in complaint("diff", given, given)

@@ -16,11 +16,15 @@ from dbdyno.obtain.source import making
 def program_of(given: str) -> Path:
     """The file that an argument means. A kept build stays until this process ends. Raises UserError where
     there is none, or with the builds that it could be."""
-    if Path(given).exists():
+    if Path(given).is_file():
         return Path(given)
+    if not given:
+        raise UserError("the name of a build is empty", "`dyno builds` lists the builds by name")
     shelf = once.shelf("builds")
     names = list(filter(partial(_begins, given), shelf.names()))
-    if not names or "/" in given:
+    if not names and Path(given).is_dir():
+        raise UserError(f"{given} is a folder", "name the program or the library in it")
+    if not names:
         raise UserError(f"there is no build and no file {given}", "`dyno builds` lists the builds by name")
     if len(names) > 1 and given not in names:
         listed = "\n".join(f"    {name}" for name in names)
