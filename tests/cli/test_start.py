@@ -25,6 +25,7 @@ BY_VERBS = ("pydantic", "rich", "tree_sitter", "dbdyno.study", *STORE)
         (["runs"], (*HEAVY, *BY_STUDIES)),
         (["plan", "study.toml"], (*HEAVY, "dbdyno.analyse.model", *STORE)),
         (["config"], (*HEAVY, *BY_STUDIES, *STORE)),
+        (["profile", "--help"], ("altair", "vl_convert")),
     ],
     ids=str,
 )

@@ -61,9 +61,20 @@ every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
 @cache
+def look_or_failure(kind: str) -> Look | Exception:
+    """A failure is kept as well: a browser that does not start is not started anew for each test."""
+    try:
+        with TemporaryDirectory() as folder:
+            return look(PAGES[kind](), Path(folder))
+    except Exception as failure:
+        return failure
+
+
 def looked_at(kind: str) -> Look:
-    with TemporaryDirectory() as folder:
-        return look(PAGES[kind](), Path(folder))
+    found = look_or_failure(kind)
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def faults(kind: str, width: int) -> Faults:

@@ -1,7 +1,7 @@
 """The command line: arguments, printing, exit codes; nothing else. One file per verb.
 
 Data goes to standard output, progress and messages to standard error. Exit codes: 0, 1 for a failure, 2 for a
-mistake in the input, 3 to 7 by verdict (`exit_codes.py`), 130 after Ctrl-C.
+mistake in the input, 3 to 8 by verdict (`exit_codes.py`), 130 after Ctrl-C.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _row(setting: Setting) -> ConfigRow:
 def _used(setting: Setting) -> Value:
     """The setting's value; where nobody names a store, the one that is used then."""
     if setting.value is None and setting.key.name == "store":
-        return f"sqlite:///{paths.store_file()}"
+        return paths.store_place_url()
     return setting.value
 
 

@@ -42,7 +42,6 @@ from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.report import html
 from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts.folded import folded
@@ -124,6 +123,9 @@ def command(
             return
         profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
+    # Here, because what draws the page takes long to import, and nothing before needs it.
+    from dbdyno.report import html
+
     path = output or _place(found, profiles)
     notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
     write(path, html.profiles(study.title, profiles, notes))

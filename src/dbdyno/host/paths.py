@@ -1,6 +1,6 @@
 """Where Dyno keeps its files, after the XDG Base Directory Specification 0.8, but for what the next Dyno must
-find whatever its variables are. Each function makes the folder it names, except those called `place`: a verb
-that only reads must not need the right to write.
+find whatever its variables are. Each function makes the folder it names, except those with `place` in their
+name: a verb that only reads must not need the right to write.
 """
 
 from __future__ import annotations
@@ -33,9 +33,14 @@ def data_place() -> Path:
     return _place("XDG_DATA_HOME", ".local/share")
 
 
-def store_file() -> Path:
+def store_place() -> Path:
     """The store of whoever names none. It need not be there."""
     return data_place() / "dyno.sqlite"
+
+
+def store_place_url() -> str:
+    """The same as the URL of a store."""
+    return f"sqlite:///{store_place()}"
 
 
 def cache() -> Path:

@@ -69,7 +69,7 @@ class RunSummary:
 
 def store_url(chosen: str | None = None) -> str:
     """The store to use: the one chosen, else the SQLite file under the XDG data folder."""
-    return chosen or f"sqlite:///{paths.store_file()}"
+    return chosen or paths.store_place_url()
 
 
 class Store:
@@ -95,7 +95,7 @@ class Store:
         """Raises UserError where this user cannot write the store, so that no trial runs in vain."""
         if self._database.writable:
             return
-        if self.place == str(paths.store_file()):
+        if self.place == str(paths.store_place()):
             paths.data()
         raise UserError(f"{self.place} may not be written by this user", "name another: --store, DYNO_STORE")
 

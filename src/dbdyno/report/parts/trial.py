@@ -101,7 +101,8 @@ def _place(record: Record, run: Run) -> dict[str, str]:
         return {}
     if record.of_no_block:
         return {group: "none: its work is counted"}
-    return {group: str(record.block) if run.brought else f"{record.block}, place {record.position}"}
+    block = record.block + 1
+    return {group: str(block) if run.brought else f"{block}, place {record.position + 1}"}
 
 
 def _counted_row(one: CountedVariant) -> Iterator[str]:
@@ -134,7 +135,7 @@ def _row(trial: TrialResult, analysis: Analysis) -> Iterator[str]:
     record = trial.record
     yield str(record.trial)
     if brought.group_text(analysis.run):
-        yield str(record.block)
+        yield str(record.block + 1)
     yield safe.clean(record.variant)
     yield record.outcome.value
     value = trial.response
