@@ -123,6 +123,8 @@ def test_what_is_no_trainer_is_a_mistake_of_the_study(folder: Path) -> None:
     assert '"tpcbb" is no workload that could train a build' in said and "`tpcb`" in said
 
 
+ENDS_WITHIN_S = 600.0
+"""A bound for a run that hangs, far above what a build and a training take."""
 KILL_IN_TRAINING = """
 import os, signal, sys
 from click.testing import CliRunner
@@ -148,6 +150,7 @@ def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path,
         capture_output=True,
         text=True,
         check=False,
+        timeout=ENDS_WITHIN_S,
     )
     assert "trained" in ended.stdout, ended.stderr
     assert ended.returncode in (-signal.SIGKILL, 130)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -223,6 +224,8 @@ def test_a_training_that_was_interrupted_begins_anew(
     assert "going on with a build of toy that was interrupted" in told
 
 
+TRAINS_WITHIN_S = 600.0
+"""A bound for a victim that hangs, far above what its build takes."""
 KILLED = """
 import sys, time
 from pathlib import Path
@@ -244,9 +247,12 @@ def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
         cwd=Path(__file__).parents[3],
     )
     assert victim.stdout is not None
-    assert victim.stdout.readline() == "training\n"
-    victim.send_signal(signal.SIGKILL)
-    victim.communicate()
+    try:
+        ready, _, _ = select.select([victim.stdout], [], [], TRAINS_WITHIN_S)
+        assert ready and victim.stdout.readline() == "training\n"
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate()
     killed = account_of(made(materials(tmp_path), silently, trained_with()))
     once.release()
     shutil.rmtree(once.shelf("builds").folder / materials(tmp_path).build.name)
