@@ -83,6 +83,26 @@ def test_a_clear_main_effect_leads_where_no_variant_is_settled_by_itself() -> No
     assert answer.headline(nothing).startswith("Not settled yet")
 
 
+def test_builds_within_the_spread_and_placebos_alone_have_their_headlines() -> None:
+    levels: dict[str, list[Level]] = {"build.optimisation": ["-O2", "-O3"], "build.layout": ["none", 1]}
+    ratios = {"build.layout=1": 1.05, "build.optimisation=-O3": 1.03}
+    study = a_study(levels, blocks=12)
+    within = answer.headline(analysed(study, records_of(study, ratios, trial_sd=0.001)))
+    assert within.startswith("No build is told from luck of layout: placebos differ")
+    study = a_study({"build.layout": ["none", 1]}, blocks=12)
+    alone = answer.headline(analysed(study, records_of(study, ratios, trial_sd=0.001)))
+    assert alone.startswith("Placebos alone were measured: luck of layout reaches 5")
+
+
+def test_no_main_effect_of_a_build_leads_within_the_spread_of_placebos() -> None:
+    factors: dict[str, list[Level]] = {"build.optimisation": ["-O2", "-O3"], "build.layout": ["none", 1]}
+    study = a_study(factors, design=Design.FACTORIAL, blocks=12)
+    names = "build.optimisation=-O3", "build.layout=1", "build.optimisation=-O3, build.layout=1"
+    ratios = dict(zip(names, (1.03, 1.05, 1.08), strict=True))
+    found = analysed(study, records_of(study, ratios, trial_sd=0.001))
+    assert "Main effects" not in answer.headline(found)
+
+
 def test_a_main_effect_leads_where_the_variants_that_helped_are_level() -> None:
     factors: dict[str, list[Level]] = {"config.page_cache": ["2k", "64k"], "workload.clients": [1, 8]}
     study = a_study(factors, design=Design.FACTORIAL, blocks=12)

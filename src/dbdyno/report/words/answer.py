@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
     Analysis,
     Kept,
@@ -22,6 +23,7 @@ from dbdyno.report.words.numbers import (
     differs,
     interval_text,
     ratio_text,
+    rough_share_text,
     share_text,
 )
 from dbdyno.report.words.remarks import (
@@ -56,12 +58,19 @@ def headline(analysis: Analysis) -> str:
         return _level(analysis)
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
-        told_apart = (Reason.GUARD, Reason.LAYOUT)
-        guarded = any(variant_of(analysis, name).reason in told_apart for name in answer.inconclusive)
-        rest = "" if guarded else " could be faster or slower"
+        reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
+        rest = "" if reasons & {Reason.GUARD, Reason.LAYOUT} else " could be faster or slower"
         if found := _main_effects(analysis):
             return f"{found} No variant is settled by itself yet."
+        if reasons == {Reason.LAYOUT}:
+            builds = _enumerated(analysis, answer.inconclusive)
+            return (
+                f"No build is told from luck of layout: placebos differ from the baseline as far as {builds}."
+            )
         return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
+    if not analysis.candidates and analysis.method.layout is not None:
+        reach = rough_share_text(analysis.method.layout.difference)
+        return f"Placebos alone were measured: luck of layout reaches {reach}."
     if not judged:
         return "No variant has a speed that counts: see the museum."
     if _frontier_differs(analysis):
@@ -72,9 +81,13 @@ def headline(analysis: Analysis) -> str:
 
 def _main_effects(analysis: Analysis) -> str:
     """What single factors do over all settings of the others, and the whole gap; empty where none is told
-    from 1."""
+    from 1, nor a build from luck of layout."""
     mains = analysis.factorial.main if analysis.factorial is not None else ()
-    clear = [main for main in mains if differs(main.effect)]
+    clear = [
+        main
+        for main in mains
+        if differs(main.effect) and not could_be_layout((main.factor,), main.effect, analysis.method)
+    ]
     if not clear:
         return ""
     clear.sort(key=lambda main: abs(math.log(main.effect.ratio)), reverse=True)
