@@ -136,7 +136,8 @@ def test_code_that_no_function_holds_is_compared(tmp_path: Path, label: str) -> 
     found = difference(left, right)
     assert found.functions.equal >= 1
     # What has no label goes with the one before it, which is one of the C library's start code.
-    assert changed(found) == (["bare"] if label else ["frame_dummy"])
+    [name] = changed(found)
+    assert name == "bare" if label else name not in {"bare", "after"}
 
 
 def test_a_label_is_found_wherever_it_is_linked(tmp_path: Path) -> None:
