@@ -8,7 +8,8 @@ import random
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.model import LayoutSpread, Reason, Role, VariantResult, Verdict
+from dbdyno.analyse.layout import could_be_layout
+from dbdyno.analyse.model import LayoutSpread, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome
 from tests.analyse.builds import FASTEST, LEVELS, builds
 from tests.analyse.factory import a_run, ended, records_of
@@ -72,6 +73,36 @@ def test_without_placebos_a_build_is_judged_by_its_interval() -> None:
     assert result(analysis, FASTEST).verdict is Verdict.FASTER
 
 
+def test_a_placebo_of_too_few_blocks_or_with_an_ending_sets_no_spread() -> None:
+    study, records = builds({"build.layout=2": 0.95})
+    few = [one for one in records if one.variant != "build.layout=2" or one.block < 2]
+    failed = [
+        ended(Outcome.FAILED, "it died", "")(one)
+        if one.variant == "build.layout=2" and one.block < 3
+        else one
+        for one in records
+    ]
+    for left in (few, failed):
+        spread = analyse(study, a_run(study), left).method.layout
+        assert spread is not None and spread.placebos == 1
+        assert spread.difference == pytest.approx(0.02, abs=0.002)
+
+
+def test_a_build_whose_whole_interval_lies_within_the_spread_is_decided() -> None:
+    inside = result(analysed({FASTEST: 1.015}), FASTEST)
+    assert (inside.reason, inside.decided) == (Reason.LAYOUT, True)
+    across = result(analysed({FASTEST: 1.0198}), FASTEST)
+    assert (across.reason, across.decided) == (Reason.LAYOUT, False)
+
+
+def test_builds_no_further_apart_than_the_spread_are_level() -> None:
+    levels = {**LEVELS, "build.optimisation": ["-O2", "-O3", "-Os"]}
+    near = analysed({FASTEST: 1.06, "build.optimisation=-Os": 1.05}, levels=levels).answer
+    assert near.best is None and len(near.level) == 2
+    far = analysed({FASTEST: 1.12, "build.optimisation=-Os": 1.05}, levels=levels).answer
+    assert far.best == FASTEST
+
+
 def test_a_placebo_that_did_not_run_says_nothing_of_luck() -> None:
     study, _ = builds()
     refused = ended(Outcome.BLOCKED, "it is no placebo", "")
@@ -93,12 +124,15 @@ def test_a_level_with_another_change_beside_its_layout_is_no_placebo() -> None:
 @pytest.mark.parametrize("placebos", [1, 3])
 def test_a_build_without_an_effect_goes_furthest_in_one_of_k_plus_one_cases(placebos: int) -> None:
     """Whatever the baseline's own luck, which all ratios share."""
-    draws, beyond = 4000, 0
+    method, draws, beyond = analysed().method, 4000, 0
     chance = random.Random(placebos)
     for _ in range(draws):
         baseline = chance.gauss(0.0, 0.02)
         distances = [abs(chance.gauss(0.0, 0.02) - baseline) for _ in range(placebos + 1)]
         spread = LayoutSpread(placebos=placebos, difference=math.expm1(max(distances[1:])))
-        beyond += math.exp(distances[0]) > 1.0 + spread.difference
+        ratio = math.exp(distances[0])
+        effect = Ratio(metric="throughput", pairs=9, ratio=ratio, low=ratio, high=ratio, confidence=0.95)
+        told = method.model_copy(update={"layout": spread})
+        beyond += not could_be_layout(["build.flags"], effect, told)
     share, sd = 1.0 / (placebos + 1), math.sqrt(placebos / draws) / (placebos + 1)
     assert beyond / draws == pytest.approx(share, abs=4.0 * sd)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
-from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit
+from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Interval
@@ -15,6 +15,12 @@ from dbdyno.study.trials import Variant
 
 Block = tuple[str, int]
 """A block is a host and a number: only trials of one host can be paired."""
+
+WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
+"""Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
+
+LOST_SHARE_MOST = 0.2
+"""A variant that lost more of its blocks than this has no speed: those that are left are the luckier ones."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,26 @@ class Trials:
         """Whether the driver, not the server, set the pace of one of them."""
         failed = self.with_outcome(Outcome.FAILED)
         return any(Doubt.DRIVER_SATURATED in trial.record.doubts for trial in failed)
+
+
+def ending(trials: Trials) -> dict[str, object]:
+    """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
+    driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
+    where they took more than their share of the blocks.
+    """
+    without_speed = trials.limited_by_driver or _lost_share(trials) > LOST_SHARE_MOST
+    endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
+    for outcome in endings:
+        ended = trials.with_outcome(outcome)
+        if ended:
+            record = ended[0].record
+            return {"verdict": Verdict(outcome.value), "cause": record.cause, "remedy": record.remedy}
+    return {}
+
+
+def _lost_share(trials: Trials) -> float:
+    lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
+    return lost / len(trials.all) if trials.all else 0.0
 
 
 def mean_of(values: Sequence[float]) -> float:

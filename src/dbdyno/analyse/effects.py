@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.assurance import Outlook, outlook
-from dbdyno.analyse.blocks import Block, Trials, paired, ratio_between, summary_of
+from dbdyno.analyse.blocks import Block, Trials, ending, paired, ratio_between, summary_of
 from dbdyno.analyse.guards import guard_result
-from dbdyno.analyse.intervals import beyond, judge, usable
+from dbdyno.analyse.intervals import beyond, judge, usable, within
 from dbdyno.analyse.latency import added, curve, decode
 from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
@@ -26,12 +26,6 @@ from dbdyno.analyse.model import (
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal
 from dbdyno.study.builds import changed_levels
-
-WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
-"""Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
-
-LOST_SHARE_MOST = 0.2
-"""A variant that lost more of its blocks than this has no speed: those that are left are the luckier ones."""
 
 FAILURES_FOR_GOOD = 3
 """A server that did not start once may start the next time."""
@@ -62,10 +56,10 @@ def variant_result(
         code=next((trial.record.code for trial in trials.all if trial.record.code), None),
     )
     if trials.role is Role.BASELINE:
-        return result.model_copy(update=_ending(trials))
+        return result.model_copy(update=ending(trials))
     result = result.model_copy(update=_compared(trials, baseline, goal, method, each, costs))
     if outside:
-        return result.model_copy(update=_ending(trials))
+        return result.model_copy(update=ending(trials))
     idle = _idle(result, trials, baseline)
     return result.model_copy(update={**_verdict(result, trials, baseline, method), "idle": idle})
 
@@ -109,29 +103,9 @@ def _compared(
     }
 
 
-def _ending(trials: Trials) -> dict[str, object]:
-    """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
-    driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
-    where they took more than their share of the blocks.
-    """
-    without_speed = trials.limited_by_driver or _lost_share(trials) > LOST_SHARE_MOST
-    endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
-    for outcome in endings:
-        ended = trials.with_outcome(outcome)
-        if ended:
-            record = ended[0].record
-            return {"verdict": Verdict(outcome.value), "cause": record.cause, "remedy": record.remedy}
-    return {}
-
-
-def _lost_share(trials: Trials) -> float:
-    lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
-    return lost / len(trials.all) if trials.all else 0.0
-
-
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
     """The verdict of a candidate, and whether further blocks could change it."""
-    found = _ending(trials) or _of_comparison(result, trials, baseline, method)
+    found = ending(trials) or _of_comparison(result, trials, baseline, method)
     judged = result.model_copy(update=found)
     return {**found, "decided": _decided(judged, trials, baseline, method)}
 
@@ -144,7 +118,7 @@ def _of_comparison(
     """
     if result.effect is None:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
-    if _ending(baseline):
+    if ending(baseline):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.BASELINE_BROKEN}
     states = {guard.state for guard in result.guards}
     if Kept.BROKEN in states:
@@ -171,15 +145,24 @@ def _decided(result: VariantResult, trials: Trials, baseline: Trials, method: Me
     if result.effect is not None and result.verdict in (Verdict.FASTER, Verdict.SLOWER):
         return beyond(result.effect, method.margin)
     if result.verdict is Verdict.INCONCLUSIVE:
-        return _ended_for_good(baseline)
+        return _within_layout(result, method) or _ended_for_good(baseline)
     return result.verdict is not Verdict.FAILED or _ended_for_good(trials)
 
 
+def _within_layout(result: VariantResult, method: Method) -> bool:
+    """Whether more blocks could not tell a build from luck of layout, because placebos go as far as its whole
+    interval."""
+    spread, effect = method.layout, result.effect
+    if result.reason is not Reason.LAYOUT or spread is None or effect is None:
+        return False
+    return within(effect, spread.difference)
+
+
 def _ended_for_good(trials: Trials) -> bool:
-    if not (ending := _ending(trials)):
+    if not (ended := ending(trials)):
         return False
     failures = len(trials.with_outcome(Outcome.FAILED))
-    return ending["verdict"] is not Verdict.FAILED or failures >= FAILURES_FOR_GOOD
+    return ended["verdict"] is not Verdict.FAILED or failures >= FAILURES_FOR_GOOD
 
 
 def _why_no_pair(trials: Trials, baseline: Trials, response: str) -> Reason:

@@ -12,21 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from dbdyno.analyse.blocks import Trials, ratio_between, with_copies
+from dbdyno.analyse.blocks import Trials, ending, ratio_between, with_copies
 from dbdyno.analyse.intervals import beyond
 from dbdyno.analyse.model import LayoutSpread, Method, Ratio, Role
-from dbdyno.records.record import Outcome
 from dbdyno.study.builds import of_build
 
 
 def layout_spread(trials: Sequence[Trials], method: Method) -> LayoutSpread | None:
-    """How far the placebos of a run lie from its baseline; None without one that was measured."""
+    """How far the placebos of a run lie from its baseline; None without one that was measured in as many
+    blocks as a verdict needs."""
     baseline = with_copies(trials)
-    placebos = [
-        each for each in trials if each.role is Role.PLACEBO and not each.with_outcome(Outcome.BROKEN)
-    ]
+    placebos = [each for each in trials if each.role is Role.PLACEBO and not ending(each)]
     ratios = (ratio_between(method.response, each, baseline, method.confidence, method) for each in placebos)
-    distances = [abs(math.log(ratio.ratio)) for ratio in ratios if ratio is not None]
+    enough = (ratio for ratio in ratios if ratio is not None and ratio.pairs >= method.blocks_least)
+    distances = [abs(math.log(ratio.ratio)) for ratio in enough]
     if not distances:
         return None
     return LayoutSpread(placebos=len(distances), difference=math.expm1(max(distances)))

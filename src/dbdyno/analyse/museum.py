@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.intervals import judge
+from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
 from dbdyno.records.record import Outcome, Record
+from dbdyno.study.builds import changed_levels
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 MEASURED = (Verdict.NO_EFFECT, Verdict.SLOWER)
@@ -78,10 +80,12 @@ def answer(results: Sequence[VariantResult], trials: Sequence[Trials], method: M
 
 
 def _faster(one: Trials, other: Trials, method: Method) -> bool:
-    """Whether one variant is told from another, whatever the margin."""
+    """Whether one variant is told from another, whatever the margin, and builds from luck of layout."""
     ratio = ratio_between(method.response, one, other, method.confidence_each, method)
     told = method.model_copy(update={"margin": 0.0})
-    return ratio is not None and judge(ratio, told)[0] is Verdict.FASTER
+    if ratio is None or judge(ratio, told)[0] is not Verdict.FASTER:
+        return False
+    return not could_be_layout(changed_levels(one.variant.levels, other.variant.levels), ratio, method)
 
 
 def _strength(result: VariantResult) -> float:
