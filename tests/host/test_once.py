@@ -238,3 +238,14 @@ def test_parts_are_counted_once_and_go_with_what_they_are_made_from() -> None:
     assert sizes["pristine"] < 1 << 20
     assert once.shelf("pristine").free("abc")
     assert not data.exists()
+
+
+def test_a_file_beside_a_thing_is_whole_or_not_there(tmp_path: Path) -> None:
+    place = tmp_path / "found.json"
+    once.keep_beside(place, "one")
+    once.keep_beside(place, "two")
+    assert place.read_text() == "two"
+    once.keep_beside(tmp_path / "nowhere" / "found.json", "one")
+    (tmp_path / "taken").mkdir()
+    once.keep_beside(tmp_path / "taken", "one")
+    assert {path.name for path in tmp_path.iterdir()} == {"found.json", "taken"}

@@ -15,6 +15,7 @@ from dbdyno.engines.built import Built, built
 from dbdyno.engines.engine import Settings
 from dbdyno.errors import Blocked, Incorrect
 from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.host.once import keep_beside
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.source import wish_among
 from dbdyno.layers.trainer import with_trainer
@@ -198,11 +199,8 @@ def kept(build: str, asked: Asked) -> Correctness | None:
 
 
 def keep(build: str, asked: Asked, found: Correctness) -> None:
-    """Keeps it beside the build, whole or not at all."""
-    place = _place(build, asked)
-    written = place.with_suffix(".writing")
-    written.write_text(found.model_dump_json(indent=1) + "\n")
-    written.replace(place)
+    """Keeps it beside the build, where this user can write there."""
+    keep_beside(_place(build, asked), found.model_dump_json(indent=1) + "\n")
 
 
 def all_kept(build: str) -> list[Correctness]:

@@ -3,8 +3,6 @@ and what was found is kept with the build."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from filecmp import cmp
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from pydantic import ValidationError
 
 from dbdyno.analyse.code import compare_code
 from dbdyno.frozen import Frozen
+from dbdyno.host.once import keep_beside
 from dbdyno.obtain.source.making import PREFIX, account_of
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.records.binary import CodeBeside
@@ -45,7 +44,7 @@ def code_beside(build: Path, recipe: Recipe, against: Path, recipe_against: Reci
                 "other_environment": recipe.run_environment != recipe_against.run_environment,
             }
         )
-        _keep(place, kept)
+        keep_beside(place, _Kept(method=METHOD, code=kept).model_dump_json(indent=1) + "\n")
     return kept
 
 
@@ -79,14 +78,3 @@ def _kept(place: Path) -> CodeBeside | None:
     except (OSError, ValidationError):
         return None
     return found.code if found.method == METHOD else None
-
-
-def _keep(place: Path, code: CodeBeside) -> None:
-    written = place.with_suffix(f".{os.getpid()}")
-    # A cache that cannot be written, or is full, costs no more than another comparison.
-    with suppress(OSError):
-        try:
-            written.write_text(_Kept(method=METHOD, code=code).model_dump_json(indent=1) + "\n")
-            written.rename(place)
-        finally:
-            written.unlink(missing_ok=True)
