@@ -59,6 +59,34 @@ def test_a_gate_asks_the_same_of_each_build_and_other_loads_anew() -> None:
     assert len({each.digest for each in (one, *others)}) == 4
 
 
+def scripted(**options: Level) -> Study:
+    workload = study().workload.model_copy(update={"name": "script", "options": options})
+    return study().model_copy(update={"workload": workload})
+
+
+@pytest.mark.parametrize("form", ["{file}", "{file}@2", "no-such.sql@3, {file}"])
+def test_a_script_that_says_something_else_is_asked_anew(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "pay.sql"
+    digests = set()
+    for text in ("SELECT 1", "SELECT 2"):
+        file.write_text(text)
+        digests.add(asked_of(scripted(file=form.format(file=file)), variant(), "").digest)
+    assert len(digests) == 2
+
+
+def test_a_script_that_a_variant_names_counts_in_place_of_the_studys(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.sql", tmp_path / "other.sql"
+    one.write_text("SELECT 1")
+    other.write_text("SELECT 2")
+    asked = asked_of(scripted(file=str(one)), variant(workload__file=str(other)), "")
+    assert asked.scripts == asked_of(scripted(file=str(other)), variant(), "").scripts != ""
+
+
+def test_words_leave_out_options_that_are_off_and_no_setting() -> None:
+    asked = asked_of(scripted(file="", think=False, scale=0), variant(config__mode=False, config__x=0), "")
+    assert asked.words == "script, scale 0, mode false, x 0"
+
+
 @pytest.mark.parametrize(
     ("level", "used"), [("MEMORY", "delete"), ("off", "delete"), ("WAL", "WAL"), ("truncate", "truncate")]
 )

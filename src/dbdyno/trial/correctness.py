@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +33,9 @@ VERSION = 2
 """Rises with all that the gate asks differently, so that builds pass it anew."""
 SHAPING = frozenset({"config", "workload"})
 """Layers whose levels shape what a build answers. The gate leaves out all others."""
+SCRIPTS = ("file", "setup")
+"""Options of the workload `script` that name files."""
+WEIGHT = re.compile(r"@\d+$")
 RECALL_LOST_MOST = 0.01
 """More than this below the recall of the baseline's build, and the distances are not what they were."""
 USUAL_S = 12.0
@@ -40,13 +44,15 @@ USUAL_S = 12.0
 
 class Asked(Frozen):
     """What the gate asks of a build: the study's load, under the levels that shape answers. `reference` is
-    the baseline's build where recall is held against that one's."""
+    the baseline's build where recall is held against that one's, and `scripts` digests the text of the files
+    that a load is written in."""
 
     workload: str
     options: dict[str, Level]
     clients: int
     levels: dict[str, Level]
     reference: str = ""
+    scripts: str = ""
     version: int = VERSION
 
     @property
@@ -57,9 +63,9 @@ class Asked(Frozen):
     @property
     def words(self) -> str:
         """`tpcb, scale 1, journal_mode MEMORY`"""
-        named = {**self.options, **{name.partition(".")[2]: level for name, level in self.levels.items()}}
-        told = [f"{name} {level_text(level)}" for name, level in named.items() if level not in (False, "")]
-        return ", ".join([self.workload, *told])
+        options = {name: level for name, level in self.options.items() if level is not False and level != ""}
+        named = {**options, **{name.partition(".")[2]: level for name, level in self.levels.items()}}
+        return ", ".join([self.workload, *(f"{name} {level_text(level)}" for name, level in named.items())])
 
 
 class Correctness(Frozen):
@@ -184,12 +190,26 @@ def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]
 def asked_of(study: Study, variant: Variant, reference: str) -> Asked:
     """What the gate asks of a variant's build. `reference` is the `baselines_build`."""
     workload, levels = study.workload, {**study.settings, **variant.levels}
+    shaping = {name: level for name, level in levels.items() if name.partition(".")[0] in SHAPING}
+    given = {name: shaping.get(f"workload.{name}", level) for name, level in workload.options.items()}
     return Asked(
         workload=workload.name,
         options=workload.options,
         clients=workload.clients,
-        levels={name: level for name, level in levels.items() if name.partition(".")[0] in SHAPING},
+        levels=shaping,
         reference=reference,
+        scripts=_digest_of_scripts([str(given.get(name, "")) for name in SCRIPTS]),
+    )
+
+
+def _digest_of_scripts(options: Sequence[str]) -> str:
+    """A digest of the files that options name, each option as `a.sql@2,b.sql`; empty where there are none.
+    A file that cannot be read is left to the load, which says so."""
+    names = [part.strip() for option in options for part in option.split(",")]
+    files = [Path(WEIGHT.sub("", name)) for name in names]
+    told = [file.read_bytes() for file in files if file.is_file()]
+    return (
+        hashlib.sha256(b"".join(hashlib.sha256(text).digest() for text in told)).hexdigest() if told else ""
     )
 
 
