@@ -14,7 +14,7 @@ from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source import compared, making, package, profile
+from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.needs import require_needs
@@ -133,6 +133,9 @@ def code_beside(
 ) -> CodeBeside | None:
     """How the code of one build differs from that of another. None where the other one cannot be made, or one
     of them cannot be read: it tells why. Raises like `built`."""
+    # Here, because a study without builds needs nothing that judges them.
+    from dbdyno.obtain.source import compared
+
     own = materials_of(engine, wish, folder, tell)
     made = making.made(own, tell)
     try:
