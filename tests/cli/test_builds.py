@@ -160,7 +160,7 @@ def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_more_functions(study)
-    text = STUDY.partition("[factors]")[0].replace("blocks = 1", "blocks = 2")
+    text = STUDY.partition("[factors]")[0].replace("blocks = 1", "blocks = 6")
     study.write_text(f"{text}[factors]{PLACEBOS}")
     done = dyno("run", str(study), "--name", "first", "--json")
     assert done.returncode == 0, done.stderr
@@ -168,11 +168,11 @@ def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
     report = json.loads(done.stdout)
     trials = Counter(trial["variant"] for trial in report["trials"])
     assert trials == {
-        "baseline": 2,
-        "build.optimisation=-O0": 2,
+        "baseline": 6,
+        "build.optimisation=-O0": 6,
         "build.flags=-Wall": 1,
-        "build.layout=1": 2,
-        "build.layout=2": 2,
+        "build.layout=1": 6,
+        "build.layout=2": 6,
     }
     found = {one["name"]: one for one in report["variants"]}
     assert report["answer"]["inert"] == ["build.flags=-Wall"]

@@ -17,8 +17,7 @@ from dbdyno.layers.trainer import with_trainer
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
-from dbdyno.report.parts.builds import functions_text
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import functions_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.trial.correctness import Asked, asked_of, expected_s, kept

@@ -34,16 +34,11 @@ def _cells(code: CodeBeside) -> tuple[str, str, str, str]:
     data = code.data.differing + code.data.only_left + code.data.only_right + code.other_constants
     growth = code.code_bytes / code.code_bytes_against - 1.0 if code.code_bytes_against else 0.0
     return (
-        functions_text(code),
+        numbers.functions_text(code),
         f"{data:,}",
         numbers.change_text(growth) if growth else "the same",
         f"{code.moved:,}" if code.named else numbers.DASH,
     )
-
-
-def functions_text(code: CodeBeside) -> str:
-    """How many functions differ, of how many: `3 of 12,431`."""
-    return f"{code.changed:,} of {code.functions.equal + code.changed:,}"
 
 
 def notes(analysis: Analysis) -> list[str]:

@@ -9,6 +9,7 @@ from dbdyno.records import metrics
 
 if TYPE_CHECKING:
     from dbdyno.analyse.model import Ratio
+    from dbdyno.records.binary import CodeBeside
 
 DASH = "–"
 
@@ -126,3 +127,8 @@ def seconds_text(seconds: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def functions_text(code: CodeBeside) -> str:
+    """How many functions differ, of how many: `3 of 12,431`."""
+    return f"{code.changed:,} of {code.functions.equal + code.changed:,}"
