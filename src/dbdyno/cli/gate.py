@@ -23,10 +23,8 @@ from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url
-from dbdyno.report import html, junit, markdown
-from dbdyno.report.as_json import OF_A_RUN
+from dbdyno.report import as_json, html, junit, markdown
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.words import safe
 from dbdyno.study import BASELINE, Study
 
 HISTORY_MOST = 200
@@ -156,8 +154,7 @@ def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str,
 
 
 def _document(gate: Gate) -> str:
-    text = gate.model_dump_json(indent=2, exclude={"run": OF_A_RUN, "reference": OF_A_RUN})
-    return safe.without_passwords(text) + "\n"
+    return as_json.of_model(gate, {"run": as_json.OF_A_RUN, "reference": as_json.OF_A_RUN}) + "\n"
 
 
 def _history(store: Store, run: Run) -> Iterator[Run]:

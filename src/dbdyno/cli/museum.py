@@ -17,9 +17,8 @@ from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS
 from dbdyno.records.store import Store, store_url
-from dbdyno.report import html, markdown
+from dbdyno.report import as_json, html, markdown
 from dbdyno.report.parts import museum as museum_part
-from dbdyno.report.words import safe
 
 
 @click.command()
@@ -84,4 +83,4 @@ def _analyses(store: Store, engine: str, study: str, unread: list[str]) -> Itera
 
 
 def _document(found: Museum) -> str:
-    return safe.without_passwords(found.model_dump_json(indent=2))
+    return as_json.of_model(found)

@@ -63,4 +63,4 @@ def _facts(record: Record) -> dict[str, object]:
 
 
 def _print_json(document: dict[str, object]) -> None:
-    click.echo(safe.without_passwords(json.dumps(document, indent=2)))
+    click.echo(json.dumps(safe.document_without_passwords(document), indent=2))

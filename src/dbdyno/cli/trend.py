@@ -19,9 +19,8 @@ from dbdyno.cli.options import Age, store_option
 from dbdyno.cli.stored_study import asked_of, is_of, require_measured, study_of
 from dbdyno.errors import UserError
 from dbdyno.records.store import RunSummary, Store, store_url
-from dbdyno.report import html, markdown
+from dbdyno.report import as_json, html, markdown
 from dbdyno.report.parts import trend as trend_report
-from dbdyno.report.words import safe
 from dbdyno.study import Study, read_study
 
 STUDY_ENDING = ".toml"
@@ -137,4 +136,4 @@ def _read(store: Store, summary: RunSummary) -> TrendRun:
 
 
 def _document(found: Trend) -> str:
-    return safe.without_passwords(found.model_dump_json(indent=2))
+    return as_json.of_model(found)

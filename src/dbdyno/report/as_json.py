@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel, TypeAdapter
+
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.frozen import WHOLE_FILES
 from dbdyno.records import metrics
@@ -34,8 +36,14 @@ def render(analysis: Analysis) -> str:
     )
     document["headline"] = answer.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return safe.without_passwords(text) + "\n"
+    shown = safe.document_without_passwords(document)
+    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def of_model(model: BaseModel, left_out: Mapping[str, Any] | None = None) -> str:
+    """What a command found, as indented JSON; of its fields without those that are `left_out`."""
+    document = json.loads(model.model_dump_json(exclude=dict(left_out or {})))
+    return TypeAdapter(Any).dump_json(safe.document_without_passwords(document), indent=2).decode()
 
 
 def schema() -> dict[str, Any]:
