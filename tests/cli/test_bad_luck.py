@@ -160,7 +160,7 @@ def test_a_full_disk_is_found_before_the_load(study: Path, monkeypatch: pytest.M
         monkeypatch.setenv("XDG_CACHE_HOME", str(small))
         (paths.cache() / "engines").symlink_to(engines)
         result = dyno("run", str(study))
-        assert result.returncode == 1
+        assert result.returncode == 3, result.stderr
         assert "MiB free" in result.stderr
         assert "XDG_CACHE_HOME" in result.stderr
     finally:
