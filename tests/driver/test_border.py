@@ -63,6 +63,17 @@ def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> N
     assert all(Invariant.model_validate(check).holds for check in checks)
 
 
+def test_an_interrupt_that_meets_the_display_ends_the_run(tmp_path: Path) -> None:
+    """A signal is raised wherever Python runs, which may be what shows the seconds."""
+    job = Job(url=f"sqlite:///{tmp_path}/rows", workload="tpcb", duration_s=3600)
+    _driver.prepare(job.model_dump_json())
+
+    def show(_second: str) -> None:
+        raise KeyboardInterrupt
+
+    assert Tally.model_validate_json(_driver.run(job.model_dump_json(), show), strict=True).interrupted
+
+
 def test_acknowledged_counts_are_added_over_runs() -> None:
     tally = Tally.model_validate(EXAMPLES["tallies"][0])
     later = tally.model_copy(update={"started_unix_s": tally.started_unix_s + 1, "start": {"history": 99}})

@@ -3,9 +3,10 @@
 use dyno_driver::workload::Acknowledged;
 use dyno_driver::{Error, Watch};
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
+use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 create_exception!(
@@ -27,12 +28,16 @@ fn call(
         let raised = &mut raised;
         let mut failed_callback = None;
         let outcome = {
-            let mut interrupted =
-                || Python::attach(|py| py.check_signals().map_err(|error| *raised = Some(error)).is_err());
+            // A signal that arrives while the callback runs is raised there, and nowhere else.
+            let interrupted_callback = Cell::new(false);
+            let mut interrupted = || {
+                interrupted_callback.get()
+                    || Python::attach(|py| py.check_signals().map_err(|error| *raised = Some(error)).is_err())
+            };
             let mut show = |second: &Value| {
                 let Some(callback) = &on_second else { return };
-                let shown = Python::attach(|py| callback.call1(py, (second.to_string(),)).map(drop));
-                failed_callback = failed_callback.take().or(shown.err());
+                let failed = shown(callback, second, &interrupted_callback).err();
+                failed_callback = failed_callback.take().or(failed);
             };
             let mut failed_slice = None;
             let mut may_go_on = |told: &Acknowledged| {
@@ -68,6 +73,17 @@ fn call(
             &Error::internal("the driver panicked").hint("this is a defect: please report it"),
         )),
     }
+}
+
+/// Hands a second on. Notes in `interrupted` that a signal was raised meanwhile.
+fn shown(callback: &Py<PyAny>, second: &Value, interrupted: &Cell<bool>) -> PyResult<()> {
+    Python::attach(|py| {
+        let shown = callback.call1(py, (second.to_string(),)).map(drop);
+        if shown.as_ref().is_err_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+            interrupted.set(true);
+        }
+        shown
+    })
 }
 
 fn driver_error(py: Python<'_>, error: &Error) -> PyErr {
