@@ -13,7 +13,7 @@ from dbdyno.study import values
 from dbdyno.study.document import Unreadable, parse_document, read_bytes
 from dbdyno.study.values import Fault
 
-VERDICTS = ("broken", "failed", "slower", "inconclusive")
+VERDICTS = ("broken", "failed", "slower", "inconclusive", "inert")
 """What `--fail-on` takes."""
 NO_VERDICT = "none"
 PRINTED = ("terminal", "markdown", "json")
