@@ -9,11 +9,10 @@ from dbdyno.cli.wording import duration
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen, Train, built, code_beside, foreseen, kept_key
-from dbdyno.errors import Blocked, DynoError, UserError
-from dbdyno.layers.layer import ask, by_layer
+from dbdyno.errors import DynoError, UserError
 from dbdyno.layers.registry import LAYERS
-from dbdyno.layers.source import key_in, wish_among
-from dbdyno.layers.trainer import with_trainer
+from dbdyno.layers.source import key_in
+from dbdyno.layers.wishes import variants_by_wish
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
@@ -29,18 +28,9 @@ NOT_YET = "not yet"
 def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
     """Each build that a study asks for, with the names of its variants. Of a reference its baseline runs
     alone."""
-    engine = registry.engine(study.engine.engine)
-    wishes: dict[BuildWish, tuple[str, ...]] = {}
-    for variant in variants_of(study)[: 1 if of_reference else None]:
-        try:
-            wish = wish_among(ask(by_layer({**study.settings, **variant.levels}), LAYERS, engine))
-        except Blocked:
-            # It has no trial, so it needs no build.
-            continue
-        if wish is not None:
-            wish = with_trainer(wish, study)
-            wishes[wish] = (*wishes.get(wish, ()), variant.name)
-    return wishes
+    variants = variants_of(study)[: 1 if of_reference else None]
+    sharing = variants_by_wish(study, variants, LAYERS, registry.engine(study.engine.engine))
+    return {wish: tuple(variant.name for variant in those) for wish, those in sharing.items()}
 
 
 def builds_of(study: Study, reference: Study | None = None) -> tuple[Foreseen, ...]:

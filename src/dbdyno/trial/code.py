@@ -8,9 +8,7 @@ from pathlib import Path
 from dbdyno.engines.built import code_beside
 from dbdyno.errors import Blocked, Inert
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import ask, by_layer
-from dbdyno.layers.source import wish_among
-from dbdyno.layers.trainer import with_trainer
+from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.study import Design, Study
@@ -93,8 +91,7 @@ def _differing(code: CodeBeside) -> str:
 
 def _wish(levels: Mapping[str, Level], bench: Bench) -> BuildWish | None:
     try:
-        wish = wish_among(ask(by_layer({**bench.study.settings, **levels}), bench.layers, bench.engine))
-        return wish and with_trainer(wish, bench.study)
+        return wish_of(bench.study, levels, bench.layers, bench.engine)
     except Blocked:
         # What the levels of this side ask for is refused when its own trial is prepared.
         return None

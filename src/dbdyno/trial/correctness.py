@@ -17,9 +17,7 @@ from dbdyno.engines.engine import Settings
 from dbdyno.errors import Blocked, Incorrect
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.host.once import keep_beside
-from dbdyno.layers.layer import ask, by_layer
-from dbdyno.layers.source import wish_among
-from dbdyno.layers.trainer import with_trainer
+from dbdyno.layers.wishes import variants_by_wish
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import BuildWish
@@ -150,17 +148,8 @@ def own_tests(account: Made) -> Correctness:
 
 def variant_of_each_build(bench: Bench) -> dict[BuildWish, Variant]:
     """Each build of a bench's study, the baseline's first, with the variant that brings it to the gate."""
-    found: dict[BuildWish, Variant] = {}
-    for variant in variants_of(bench.study):
-        levels = by_layer({**bench.study.settings, **variant.levels})
-        try:
-            wish = wish_among(ask(levels, bench.layers, bench.engine))
-        except Blocked:
-            # It has no trial, so it needs no build.
-            continue
-        if wish is not None:
-            found.setdefault(with_trainer(wish, bench.study), variant)
-    return found
+    sharing = variants_by_wish(bench.study, variants_of(bench.study), bench.layers, bench.engine)
+    return {wish: variants[0] for wish, variants in sharing.items()}
 
 
 def build_of(bench: Bench, wish: BuildWish) -> Built:

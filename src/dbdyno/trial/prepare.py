@@ -17,10 +17,10 @@ from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
-from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
-from dbdyno.layers.source import wish_among
 from dbdyno.layers.trainer import with_trainer
+from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
@@ -128,7 +128,7 @@ def _build(setup: Setup, bench: Bench) -> None:
         if not shares_data(recipe, setup.installation, setup.data_maker):
             setup.data_maker = setup.installation
         return
-    setup.built = bench.built or _built(setup.build, bench)
+    setup.built = bench.built or _built(setup.build and with_trainer(setup.build, bench.study), bench)
     if setup.built is not None:
         setup.installation = setup.built.installation
         setup.data_maker = data_maker(setup.built, bench)
@@ -152,16 +152,14 @@ def data_maker(build: Built, bench: Bench) -> Installation:
 
 def _baseline(bench: Bench) -> Built | None:
     """The build of the study's baseline; None where it has none, or where that cannot be made."""
-    levels = by_layer({**bench.study.settings, **bench.study.baseline})
     try:
-        wish = wish_among(ask(levels, bench.layers, bench.engine))
-        return _built(wish, bench)
+        return _built(wish_of(bench.study, bench.study.baseline, bench.layers, bench.engine), bench)
     except DynoError:
         return None
 
 
 def _built(wish: BuildWish | None, bench: Bench) -> Built | None:
-    return built(bench.engine, with_trainer(wish, bench.study), _folder(bench)) if wish else None
+    return built(bench.engine, wish, _folder(bench)) if wish else None
 
 
 def _folder(bench: Bench) -> Path:
