@@ -30,7 +30,6 @@ from dbdyno.obtain.source.wish import (
     INSTRUMENTING,
     NONE,
     BuildWish,
-    Flags,
     Trainer,
     all_flags,
 )
@@ -149,9 +148,9 @@ def code_beside(
 def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Materials:
     """What a build is made of. Each source, recipe and patch is looked at once in a process, so that all
     variants of a run are built from the same. Raises like `built`."""
-    compiled = _compiled(engine, wish, folder)
-    source = _source_here(wish, compiled.recipe, folder) or _fetched(wish, compiled.recipe, folder, tell)
-    return compiled.of(source)
+    recipe = recipe_of(engine, wish, folder)
+    of_source = _compiled(engine, recipe, wish, folder)
+    return of_source(source=_source_here(wish, recipe, folder) or _fetched(wish, recipe, folder, tell))
 
 
 _Asked = tuple[Path, str, str, SourcePackage | None]
@@ -198,48 +197,23 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
     trainer = wish.trainer.words if wish.trainer else ""
     found = Foreseen(words=wish.words, trainer=trainer, variants=variants)
     try:
-        compiled = _compiled(engine, wish, folder)
-        source = _source_here(wish, compiled.recipe, folder)
+        recipe = recipe_of(engine, wish, folder)
+        of_source = _compiled(engine, recipe, wish, folder)
+        source = _source_here(wish, recipe, folder)
     except DynoError as error:
         return found.model_copy(update={"problem": error.message, "remedy": error.hint})
     if source is not None:
-        build = compiled.of(source).build
+        build = of_source(source=source).build
         found = found.model_copy(update={"name": build.name, "there": making.is_made(build)})
     if found.there:
         return found
-    expected_s = making.expected_s(compiled.recipe, is_trained=wish.trainer is not None)
+    expected_s = making.expected_s(recipe, is_trained=wish.trainer is not None)
     return found.model_copy(update={"expected_s": expected_s})
 
 
-@dataclass(frozen=True)
-class _Compiled:
-    """All that makes a build beside its source."""
-
-    recipe: Recipe
-    patches: tuple[Patch, ...]
-    toolchain: Toolchain
-    flags: Flags
-    words: str
-    trainer: Trainer | None
-    instrumented: Flags | None
-    seed: int | None
-
-    def of(self, source: Source) -> Materials:
-        return Materials(
-            recipe=self.recipe,
-            source=source,
-            patches=self.patches,
-            toolchain=self.toolchain,
-            flags=self.flags,
-            words=self.words,
-            trainer=self.trainer,
-            instrumented=self.instrumented,
-            seed=self.seed,
-        )
-
-
-def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
-    recipe = recipe_of(engine, wish, folder)
+def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> partial[Materials]:
+    """All that a build is made of but its source. Raises BuildFailed for flags that the compiler rejects, and
+    Blocked where this machine lacks what it takes."""
     compiler = toolchain(wish.compiler, wish.linker)
     if recipe.cxx and not compiler.cxx:
         reason = f"{engine.title} needs a C++ compiler, and there is none beside {compiler.cc}"
@@ -252,9 +226,17 @@ def _compiled(engine: Engine, wish: BuildWish, folder: Path) -> _Compiled:
         instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
         profile.require_profiles(compiler, instrumented)
         flags = all_flags(wish, compiler.family, GUIDED[compiler.family])
-    patches = _patches(wish, folder)
-    profiled = (wish.trainer, instrumented)
-    return _Compiled(recipe, patches, compiler, flags, wish.words, *profiled, wish.seed)
+    return partial(
+        Materials,
+        recipe=recipe,
+        patches=_patches(wish, folder),
+        toolchain=compiler,
+        flags=flags,
+        words=wish.words,
+        trainer=wish.trainer,
+        instrumented=instrumented,
+        seed=wish.seed,
+    )
 
 
 def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> str:
