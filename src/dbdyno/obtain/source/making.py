@@ -93,7 +93,7 @@ def is_made(build: Build) -> bool:
 
 def kept(build: Build) -> Made | None:
     """The account of a build, where it is here."""
-    return readable_account(once.shelf("builds").folder / build.name)
+    return readable_account(folder_of(build.name))
 
 
 def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
@@ -149,8 +149,7 @@ def readable_account(folder: Path) -> Made | None:
 
 def all_made() -> list[Made]:
     """The accounts of all builds that are kept; one that another version wrote is left out."""
-    shelf = once.shelf("builds")
-    found = (readable_account(shelf.folder / name) for name in shelf.names())
+    found = (readable_account(folder_of(name)) for name in names())
     return [account for account in found if account is not None]
 
 
