@@ -52,6 +52,15 @@ def test_headers_are_looked_for_where_the_flags_say(tmp_path: Path) -> None:
         require_needs([step(**{"toy/toy.h": "libtoy-dev"})], GCC)
 
 
+def test_a_process_asks_the_compiler_once(tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/log\n")
+    compiler.chmod(0o755)
+    for _ in range(2):
+        require_needs([step(**{"stdio.h": "libc6-dev"})], [str(compiler)])
+    assert (tmp_path / "log").read_text() == "asked\n"
+
+
 def test_a_compiler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "cc"
     silent.write_text("#!/bin/sh\nexec sleep 60\n")

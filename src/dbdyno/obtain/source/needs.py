@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from dbdyno.errors import Blocked
 from dbdyno.obtain.source.recipe import Step
@@ -30,12 +31,14 @@ def require_needs(steps: Iterable[Step], compiler: Sequence[str]) -> None:
 
 def _missing(names: Sequence[str], compiler: Sequence[str]) -> list[str]:
     headers = [name for name in names if name.endswith(HEADER)]
-    absent = _missing_headers(headers, compiler) if headers else frozenset()
+    absent = _missing_headers(tuple(headers), tuple(compiler)) if headers else frozenset()
     return [name for name in names if name in absent or (name not in headers and not shutil.which(name))]
 
 
-def _missing_headers(names: Sequence[str], compiler: Sequence[str]) -> frozenset[str]:
-    """Those that the preprocessor does not find. Each stands quoted, because it may hold a macro's name."""
+@cache
+def _missing_headers(names: tuple[str, ...], compiler: tuple[str, ...]) -> frozenset[str]:
+    """Those that the preprocessor does not find. A process asks once, because each trial needs the answer.
+    Each stands quoted, because it may hold a macro's name."""
     asked = "".join(f'#if !__has_include(<{name}>)\n"{name}"\n#endif\n' for name in names)
     try:
         done = ran([*compiler, "-E", "-P", "-x", "c", "-"], given=asked)
