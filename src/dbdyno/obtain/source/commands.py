@@ -51,11 +51,16 @@ def wrapper() -> tuple[str, ...] | None:
         return None
     who = () if os.geteuid() == 0 else ("--map-root-user",)
     found = (program, *who, "--net", "--pid", "--fork", "--kill-child")
+    return found if is_allowed(found) else None
+
+
+def is_allowed(prefix: Sequence[str]) -> bool:
+    """Whether the kernel lets a command run that follows this prefix."""
     try:
-        tried = subprocess.run([*found, "true"], capture_output=True, timeout=TRIAL_S)
-    except subprocess.TimeoutExpired:
-        return None
-    return found if tried.returncode == 0 else None
+        tried = subprocess.run([*prefix, "true"], capture_output=True, timeout=TRIAL_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.returncode == 0
 
 
 def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
