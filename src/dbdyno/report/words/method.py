@@ -180,7 +180,7 @@ def layout_text(analysis: Analysis) -> str:
     return (
         f"Layout: {spread.placebos} placebo {differ} from the baseline by up to"
         f" {rough_share_text(spread.difference)}, with the same code at other addresses. No build counts as"
-        f" faster or slower within that. A build without an effect lies beyond it in 1 of"
+        f" faster or slower within that. Each build without an effect lies beyond it in at most 1 of"
         f" {spread.placebos + 1} cases.{few}"
     )
 
