@@ -33,9 +33,9 @@ class InstructionChange(Frozen):
 class CountedVariant(Frozen):
     """The instructions that one variant executes per transaction, counted in `trial` beside the timed blocks.
 
-    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's; `told` says that
-    the repeats tell it from 1. `changes` are the functions that differ most. Without
-    a count, `cause` says why.
+    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's, the geometric
+    mean over repeats where these are paired; `told` says that they tell it from 1. `changes` are the
+    functions that differ most. Without a count, `cause` says why.
     """
 
     variant: str
@@ -66,9 +66,10 @@ def _counted_variant(record: Record, against: Counted | None) -> CountedVariant:
     found = found.model_copy(update={"instructions_per_op": per_op, "spread": spread(counted)})
     if against is None:
         return found
+    logs = _paired_logs(counted, against)
     compared = {
-        "ratio": per_op / against.per_op[INSTRUCTIONS],
-        "told": _apart(counted, against),
+        "ratio": math.exp(statistics.fmean(logs)) if logs else per_op / against.per_op[INSTRUCTIONS],
+        "told": _apart(logs),
         "changes": changes(counted, against)[:FUNCTIONS_MOST],
     }
     return found.model_copy(update=compared)
@@ -79,12 +80,18 @@ def _of(record: Record) -> Counted | None:
     return record.counted if record.outcome is Outcome.MEASURED else None
 
 
-def _apart(one: Counted, other: Counted) -> bool:
-    """Whether Student's interval of the repeats' log ratios leaves out 0. Each repeat is compared with the
-    other's of its number, because both draw the same transactions on the same data."""
-    if len(one.repeats) != len(other.repeats) or len(one.repeats) < 2:
+def _paired_logs(one: Counted, other: Counted) -> list[float]:
+    """The log ratio of each repeat to the other's of its number, because both draw the same transactions on
+    the same data. Empty where the repeats are not as many."""
+    if len(one.repeats) != len(other.repeats):
+        return []
+    return [math.log(ours / theirs) for ours, theirs in zip(one.repeats, other.repeats, strict=True)]
+
+
+def _apart(logs: Sequence[float]) -> bool:
+    """Whether Student's interval of the repeats' log ratios leaves out 0."""
+    if len(logs) < 2:
         return False
-    logs = [math.log(ours / theirs) for ours, theirs in zip(one.repeats, other.repeats, strict=True)]
     half = t_quantile(CONFIDENCE, len(logs)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return abs(statistics.fmean(logs)) > half
 
