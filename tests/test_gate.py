@@ -31,7 +31,7 @@ from dbdyno.trial.correctness import (
     all_kept,
     asked_of,
     build_of,
-    variant_of_each_build,
+    variants_of_each_build,
 )
 from tests import sqlite_fork
 from tests.fakes import FakeEngine, FakeLoad, FakeServer, Stages, make_bench, make_run, make_study, make_tally
@@ -68,7 +68,7 @@ def bench(folder: Path, *factors: Factor) -> Iterator[Bench]:
 def found_of(folder: Path) -> Correctness:
     """What the gate finds of the only build of a fork in a folder."""
     with bench(folder) as found:
-        [wish] = variant_of_each_build(found)
+        [wish] = variants_of_each_build(found)
         return gated(build_of(found, wish), found)
 
 
@@ -136,7 +136,7 @@ def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:
     factor, told = with_patch(tmp_path, sqlite_fork.ROUNDS), list[str]()
     with bench(tmp_path, factor) as found:
         pass_gates(found, told.append)
-        builds = [build_of(found, wish).name for wish in variant_of_each_build(found)]
+        builds = [build_of(found, wish).name for wish in variants_of_each_build(found)]
         assert [[one.words for one in all_kept(build)] for build in builds] == [
             ["passed"],
             ["failed at answer_fractions"],
@@ -145,6 +145,38 @@ def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:
         told.clear()
         pass_gates(found, told.append)
         assert [line for line in told if "with tpcb" in line] == [], "a build is asked once"
+
+
+def test_a_build_with_the_baselines_code_is_not_asked_again(tmp_path: Path) -> None:
+    factor = with_patch(tmp_path, "\n/* no code */\n")
+    with bench(tmp_path, factor) as found:
+        pass_gates(found, silently)
+        _, other = variants_of_each_build(found)
+        inert = gated(build_of(found, other), found)
+    assert inert.passed
+    assert [check.name for check in inert.checks] == ["baselines_code", "own_tests"]
+    assert "equal to the baseline's" in inert.checks[0].detail
+
+
+def test_a_build_is_asked_under_the_first_variant_under_which_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_fork(tmp_path)
+    ask, told = gate.answers, list[str]()
+
+    def refused(asked: Asked, bench: Bench) -> Correctness:
+        if asked.levels["config.cache_size"] == -1000:
+            raise Blocked("config.cache_size", "too small to start", "take another")
+        return ask(asked, bench)
+
+    monkeypatch.setattr(gate, "answers", refused)
+    with bench(tmp_path, Factor(name="config.cache_size", levels=(-1000, -2000))) as found:
+        pass_gates(found, told.append)
+        [wish] = variants_of_each_build(found)
+        passed = gated(build_of(found, wish), found)
+    assert passed.passed
+    assert "cache_size -2000" in passed.asked
+    assert any(line.endswith("too small to start; its next variant is asked") for line in told)
 
 
 def test_a_baseline_that_fails_ends_the_run(tmp_path: Path) -> None:
@@ -158,7 +190,7 @@ def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
 ) -> None:
     factor = with_patch(tmp_path, "\nint harmless;\n")
     with bench(tmp_path, factor) as found:
-        baseline, other = variant_of_each_build(found)
+        baseline, other = variants_of_each_build(found)
         with monkeypatch.context() as refusing:
             recover = gate.recovery
 

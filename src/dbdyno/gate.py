@@ -8,17 +8,18 @@ recipe names. What was found is kept beside the build, and trials read it there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
-from dbdyno.engines.built import Built
+from dbdyno.engines.built import Built, code_beside
 from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.host.once import Tell
+from dbdyno.host.once import Tell, silently
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import holds_build
 from dbdyno.records.record import Check, Doubt, Observation
@@ -28,10 +29,11 @@ from dbdyno.trial.act import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import judge
+from dbdyno.trial.code import equal_text
 from dbdyno.trial.correctness import (
     Asked,
     Correctness,
-    asked_of,
+    asked_of_each,
     baselines_build,
     build_of,
     durable,
@@ -39,7 +41,7 @@ from dbdyno.trial.correctness import (
     kept,
     own_tests,
     recall_held,
-    variant_of_each_build,
+    variants_of_each_build,
 )
 from dbdyno.trial.prepare import prepare
 
@@ -65,7 +67,7 @@ def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
 
     Raises BaselineFailed where the baseline's build did not pass, because nothing can be compared with it.
     """
-    for number, (wish, variant) in enumerate(variant_of_each_build(bench).items()):
+    for number, (wish, variants) in enumerate(variants_of_each_build(bench).items()):
         if number and baseline_alone:
             break
         try:
@@ -73,11 +75,8 @@ def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
         except DynoError:
             # It cannot be built, and its trials end with the same cause.
             continue
-        asked = asked_of(bench.study, variant, reference)
-        found = kept(built.name, asked)
-        if found is None or found.unable:
-            tell(f"{wish.words}: the correctness gate, with {asked.words}")
-            found = _ask(built, asked, bench)
+        each = asked_of_each(bench.study, variants, reference)
+        found = _first_to_run(built, each, bench, tell, again=True)
         if not number and not found.passed:
             remedy = found.remedy or "nothing can be compared with it: mend it first"
             raise BaselineFailed(f"baseline: {found.cause}", remedy)
@@ -87,27 +86,60 @@ def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
 
 def gated(built: Built, bench: Bench) -> Correctness:
     """What the gate found of a build of the bench's study: now, where it did not ask yet."""
-    variant = variant_of_each_build(bench)[built.wish]
-    asked = asked_of(bench.study, variant, baselines_build(bench))
-    return kept(built.name, asked) or _ask(built, asked, bench)
+    variants = variants_of_each_build(bench)[built.wish]
+    return _first_to_run(built, asked_of_each(bench.study, variants, baselines_build(bench)), bench, silently)
+
+
+def _first_to_run(
+    built: Built, each: Sequence[Asked], bench: Bench, tell: Tell, again: bool = False
+) -> Correctness:
+    """What the gate finds under the first variant of a build under which it can run: a setting that keeps the
+    engine from starting says nothing of the build. Where there is no such variant, what the first one showed.
+    What could not be asked is asked `again`, or left as it is kept."""
+    unable: list[Correctness] = []
+    for asked in each:
+        found = kept(built.name, asked)
+        if found is None or (again and found.unable):
+            tell(f"{built.wish.words}: the correctness gate, with {asked.words}")
+            found = _ask(built, asked, bench)
+        if not found.unable:
+            return found
+        unable.append(found)
+        if len(unable) < len(each):
+            tell(f"{built.wish.words}: {found.cause}; its next variant is asked")
+    return unable[0]
 
 
 def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
     """Asks all that the gate asks, up to the first check that does not hold, and keeps what it found."""
     began, found = time.monotonic(), Correctness(asked=asked.words)
-    on_build = replace(bench, built=built, callgrind=None)
-    questions = (
-        partial(answers, asked, on_build),
-        partial(recovery, asked, on_build),
-        partial(own_tests, built.account),
-    )
-    for question in questions:
+    for question in _questions(built, asked, bench):
         found = found.plus(_answered(question))
         if not found.passed:
             break
     found = found.model_copy(update={"took_s": round(time.monotonic() - began, 3)})
     keep(built.name, asked, found)
     return found
+
+
+def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], Correctness], ...]:
+    """What is asked of a build. One with the baseline's code has its answers, wherever its functions lie."""
+    tests = partial(own_tests, built.account)
+    if (same := _baselines_code(built, bench)) is not None:
+        return partial(Correctness, checks=(same,)), tests
+    on_build = replace(bench, built=built, callgrind=None)
+    return partial(answers, asked, on_build), partial(recovery, asked, on_build), tests
+
+
+def _baselines_code(built: Built, bench: Bench) -> Check | None:
+    """That a build has the code of the baseline's, which passed the gate; None where that is not shown."""
+    baseline = next(iter(variants_of_each_build(bench)))
+    if built.wish == baseline or not gated(build_of(bench, baseline), bench).passed:
+        return None
+    code = code_beside(bench.engine, built.wish, baseline, Path(bench.study.path).parent)
+    if code is None or not code.same:
+        return None
+    return Check(name="baselines_code", holds=True, detail=f"not asked again, because {equal_text(code)}")
 
 
 def _answered(question: Callable[[], Correctness]) -> Correctness:
@@ -167,7 +199,7 @@ def _doubtful(doubts: Mapping[Doubt, str]) -> tuple[Check, ...]:
 
 def _reference(bench: Bench) -> float | None:
     """The recall of the baseline's build; None for that build itself. Raises DynoError where it has none."""
-    baseline = build_of(bench, next(iter(variant_of_each_build(bench))))
+    baseline = build_of(bench, next(iter(variants_of_each_build(bench))))
     if bench.built == baseline:
         return None
     recall = gated(baseline, bench).recall

@@ -19,7 +19,7 @@ from dbdyno.records.record import Record
 from dbdyno.report.words.numbers import functions_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
-from dbdyno.trial.correctness import Asked, asked_of, expected_s, kept
+from dbdyno.trial.correctness import Asked, asked_of_each, expected_s, kept
 
 NOT_YET = "not yet"
 """What the correctness gate found of a build that it did not ask."""
@@ -53,17 +53,20 @@ def _foreseen(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> list
     variants = {variant.name: variant for variant in variants_of(study)}
     reference = found[0].name if found and study.workload.name == VECTOR_SEARCH else ""
     gate_s = expected_s(engine.name) if found else 0.0
-    return [_with_gate(one, asked_of(study, variants[one.variants[0]], reference), gate_s) for one in found]
+    each = [asked_of_each(study, [variants[name] for name in one.variants], reference) for one in found]
+    return [_with_gate(build, asked, gate_s) for build, asked in zip(found, each, strict=True)]
 
 
-def _with_gate(build: Foreseen, asked: Asked, gate_s: float) -> Foreseen:
-    """A build with what the correctness gate found of it, or with the time that it will take."""
+def _with_gate(build: Foreseen, each: Sequence[Asked], gate_s: float) -> Foreseen:
+    """A build with what the correctness gate found of it, or with the time that it will take. The gate can
+    ask under `each` of its variants."""
     if build.problem:
         return build
-    found = kept(build.name, asked) if build.there else None
-    if found is None or found.unable:
+    all_found = [kept(build.name, asked) for asked in each] if build.there else []
+    ran = next((found for found in all_found if found is not None and not found.unable), None)
+    if ran is None:
         return build.model_copy(update={"gate": NOT_YET, "gate_s": gate_s})
-    return build.model_copy(update={"gate": found.words})
+    return build.model_copy(update={"gate": ran.words})
 
 
 def _place(study: Study, wish: BuildWish) -> tuple[str, Path, BuildWish]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -146,10 +146,9 @@ def own_tests(account: Made) -> Correctness:
     )
 
 
-def variant_of_each_build(bench: Bench) -> dict[BuildWish, Variant]:
-    """Each build of a bench's study, the baseline's first, with the variant that brings it to the gate."""
-    sharing = variants_by_wish(bench.study, variants_of(bench.study), bench.layers, bench.engine)
-    return {wish: variants[0] for wish, variants in sharing.items()}
+def variants_of_each_build(bench: Bench) -> dict[BuildWish, tuple[Variant, ...]]:
+    """Each build of a bench's study, the baseline's first, with the variants that run it."""
+    return variants_by_wish(bench.study, variants_of(bench.study), bench.layers, bench.engine)
 
 
 def build_of(bench: Bench, wish: BuildWish) -> Built:
@@ -162,7 +161,7 @@ def baselines_build(bench: Bench) -> str:
     searches no vectors."""
     if bench.study.workload.name != VECTOR_SEARCH:
         return ""
-    return build_of(bench, next(iter(variant_of_each_build(bench)))).name
+    return build_of(bench, next(iter(variants_of_each_build(bench)))).name
 
 
 def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]:
@@ -174,6 +173,16 @@ def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]
         if not any(factor in found and settings.same(name, found[factor], str(level)) for level in enough):
             found[factor] = enough[0]
     return found
+
+
+def asked_of_each(study: Study, variants: Iterable[Variant], reference: str) -> list[Asked]:
+    """What the gate can ask of the build of these variants, in their order and each thing once. `reference`
+    is the `baselines_build`."""
+    found: dict[str, Asked] = {}
+    for variant in variants:
+        asked = asked_of(study, variant, reference)
+        found.setdefault(asked.digest, asked)
+    return list(found.values())
 
 
 def asked_of(study: Study, variant: Variant, reference: str) -> Asked:
