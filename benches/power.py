@@ -14,6 +14,9 @@ The held server must be called slower, and the server against itself (A/A) neith
 have their Clopper-Pearson interval. By default an A/A and 5 % have two minutes, and 2 % ten. With FILE each
 comparison is a line of it as soon as it is over, and those that it holds are not measured again: a bench that
 was cut short goes on. `--quick` shows in minutes that all of it works; its counts mean nothing.
+
+Two benches can run at once where each has its own CPUs (`taskset`), its own FILE, and its own
+`DYNO_HOST_FOLDER`, which holds the lock that otherwise lets one wait for the other.
 """
 
 from __future__ import annotations
@@ -231,12 +234,16 @@ def share_of(marker: int) -> float:
 
 
 def marked_servers() -> dict[int, int]:
-    """The marker of every server of a bench that runs, by process."""
+    """The marker of every server of this bench that runs, by process. Servers of a bench beside it run on
+    other CPUs."""
+    cpus = os.sched_getaffinity(0)
     found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
+        process_id = int(path.parent.name)
         with suppress(OSError):
-            if marker := MARKED.search(path.read_bytes()):
-                found[int(path.parent.name)] = int(marker[1])
+            marker = MARKED.search(path.read_bytes())
+            if marker and os.sched_getaffinity(process_id) <= cpus:
+                found[process_id] = int(marker[1])
     return found
 
 
