@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.analyse.assurance import BLOCKS_LIMIT
-from dbdyno.analyse.model import Reason
+from dbdyno.analyse.model import Dropped, Reason
 from dbdyno.frozen import Level
-from dbdyno.records.record import Record
+from dbdyno.records.record import Outcome, Record
 from dbdyno.report.words import answer, remarks
 from dbdyno.study import Design
 from tests.analyse.factory import a_study, records_of
@@ -151,3 +151,13 @@ def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -
     assert told == "not exercised (no log), so more blocks would say nothing about it"
     notes = answer.notes(analysed(study, records))
     assert not any("--add-blocks" in line for line in notes) and answer.LESS_NOISE not in notes
+
+
+def test_blocks_that_follow_one_another_and_gave_no_pair_for_one_cause_are_told_as_a_range() -> None:
+    variant = next(each for each in CASES["all_verdicts"]().variants if each.effect)
+    missing = [Dropped(block=2, variant="baseline", outcome=Outcome.FAILED)]
+    missing += [Dropped(block=block, variant="a=1") for block in (5, 6, 7, 9)]
+    told = remarks.dropped_text(variant.model_copy(update={"dropped": tuple(missing)}))
+    assert told.endswith(
+        "no pair in block 3 (baseline: failed), blocks 6 – 8 (a=1: not run), block 10 (a=1: not run)"
+    )

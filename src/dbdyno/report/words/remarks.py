@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
 from dbdyno.analyse.assurance import most_more
 from dbdyno.analyse.model import (
     Analysis,
+    Dropped,
     Exhibit,
     GuardResult,
     Kept,
@@ -15,6 +19,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
     DASH,
     differs,
@@ -169,10 +174,27 @@ def dropped_text(variant: VariantResult) -> str:
     if not variant.dropped or variant.effect is None:
         return ""
     parts = [
-        f"block {drop.block + 1} ({clean(drop.variant)}: {drop.outcome.value if drop.outcome else 'not run'})"
-        for drop in variant.dropped
+        f"{_blocks_text(blocks)} ({clean(name)}: {outcome.value if outcome else 'not run'})"
+        for (name, outcome), blocks in _dropped_alike(variant.dropped)
     ]
     return f"compared over {plural(variant.effect.pairs, 'block')}; no pair in " + ", ".join(parts)
+
+
+def _dropped_alike(dropped: Sequence[Dropped]) -> Iterator[tuple[tuple[str, Outcome | None], list[int]]]:
+    """Blocks that follow one another and gave no pair because of the same variant's same end, from 0."""
+
+    def alike(numbered: tuple[int, Dropped]) -> tuple[str, Outcome | None, int]:
+        number, drop = numbered
+        # Of blocks that follow one another this difference is the same.
+        return drop.variant, drop.outcome, drop.block - number
+
+    for (name, outcome, _), drops in groupby(enumerate(dropped), alike):
+        yield (name, outcome), [drop.block for _, drop in drops]
+
+
+def _blocks_text(blocks: Sequence[int]) -> str:
+    first, last = blocks[0] + 1, blocks[-1] + 1
+    return f"block {first}" if first == last else f"blocks {first} {DASH} {last}"
 
 
 def rooms(analysis: Analysis) -> list[list[Exhibit]]:
