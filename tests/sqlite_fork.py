@@ -151,5 +151,14 @@ def wrong_code(wrong: str) -> str:
     return HOST.replace("{host}", str(libraries.find(LIBRARY))) + wrong
 
 
+def write_patch(path: Path, added: str) -> None:
+    """A patch that adds code to the fork beside it; skips where this machine cannot apply one."""
+    if shutil.which("patch") is None:
+        pytest.skip("needs patch: apt install patch")
+    lines, more = (path.parent / "fork" / "fork.c").read_text().splitlines(), added.splitlines()
+    hunk = f"@@ -{len(lines)} +{len(lines)},{len(more) + 1} @@\n {lines[-1]}\n"
+    path.write_text("--- a/fork.c\n+++ b/fork.c\n" + hunk + "".join(f"+{line}\n" for line in more))
+
+
 def fork_wish(**levels: str) -> BuildWish:
     return BuildWish.model_validate({"origin": "fork", "recipe": "recipe.toml", **levels})

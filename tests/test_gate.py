@@ -35,7 +35,7 @@ from dbdyno.trial.correctness import (
 )
 from tests import sqlite_fork
 from tests.fakes import FakeEngine, FakeLoad, FakeServer, Stages, make_bench, make_run, make_study, make_tally
-from tests.sqlite_fork import CODE, make_fork, wrong_code
+from tests.sqlite_fork import CODE, make_fork, write_patch, wrong_code
 from tests.trials import bench_of, study_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
@@ -122,13 +122,7 @@ def test_a_trial_of_a_build_that_failed_is_broken_and_never_measured(tmp_path: P
 def with_patch(folder: Path, wrong: str) -> Factor:
     """A fork, and as a level the patch that makes it wrong."""
     make_fork(folder)
-    code = (folder / "fork" / "fork.c").read_text()
-    added = wrong_code(wrong).splitlines()
-    lines = code.splitlines()
-    context = "".join(f" {line}\n" for line in lines[-1:])
-    hunk = f"@@ -{len(lines)} +{len(lines)},{len(added) + 1} @@\n"
-    text = f"--- a/fork.c\n+++ b/fork.c\n{hunk}{context}" + "".join(f"+{line}\n" for line in added)
-    (folder / "wrong.patch").write_text(text)
+    write_patch(folder / "wrong.patch", wrong_code(wrong))
     return Factor(name="source.patches", levels=("none", "wrong.patch"))
 
 

@@ -18,7 +18,7 @@ from dbdyno.trial import count
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 from tests.needs import needs_valgrind
-from tests.sqlite_fork import LOSES_ROWS, make_fork, wrong_code
+from tests.sqlite_fork import LOSES_ROWS, make_fork, write_patch, wrong_code
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
 
@@ -100,11 +100,7 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
 
 def test_a_build_that_answers_wrongly_is_broken_and_stays_so(study: Path) -> None:
     """Its patch adds functions that take the place of the host's."""
-    code = (study.parent / "fork" / "fork.c").read_text().splitlines()
-    added = wrong_code(LOSES_ROWS).splitlines()
-    hunk = f"@@ -{len(code)} +{len(code)},{len(added) + 1} @@\n {code[-1]}\n"
-    text = "--- a/fork.c\n+++ b/fork.c\n" + hunk + "".join(f"+{line}\n" for line in added)
-    (study.parent / "hasty.patch").write_text(text)
+    write_patch(study.parent / "hasty.patch", wrong_code(LOSES_ROWS))
     study.write_text(STUDY.split('"build.opt')[0] + '"source.patches" = ["none", "hasty.patch"]\n')
     done = dyno("run", str(study), "--json", "--name", "hasty")
     cause = "the build failed the correctness gate at balances_equal: "

@@ -25,7 +25,7 @@ from dbdyno.obtain.source.recipe import Recipe, Step
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import ALWAYS, Flags
-from tests.needs import needs_root
+from tests.needs import needs_patch, needs_root
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
@@ -117,7 +117,7 @@ def test_a_seed_makes_another_build_and_the_script_stays_beside_it(tmp_path: Pat
     assert not (made(plain, silently) / "layout.ld").exists()
 
 
-@pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
+@needs_patch
 def test_a_patch_makes_another_source_and_another_build(tmp_path: Path) -> None:
     plain = materials(tmp_path)
     change = b"--- a/toy.c\n+++ b/toy.c\n@@ -1 +1 @@\n"

@@ -17,10 +17,10 @@ from dbdyno.errors import BuildFailed, DynoError, UserError
 from dbdyno.host import once, paths
 from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, _version_of, fetched, kept, lay_package
 from dbdyno.obtain.source.recipe import SourcePackage
+from tests.needs import needs_patch
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository
 
-needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
 CHANGE = b"--- a/toy.c\n+++ b/toy.c\n@@ -1 +1 @@\n-int toy;\n+int patched;\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import BuildFailed, UserError
 from dbdyno.obtain.source.patch import Patch, apply, files_named, read_patch, require_harmless
-
-needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch: apt install patch")
+from tests.needs import needs_patch
 
 GOOD = b"""--- a/src/one.c\t2026-01-01
 +++ b/src/one.c\t2026-01-02
