@@ -152,6 +152,14 @@ def test_a_build_with_the_baselines_code_is_not_asked_again(tmp_path: Path) -> N
     assert "equal to the baseline's" in inert.checks[0].detail
 
 
+def test_a_baseline_that_cannot_be_built_keeps_no_other_build_from_the_gate(tmp_path: Path) -> None:
+    factor = with_patch(tmp_path, "\nint broken(\n")
+    with bench(tmp_path, factor.model_copy(update={"levels": factor.levels[::-1]})) as found:
+        pass_gates(found, silently)
+        _, other = variants_of_each_build(found)
+        assert gated(build_of(found, other), found).passed
+
+
 def test_a_build_is_asked_under_the_first_variant_under_which_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,7 +134,11 @@ def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], C
 def _baselines_code(built: Built, bench: Bench) -> Check | None:
     """That a build has the code of the baseline's, which passed the gate; None where that is not shown."""
     baseline = next(iter(variants_of_each_build(bench)))
-    if built.wish == baseline or not gated(build_of(bench, baseline), bench).passed:
+    try:
+        if built.wish == baseline or not gated(build_of(bench, baseline), bench).passed:
+            return None
+    except DynoError:
+        # It cannot be built, and its trials end with that cause.
         return None
     code = code_beside(bench.engine, built.wish, baseline, Path(bench.study.path).parent)
     if code is None or not code.same:
