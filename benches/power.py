@@ -71,7 +71,8 @@ DIFFERENT = ("faster", "slower")
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison: what it was of, what its run said, and what share of the time the held server lost."""
+    """One comparison: what it was of, what its run said, and what share of the time the held server lost.
+    `ratios` are its blocks', candidate / baseline, in their order."""
 
     workload: str
     share: float
@@ -83,6 +84,7 @@ class Compared:
     blocks: int
     held: float
     cause: str = ""
+    ratios: tuple[float, ...] = ()
 
     @property
     def case(self) -> tuple[str, float, float]:
@@ -172,6 +174,7 @@ def compared(workload: str, share: float, minutes: float, quick: bool) -> Compar
         blocks=effect.get("pairs", 0),
         held=taken(held, marked),
         cause=candidate["cause"],
+        ratios=tuple(one["ratio"] for one in candidate["block_ratios"]),
     )
 
 
