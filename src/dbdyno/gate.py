@@ -35,6 +35,7 @@ from dbdyno.trial.correctness import (
     Correctness,
     asked_of_each,
     baselines_build,
+    baselines_wish,
     build_of,
     durable,
     keep,
@@ -133,7 +134,7 @@ def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], C
 
 def _baselines_code(built: Built, bench: Bench) -> Check | None:
     """That a build has the code of the baseline's, which passed the gate; None where that is not shown."""
-    baseline = next(iter(variants_of_each_build(bench)))
+    baseline = baselines_wish(bench)
     try:
         if built.wish == baseline or not gated(build_of(bench, baseline), bench).passed:
             return None
@@ -203,7 +204,7 @@ def _doubtful(doubts: Mapping[Doubt, str]) -> tuple[Check, ...]:
 
 def _reference(bench: Bench) -> float | None:
     """The recall of the baseline's build; None for that build itself. Raises DynoError where it has none."""
-    baseline = build_of(bench, next(iter(variants_of_each_build(bench))))
+    baseline = build_of(bench, baselines_wish(bench))
     if bench.built == baseline:
         return None
     recall = gated(baseline, bench).recall

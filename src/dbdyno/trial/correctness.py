@@ -151,6 +151,11 @@ def variants_of_each_build(bench: Bench) -> dict[BuildWish, tuple[Variant, ...]]
     return variants_by_wish(bench.study, variants_of(bench.study), bench.layers, bench.engine)
 
 
+def baselines_wish(bench: Bench) -> BuildWish:
+    """The build that the others of a bench's study are held against."""
+    return next(iter(variants_of_each_build(bench)))
+
+
 def build_of(bench: Bench, wish: BuildWish) -> Built:
     """A build of the bench's study. Raises like `built`."""
     return built(bench.engine, wish, Path(bench.study.path).parent)
@@ -161,7 +166,7 @@ def baselines_build(bench: Bench) -> str:
     searches no vectors."""
     if bench.study.workload.name != VECTOR_SEARCH:
         return ""
-    return build_of(bench, next(iter(variants_of_each_build(bench)))).name
+    return build_of(bench, baselines_wish(bench)).name
 
 
 def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]:
