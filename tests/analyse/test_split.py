@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.model import TimeSplit
 from dbdyno.analyse.split import microseconds, time_split
+from dbdyno.analyse.times import TimeSplit
 from dbdyno.driver.tally import Latency
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts import split as split_report

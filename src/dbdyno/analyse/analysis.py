@@ -23,7 +23,6 @@ from dbdyno.analyse.model import (
     LeftOut,
     Method,
     Role,
-    TimeSplit,
     TrialResult,
     Unit,
     VariantResult,
@@ -34,6 +33,7 @@ from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
+from dbdyno.analyse.times import TimeSplit
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics

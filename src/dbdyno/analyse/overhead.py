@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.analyse.model import Condition, Overhead, StageTime
+from dbdyno.analyse.times import Condition, Overhead, StageTime
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 

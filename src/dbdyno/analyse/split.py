@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dbdyno.analyse.model import Estimate, TimeSplit
 from dbdyno.analyse.quantiles import t_quantile
+from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.driver.tally import Tally
 from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record

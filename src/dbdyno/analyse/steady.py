@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.model import Segment, Series, Steady
+from dbdyno.analyse.times import Segment, Series, Steady
 from dbdyno.driver.tally import Tally
 
 Values = npt.NDArray[np.float64]

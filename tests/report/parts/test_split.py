@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse.model import Estimate, TimeSplit
+from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.report.parts import split
 
 

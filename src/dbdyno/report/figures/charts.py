@@ -15,10 +15,10 @@ from dbdyno.analyse.model import (
     Frontier,
     Gap,
     Role,
-    TimeSplit,
     TrialResult,
     VariantResult,
 )
+from dbdyno.analyse.times import TimeSplit
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
     REFERENCE,

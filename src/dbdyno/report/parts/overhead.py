@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.model import Analysis, Condition, Overhead
+from dbdyno.analyse.model import Analysis
+from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records import metrics
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import safe

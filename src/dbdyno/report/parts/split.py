@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.model import Estimate, TimeSplit
+from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe

@@ -1,0 +1,107 @@
+"""What an analysis says of time: how a trial's speed went on, where an operation's time went, and a trial's.
+Facts only, like `model.py`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from dbdyno.frozen import Frozen
+
+
+class Segment(Frozen):
+    """A stretch of seconds at one level: `[start, stop)` in seconds of the series, level in operations per
+    second.
+    """
+
+    start: int
+    stop: int
+    level: float
+
+
+class Steady(Frozen):
+    """Where a trial's throughput settled, from its per-second series.
+
+    Seconds count from the start of the measured part, as in the series: warm-up seconds are negative.
+    `settled_at` is the first second of the steady state. `share` is the part of the measured seconds that it
+    covers.
+    """
+
+    settled_at: int
+    share: float
+    settled: bool
+    warmup_enough: bool
+    segments: tuple[Segment, ...]
+
+
+class Series(Frozen):
+    """Operations per second, `width_s` seconds to a point, which may be less than one; seconds count from
+    the start of the measured part.
+    """
+
+    width_s: int | float
+    seconds: tuple[int | float, ...]
+    operations_per_s: tuple[float, ...]
+
+
+class Estimate(Frozen):
+    """An arithmetic mean over trials with its t interval; a single trial gives none."""
+
+    name: str
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    trials: int
+
+
+class TimeSplit(Frozen):
+    """The time of one operation, in microseconds, and its parts (`analyse/split.py`), which add up to it.
+
+    `beyond_us` is how much the parts come to more than the whole; above 0 there is no remainder. `missing`
+    are parts that were not read and lie in the remainder. `hardware` are facts of the CPU's counters,
+    `engine` the engine's own counters per operation; `uncounted` says why a counter of the CPU has no figure.
+    """
+
+    variant: str
+    trials: int
+    whole: Estimate
+    parts: tuple[Estimate, ...]
+    beyond_us: float = 0.0
+    missing: tuple[str, ...] = ()
+    hardware: tuple[Estimate, ...] = ()
+    engine: tuple[Estimate, ...] = ()
+    uncounted: dict[str, str] = Field(default_factory=dict)
+
+    def share(self, part: Estimate) -> float:
+        """A part over the whole."""
+        return part.mean / self.whole.mean
+
+
+class StageTime(Frozen):
+    """Seconds that one stage took over the measured trials, and its share of their wall time. `load` is the
+    warm-up and the measured part, which the stage `drive` then does not hold."""
+
+    name: str
+    median_s: float
+    longest_s: float
+    share: float
+
+
+class Overhead(Frozen):
+    """What the measured trials' wall time went into. `overhead_s` is the median of what a trial took beside
+    its load, `overhead_share` that part of all trials' wall time."""
+
+    trials: int
+    stages: tuple[StageTime, ...]
+    trial_s: float
+    overhead_s: float
+    overhead_share: float
+
+
+class Condition(Frozen):
+    """What one metric of the host was in the measured parts of the trials."""
+
+    metric: str
+    trials: int
+    median: float
+    lowest: float
+    highest: float
