@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
-from dbdyno import __version__
 from dbdyno.analyse import analyse
 from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn
 from dbdyno.cli.budget import budget_text
-from dbdyno.cli.building import builds_lines, builds_of, make_builds, require_baseline_build
-from dbdyno.cli.counted import counted_text, counting_text, why_counted
+from dbdyno.cli.building import builds_lines, builds_of, require_baseline_build
+from dbdyno.cli.counted import counting_text
 from dbdyno.cli.estimate import Estimate, counted_s, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of, measured_again, require_one_load
+from dbdyno.cli.measured import Here, Measured, carry_out, make_builds_of, new_run
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -34,35 +30,21 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
 from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
-from dbdyno.cli.stored_study import facts_of, measured_installation, study_of
+from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
-from dbdyno.cli.training import training_on
 from dbdyno.datasets.vectors import with_vector_set
-from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
-from dbdyno.gate import pass_gates
 from dbdyno.host.alone import alone
-from dbdyno.host.callgrind import Callgrind
-from dbdyno.host.fingerprint import core_count, fingerprint
-from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.once import silently
-from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan import ask_for
-from dbdyno.plan import reference as reference_plan
 from dbdyno.plan.blocks import require_few_enough
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Run
 from dbdyno.records.store import Store, store_url, writable_store
 from dbdyno.report.words.numbers import plural
-from dbdyno.run import Side, on_this_host, run_in_turn, run_study
 from dbdyno.study import Study
-from dbdyno.study.designs import trials_in_all
-from dbdyno.trial.bench import Bench
-from dbdyno.trial.count import require_countable
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -151,15 +133,15 @@ def command(
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, read, run = _reference(opened, against, read, run)
         try:
-            measured = _Measured(read, run, installation)
+            measured = Measured(read, run, installation)
             expected = _expected(opened, measured, reference, resume, quiet)
             with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True)):
                 _keep(opened, run, name, note)
-                here = _Here(opened, expected.trials_s, quiet, frozenset(devices))
-                _make_builds(measured, reference, here)
+                here = Here(opened, expected.trials_s, quiet, frozenset(devices))
+                make_builds_of(measured, reference, here)
                 if add_blocks is not None:
                     opened.reopen_run(run)
-                records = _carry_out(measured, reference, here)
+                records = carry_out(measured, reference, here)
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, add_blocks))
         # A budget may have changed its blocks.
@@ -174,32 +156,8 @@ def command(
     sys.exit(exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on)))
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A study, its run, and the engine that it measures."""
-
-    study: Study
-    run: Run
-    installation: Installation
-
-
-@dataclass(frozen=True)
-class _Here:
-    """What the runs of one call share. All their trials take about `trials_s`."""
-
-    store: Store
-    trials_s: float
-    quiet: bool
-    devices: frozenset[Path]
-
-    def tell(self, line: str) -> None:
-        """Says what is done before the first trial."""
-        if not self.quiet:
-            click.echo(line, err=True)
-
-
 def _expected(
-    store: Store, measured: _Measured, reference: _Measured | None, resume: str | None, quiet: bool
+    store: Store, measured: Measured, reference: Measured | None, resume: str | None, quiet: bool
 ) -> Estimate:
     """What the run will take, with its reference, which is told with its header."""
     study, run = measured.study, measured.run
@@ -217,7 +175,7 @@ def _expected(
 
 def _reference(
     store: Store, against: str | None, study: Study, run: Run
-) -> tuple[_Measured | None, Study, Run]:
+) -> tuple[Measured | None, Study, Run]:
     """The run that is held against, as it is measured again in turn with this one, which then names it; None
     where its engine or its build is no longer here. In the same slices where all servers can be up at once,
     else trials of both follow one another. Raises UserError where the two cannot be compared."""
@@ -238,7 +196,7 @@ def _reference(
     shared = {"arrangement": found.arrangement}
     again = measured_again(stored, run.model_copy(update=shared))
     run = run.model_copy(update={"reference": again.run, **shared})
-    return _Measured(study_of(again), again, installation), study.model_copy(update=shared), run
+    return Measured(study_of(again), again, installation), study.model_copy(update=shared), run
 
 
 def _require_free(store: Store, name: str | None) -> None:
@@ -280,25 +238,13 @@ def _begin(
         click.echo(line, err=True)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
-    run = Run(
-        run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
-        study_path=str(path),
-        study_text=study.text,
-        study_digest=study.digest,
-        configuration=study.configuration,
-        seed=seed_of(study),
-        mirrored=True,
-        blocks=study.blocks,
-        created_unix_s=time.time(),
-        dyno_version=__version__,
-        host=fingerprint(),
-        installation=facts_of(installation),
-        duration_s=study.workload.duration_s if budget_s is not None else None,
-        budget_s=budget_s,
-        calibrated=here.calibrated,
-        arrangement=study.arrangement,
-        slice_s=study.slice_s,
-        counting=here.counting,
+    run = new_run(study, path, installation).model_copy(
+        update={
+            "duration_s": study.workload.duration_s if budget_s is not None else None,
+            "budget_s": budget_s,
+            "calibrated": here.calibrated,
+            "counting": here.counting,
+        }
     )
     return study, run, installation
 
@@ -316,64 +262,3 @@ def _go_on(
     if add_blocks is not None:
         run = extended(run, add_blocks)
     return study_of(run), run, installation
-
-
-def _make_builds(measured: _Measured, reference: _Measured | None, here: _Here) -> None:
-    """Makes the builds of both sides. Raises UserError where the run was begun with others."""
-    with open_journal() as journal:
-        bench = partial(_bench, journal=journal, callgrind=None, devices=here.devices)
-        earlier = partial(here.store.records, measured.run.run)
-        make_builds(measured.study, training_on(bench(measured)), earlier, here.tell)
-        if reference is not None:
-            training = training_on(bench(reference))
-            make_builds(reference.study, training, tuple, here.tell, of_reference=True)
-
-
-def _carry_out(measured: _Measured, reference: _Measured | None, here: _Here) -> list[Record]:
-    study, run, store = measured.study, measured.run, here.store
-    trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
-    with ExitStack() as stack:
-        journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
-        bench = _bench(measured, journal, callgrind, here.devices)
-        pass_gates(bench, here.tell)
-        if reference is not None:
-            again = _bench(reference, journal, callgrind, here.devices)
-            pass_gates(again, here.tell, baseline_alone=True)
-        progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
-        ask = told_to(progress, ask_for(run), store)
-        if reference is None:
-            return run_study(study, run, ask, on_this_host(bench, store, progress), store)
-        store.add_run(reference.run)
-        # It has trials only beside this run's, so nobody goes on with it alone.
-        store.finish_run(reference.run.run)
-        sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
-        return run_in_turn(*sides, store)[0]
-
-
-def _bench(
-    measured: _Measured, journal: Journal, callgrind: Callgrind | None, devices: frozenset[Path]
-) -> Bench:
-    return Bench(
-        study=measured.study,
-        run=measured.run,
-        engine=registry.engine(measured.study.engine.engine),
-        installation=measured.installation,
-        layers=LAYERS,
-        journal=journal,
-        open_load=LoadProcess,
-        cores=core_count(),
-        allowed_devices=devices,
-        callgrind=callgrind if why_counted(measured.study) else None,
-        counter=callgrind,
-    )
-
-
-def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
-    """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
-    be read, or beside the timed ones."""
-    told = why_counted(study) or counted_text(study)
-    if not told:
-        return None
-    require_countable(study)
-    click.echo(told, err=True)
-    return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))

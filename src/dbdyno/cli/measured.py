@@ -1,0 +1,146 @@
+"""A study that is measured here: its builds are made, and its trials are carried out."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from dbdyno import __version__
+from dbdyno.cli.adapted import seed_of
+from dbdyno.cli.building import make_builds
+from dbdyno.cli.counted import counted_text, why_counted
+from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
+from dbdyno.cli.stored_study import facts_of
+from dbdyno.cli.training import training_on
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines import registry
+from dbdyno.gate import pass_gates
+from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.fingerprint import core_count, fingerprint
+from dbdyno.host.journal import Journal, open_journal
+from dbdyno.layers.registry import LAYERS
+from dbdyno.obtain.installation import Installation
+from dbdyno.plan import ask_for
+from dbdyno.plan import reference as reference_plan
+from dbdyno.records.record import Record, Run
+from dbdyno.records.store import Store
+from dbdyno.run import Side, on_this_host, run_in_turn, run_study
+from dbdyno.study import Study
+from dbdyno.study.designs import trials_in_all
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.count import require_countable
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study, its run, and the engine that it measures."""
+
+    study: Study
+    run: Run
+    installation: Installation
+
+
+def new_run(study: Study, path: Path, installation: Installation) -> Run:
+    """A run of a study that begins now on this host."""
+    return Run(
+        run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
+        study_path=str(path),
+        study_text=study.text,
+        study_digest=study.digest,
+        configuration=study.configuration,
+        seed=seed_of(study),
+        mirrored=True,
+        blocks=study.blocks,
+        created_unix_s=time.time(),
+        dyno_version=__version__,
+        host=fingerprint(),
+        installation=facts_of(installation),
+        arrangement=study.arrangement,
+        slice_s=study.slice_s,
+    )
+
+
+@dataclass(frozen=True)
+class Here:
+    """What the runs of one call share. All their trials take about `trials_s`."""
+
+    store: Store
+    trials_s: float
+    quiet: bool
+    devices: frozenset[Path]
+
+    def tell(self, line: str) -> None:
+        """Says what is done before the first trial."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
+
+def make_builds_of(measured: Measured, reference: Measured | None, here: Here) -> None:
+    """Makes the builds of both sides. Raises UserError where the run was begun with others."""
+    with open_journal() as journal:
+        bench = partial(bench_of, journal=journal, callgrind=None, devices=here.devices)
+        earlier = partial(here.store.records, measured.run.run)
+        make_builds(measured.study, training_on(bench(measured)), earlier, here.tell)
+        if reference is not None:
+            training = training_on(bench(reference))
+            make_builds(reference.study, training, tuple, here.tell, of_reference=True)
+
+
+def carry_out(measured: Measured, reference: Measured | None, here: Here) -> list[Record]:
+    """Carries out all trials that are left of the run, with a reference in turn with it. Returns the run's
+    records."""
+    study, run, store = measured.study, measured.run, here.store
+    trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
+    with ExitStack() as stack:
+        journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
+        bench = bench_of(measured, journal, callgrind, here.devices)
+        pass_gates(bench, here.tell)
+        if reference is not None:
+            again = bench_of(reference, journal, callgrind, here.devices)
+            pass_gates(again, here.tell, baseline_alone=True)
+        progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
+        ask = told_to(progress, ask_for(run), store)
+        if reference is None:
+            return run_study(study, run, ask, on_this_host(bench, store, progress), store)
+        store.add_run(reference.run)
+        # It has trials only beside this run's, so nobody goes on with it alone.
+        store.finish_run(reference.run.run)
+        sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
+        return run_in_turn(*sides, store)[0]
+
+
+def bench_of(
+    measured: Measured, journal: Journal, callgrind: Callgrind | None, devices: frozenset[Path]
+) -> Bench:
+    """The bench of a run, with what counts its trials under Valgrind, if they are to be."""
+    return Bench(
+        study=measured.study,
+        run=measured.run,
+        engine=registry.engine(measured.study.engine.engine),
+        installation=measured.installation,
+        layers=LAYERS,
+        journal=journal,
+        open_load=LoadProcess,
+        cores=core_count(),
+        allowed_devices=devices,
+        callgrind=callgrind if why_counted(measured.study) else None,
+        counter=callgrind,
+    )
+
+
+def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
+    """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
+    be read, or beside the timed ones."""
+    told = why_counted(study) or counted_text(study)
+    if not told:
+        return None
+    require_countable(study)
+    click.echo(told, err=True)
+    return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
