@@ -2,6 +2,7 @@
 //! bulk load, transactions, invariants.
 
 mod options;
+mod zipf;
 
 pub use options::{About, OptionSpec, OptionType, Options};
 pub use script::resolve_script;
@@ -272,4 +273,5 @@ workloads! {
     flexasync::FlexAsync,
     script::Script,
     vector_search::VectorSearch,
+    ycsb::Ycsb,
 }

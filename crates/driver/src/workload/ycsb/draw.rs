@@ -1,0 +1,216 @@
+//! Which keys YCSB's operations are on, and what is in the fields.
+
+use crate::random::Random;
+use crate::workload::zipf::Zipf;
+use crate::workload::Options;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const ZIPFIAN_EXPONENT: f64 = 0.99;
+/// The scrambled zipfian draws from so many items and folds them onto the keys, so that the most popular key has the
+/// same share whatever the size of the table.
+const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
+
+/// How keys are drawn.
+#[derive(Debug)]
+pub(super) enum Popularity {
+    Uniform,
+    /// Popular keys lie everywhere in the table.
+    Zipfian(Zipf),
+    /// The keys that were inserted last are the most popular.
+    Latest,
+    /// A share of the keys gets a share of the operations.
+    Hotspot {
+        keys: f64,
+        operations: f64,
+    },
+}
+
+impl Popularity {
+    pub fn new(options: &Options) -> Self {
+        match options.text("distribution") {
+            "uniform" => Popularity::Uniform,
+            "latest" => Popularity::Latest,
+            "hotspot" => Popularity::Hotspot {
+                keys: options.float("hotspot_data_fraction"),
+                operations: options.float("hotspot_operation_fraction"),
+            },
+            _ => Popularity::Zipfian(Zipf::new(SCRAMBLED_ITEMS, ZIPFIAN_EXPONENT)),
+        }
+    }
+
+    /// The number of a key that is there. `records` were loaded.
+    pub fn draw(&self, keys: &Keys, records: u64, random: &mut Random) -> u64 {
+        let there = keys.count();
+        match self {
+            Popularity::Uniform => random.below(there),
+            // Over the keys that were loaded, so that the popular ones stay the same while others come.
+            Popularity::Zipfian(zipf) => hash(zipf.draw(random)) % records,
+            Popularity::Latest => there - Zipf::new(there, ZIPFIAN_EXPONENT).draw(random),
+            Popularity::Hotspot { keys, operations } => {
+                let hot = ((there as f64 * keys) as u64).clamp(1, there);
+                if random.float() < *operations || hot == there {
+                    random.below(hot)
+                } else {
+                    hot + random.below(there - hot)
+                }
+            }
+        }
+    }
+}
+
+/// The keys that were inserted, numbered from 0.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    next: AtomicU64,
+    /// All keys below it are there.
+    there: AtomicU64,
+    /// Keys that are there while one below them is not yet.
+    ahead: Mutex<BTreeSet<u64>>,
+}
+
+impl Keys {
+    /// `count` keys are there.
+    pub fn begin(&self, count: u64) {
+        self.next.store(count, Ordering::Relaxed);
+        self.there.store(count, Ordering::Relaxed);
+    }
+
+    pub fn take(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes that the key of this number is there.
+    pub fn note(&self, number: u64) {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        ahead.insert(number);
+        let mut there = self.there.load(Ordering::Relaxed);
+        while ahead.remove(&there) {
+            there += 1;
+        }
+        self.there.store(there, Ordering::Relaxed);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.there.load(Ordering::Relaxed)
+    }
+}
+
+/// YCSB's keys in their order of insertion lie everywhere in their order of sorting.
+pub(super) fn put_key(key: &mut String, number: u64) {
+    key.clear();
+    // Writing to a String cannot fail.
+    let _ = write!(key, "user{}", hash(number));
+}
+
+/// FNV-1a of the number's bytes, without its sign.
+fn hash(number: u64) -> u64 {
+    let state = number.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325u64, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    state & i64::MAX as u64
+}
+
+/// Fills `text` with letters and digits.
+pub(super) fn draw_letters(text: &mut [u8], random: &mut Random) {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+    for letters in text.chunks_mut(10) {
+        let mut bits = random.next_u64();
+        for letter in letters {
+            *letter = LETTERS[(bits & 63) as usize];
+            bits >>= 6;
+        }
+    }
+}
+
+/// Letters that `draw_letters` has drawn.
+pub(super) fn text_of(letters: &[u8]) -> &str {
+    std::str::from_utf8(letters).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::ycsb::Ycsb;
+    use crate::workload::Workload;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const DISTRIBUTIONS: [&str; 4] = ["uniform", "zipfian", "latest", "hotspot"];
+
+    fn popularity(distribution: &str) -> Popularity {
+        let options = json!({"distribution": distribution});
+        let options = Options::resolve(&Ycsb::OFFERS[0], options.as_object().unwrap());
+        Popularity::new(&options.unwrap())
+    }
+
+    fn keys(count: u64) -> Keys {
+        let keys = Keys::default();
+        keys.begin(count);
+        keys
+    }
+
+    /// Each key's share of the draws.
+    fn shares(distribution: &str, records: u64) -> Vec<f64> {
+        let (popularity, keys, mut random) = (popularity(distribution), keys(records), Random::new(3, 1));
+        let mut shares = vec![0.0; records as usize];
+        for _ in 0..200_000 {
+            shares[popularity.draw(&keys, records, &mut random) as usize] += 1.0 / 200_000.0;
+        }
+        shares
+    }
+
+    #[test]
+    fn the_most_popular_key_of_the_zipfian_has_its_share_in_a_table_of_any_size() {
+        // 1 / the sum of rank^-0.99 over ten thousand million ranks, which is 26.47; and what the others fold onto it.
+        for records in [100, 10_000] {
+            let most = shares("zipfian", records).into_iter().fold(0.0, f64::max);
+            assert!((most - 0.0378).abs() < 0.003 + 1.0 / records as f64, "{most}");
+        }
+    }
+
+    #[test]
+    fn the_latest_keys_are_the_most_popular() {
+        let shares = shares("latest", 1000);
+        assert!(shares[999] > shares[998] && shares[998] > shares[900] && shares[999] > 0.1, "{shares:?}");
+    }
+
+    #[test]
+    fn the_hot_keys_get_their_share() {
+        let hot: f64 = shares("hotspot", 1000)[..200].iter().sum();
+        assert!((hot - 0.8).abs() < 0.01, "{hot}");
+    }
+
+    #[test]
+    fn keys_are_there_once_all_before_them_are() {
+        let keys = keys(5);
+        assert_eq!([keys.take(), keys.take(), keys.take()], [5, 6, 7]);
+        keys.note(7);
+        keys.note(6);
+        assert_eq!(keys.count(), 5);
+        keys.note(5);
+        assert_eq!(keys.count(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_that_is_drawn_is_there(records in 1u64..1_000_000, seed: u64) {
+            let (keys, mut random) = (keys(records), Random::new(seed, 0));
+            for distribution in DISTRIBUTIONS {
+                let popularity = popularity(distribution);
+                for _ in 0..20 {
+                    prop_assert!(popularity.draw(&keys, records, &mut random) < records, "{}", distribution);
+                }
+            }
+        }
+
+        #[test]
+        fn letters_are_text(length in 0usize..200, seed: u64) {
+            let mut text = vec![0; length];
+            draw_letters(&mut text, &mut Random::new(seed, 0));
+            prop_assert_eq!(text_of(&text).len(), length);
+        }
+    }
+}
