@@ -285,6 +285,7 @@ def make_tally(**changes: Any) -> Tally:
         "unknown": 0,
         "clients_lost": 0,
         "unfinished": 0,
+        "by_client": None,
         "start": {},
         "latency_us": {**latency, "p99_9": 3000, "p99_99": 3500, "max": 4000, "sum": 900000},
         "by_transaction": {},

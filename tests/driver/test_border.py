@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from dbdyno.driver import _driver
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.driver.tally import Acknowledged, StoredTally, Tally
+from dbdyno.driver.tally import Acknowledged, ByClient, StoredTally, Tally
 from dbdyno.frozen import Frozen
 
 EXAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
@@ -59,6 +59,7 @@ def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> N
     assert prepared.rows > 100_000
     tally = Tally.model_validate_json(_driver.run(job.model_dump_json()), strict=True)
     assert (tally.workload, tally.clients) == ("tpcb", 1)
+    assert tally.by_client == ByClient(least=tally.operations, most=tally.operations)
     checks = json.loads(_driver.check(job.model_dump_json(), Acknowledged.by([tally]).model_dump_json()))
     assert all(Invariant.model_validate(check).holds for check in checks)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.driver.tally import CpuPerOperation, Kind, Latency, Recall, Tally
+from dbdyno.driver.tally import ByClient, CpuPerOperation, Kind, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
@@ -54,6 +54,7 @@ TALLY = make_tally(
     },
     recall=Recall(count=8_000, mean=0.93, min=0.2, p1=0.3, p5=0.5, p10=0.6, p50=0.95),
     driver_cpu_us_per_op=CpuPerOperation(user=3.5, system=1.5),
+    by_client=ByClient(least=300, most=400),
 )
 IDLE = {
     "operations": 0,
@@ -98,6 +99,7 @@ EXPECTED = {
     "qps_at_recall": 800.0,
     "recall": 0.93,
     "errors_per_s": 5.0,
+    "fairness": 0.75,
     "retries_per_op": 0.005,
 }
 
@@ -159,6 +161,7 @@ def test_every_metric_says_what_it_is() -> None:
         "queries_per_s",
         "qps_at_recall",
         "recall",
+        "fairness",
         "frequency_ghz",
     ]
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)

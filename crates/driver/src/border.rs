@@ -4,7 +4,7 @@
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
 use crate::count::tally::{
-    Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
+    ByClient, Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
 };
 use crate::job::{Arrivals, Gather, Job, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::workload::{Acknowledged, Invariant, Phase};
@@ -124,6 +124,7 @@ fn tally(some: Option<f64>) -> Tally {
         unknown: 13,
         clients_lost: 14,
         unfinished: 15,
+        by_client: some.map(|_| ByClient { least: 1, most: 3 }),
         start: [("history".to_owned(), 15)].into_iter().collect(),
         latency_us: latency(some),
         by_transaction: vec![("tpcb".to_owned(), kind(some))],

@@ -64,6 +64,7 @@ class Counted:
             unknown=0,
             clients_lost=0,
             unfinished=0,
+            by_client=None,
             start={},
             latency_us=self.latency,
             by_transaction=dict(self.kinds),

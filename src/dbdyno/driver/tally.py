@@ -38,6 +38,13 @@ class Kind(Frozen):
     latency_us: Latency
 
 
+class ByClient(Frozen):
+    """The fewest and the most transactions of the measured part that a client had done."""
+
+    least: int
+    most: int
+
+
 class Cpu(Frozen):
     """CPU time in seconds."""
 
@@ -184,6 +191,7 @@ class Tally(Frozen):
     unknown: int
     clients_lost: int
     unfinished: int
+    by_client: ByClient | None
     start: dict[str, int]
     latency_us: Latency
     by_transaction: dict[str, Kind]
@@ -242,6 +250,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "gather_us_max": 0,
     "clients_lost": 0,
     "unfinished": 0,
+    "by_client": None,
     "start": {},
     "slices": (),
     "driver_run_wait_share": (),

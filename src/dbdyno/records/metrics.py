@@ -273,6 +273,11 @@ _OUTCOMES = (
            "Errors of all kinds that the server answered with in the measured part, over its duration; "
            "those that were retried count.",
            _counted(lambda tally: _share(sum(tally.errors.values()), tally.duration_s))),
+    Metric("fairness", "fairness between clients", "", _HIGHER,
+           "Transactions of the client that had the fewest done in the measured part, over those of the one "
+           "that had the most: 1 where all were served alike.",
+           _counted(lambda tally: _share(tally.by_client.least, tally.by_client.most)
+                    if tally.by_client else None)),
     Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
            "Times that a transaction was started again, over the successful transactions.",
            _counted(lambda tally: _share(tally.retries, tally.operations))),

@@ -1,6 +1,7 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
 use crate::count::recall::Recalls;
+use crate::count::tally::ByClient;
 use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -84,6 +85,8 @@ pub(crate) struct Recorder {
     pub unknown: u64,
     /// Clients that stopped because their connection was lost.
     pub clients_lost: u32,
+    /// The fewest and the most that a client did in the measured part.
+    pub by_client: Option<ByClient>,
     pub rows_read: u64,
     /// Of the measured part only.
     pub recalls: Recalls,
@@ -116,6 +119,7 @@ impl Recorder {
             rollbacks: 0,
             unknown: 0,
             clients_lost: 0,
+            by_client: None,
             rows_read: 0,
             recalls: Recalls::default(),
             in_flight: 0,
@@ -130,23 +134,32 @@ impl Recorder {
     }
 
     /// Counts a transaction that succeeded; its latency runs from `from_ns` to `now_ns`. It belongs to the moment from
-    /// which it counts: one that a stall carries beyond the end is the one that must not be missed.
+    /// which it counts: one that a stall carries beyond the end is the one that must not be missed. Gives how many
+    /// operations of the measured part that makes.
     #[inline]
-    pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
+    pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) -> u64 {
         self.observe(now_ns);
         let latency_ns = now_ns.saturating_sub(from_ns).max(1);
+        let operations = u64::from(self.phases.is_measured(now_ns));
         self.acknowledged[kind] += 1;
-        self.operations[kind] += u64::from(self.phases.is_measured(now_ns));
+        self.operations[kind] += operations;
         if self.phases.is_measured(from_ns) {
             self.kinds[kind].saturating_record(latency_ns);
             self.unfinished += u64::from(now_ns >= self.phases.end_ns);
         }
         if !self.phases.is_shown(now_ns) {
-            return;
+            return operations;
         }
         let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
         self.second_latencies[slot].saturating_record(latency_ns);
         self.second_tenths[self.phases.tenth(now_ns)] += 1;
+        operations
+    }
+
+    /// Counts a client that has no more to do, and did so much in the measured part.
+    pub fn client_over(&mut self, operations: u64) {
+        let own = ByClient { least: operations, most: operations };
+        self.by_client = Some(self.by_client.map_or(own, |others| others.with(own)));
     }
 
     /// Counts a transaction that was given up in mid-flight, or lost with its connection: it took at least until now.
@@ -293,7 +306,9 @@ mod tests {
         let (sender, receiver) = channel();
         let mut recorder = Recorder::new(1, false, PHASES, sender);
         for (tenths_ns, count) in [(100, 3), (119, 1), (120, 2), (121, 1), (129, 4)] {
-            (0..count).for_each(|_| recorder.done(0, 0, tenths_ns * NS_PER_S / 10));
+            for _ in 0..count {
+                recorder.done(0, 0, tenths_ns * NS_PER_S / 10);
+            }
         }
         recorder.finish();
         let tenths: Vec<_> = receiver.try_iter().map(|part| part.tenths).collect();
@@ -301,6 +316,16 @@ mod tests {
             tenths,
             [[3, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [2, 1, 0, 0, 0, 0, 0, 0, 0, 4]]
         );
+    }
+
+    #[test]
+    fn the_fewest_and_the_most_are_of_clients_that_are_over() {
+        let mut recorder = Recorder::new(1, false, PHASES, channel().0);
+        assert_eq!(recorder.by_client, None);
+        let counted: Vec<u64> = [11, 12, 13, 14].map(|at| recorder.done(0, 0, at * NS_PER_S)).to_vec();
+        assert_eq!(counted, [0, 1, 1, 0]);
+        [7, 2, 9].into_iter().for_each(|operations| recorder.client_over(operations));
+        assert_eq!(recorder.by_client, Some(ByClient { least: 2, most: 9 }));
     }
 
     #[test]

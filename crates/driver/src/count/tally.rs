@@ -35,6 +35,7 @@ pub struct Tally {
     pub unknown: u64,
     pub clients_lost: u32,
     pub unfinished: u64,
+    pub by_client: Option<ByClient>,
     pub start: Start,
     pub latency_us: Latency,
     /// In the order of the workload's transactions.
@@ -60,6 +61,20 @@ pub struct Tally {
 
 fn in_order<S: serde::Serializer>(kinds: &[(String, Kind)], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(kinds.iter().map(|(name, kind)| (name, kind)))
+}
+
+/// The fewest and the most transactions of the measured part that a client had done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ByClient {
+    pub least: u64,
+    pub most: u64,
+}
+
+impl ByClient {
+    /// Together with other clients.
+    pub fn with(self, other: ByClient) -> Self {
+        ByClient { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
 }
 
 /// Latencies in microseconds.

@@ -1,7 +1,7 @@
 //! What all threads of a run counted, summed, and the tally that comes of it.
 
 use super::recall::Recalls;
-use super::tally::{self, CpuPerOperation, FineSeries, Latency, Second, Slice, Tally};
+use super::tally::{self, ByClient, CpuPerOperation, FineSeries, Latency, Second, Slice, Tally};
 use crate::error::{Error, Result};
 use crate::job::Gather;
 use crate::workload::{Phase, Start};
@@ -126,6 +126,7 @@ pub struct Total {
     pub unknown: u64,
     /// Clients that stopped before the end because their connection was lost.
     pub clients_lost: u32,
+    pub by_client: Option<ByClient>,
     pub rows_read: u64,
     pub recalls: Recalls,
     pub bytes_received: u64,
@@ -183,6 +184,7 @@ impl Total {
             unknown: self.unknown,
             clients_lost: self.clients_lost,
             unfinished: self.unfinished,
+            by_client: self.by_client,
             start: Start::new(),
             latency_us: latency_us(&all),
             by_transaction: self.by_transaction.iter().map(ByTransaction::figures).collect(),

@@ -10,6 +10,7 @@ use crate::job::Job;
 use crate::random::Random;
 use crate::session::{open, Session, Target, Traffic};
 use crate::workload::{advised, Outcome, Place, Workload};
+use std::cell::Cell;
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
 const FAILURES_MAX: u32 = 100;
@@ -24,6 +25,17 @@ pub(crate) struct Client<'a, W> {
     pub think: Option<Think>,
     pub course: &'a Course,
     pub lane: &'a Lane,
+    /// Its own of the measured part.
+    pub operations: Cell<u64>,
+}
+
+impl<W> Drop for Client<'_, W> {
+    /// Also of one that is given up. Until all have arrived nothing is counted.
+    fn drop(&mut self) {
+        if let Some(recorder) = self.lane.recorder.get() {
+            recorder.borrow_mut().client_over(self.operations.get());
+        }
+    }
 }
 
 /// Why a client's transactions came to an end.
@@ -247,7 +259,8 @@ impl<W: Workload> Client<'_, W> {
                 if *outcome == Outcome::RolledBack {
                     recorder.rolled_back(now_ns);
                 }
-                recorder.done(kind, from_ns, now_ns);
+                let counted = recorder.done(kind, from_ns, now_ns);
+                self.operations.set(self.operations.get() + counted);
                 if let Some(recall) = self.workload.recall(&connection.state) {
                     recorder.scored(recall, now_ns);
                 }

@@ -4,7 +4,7 @@ use super::thread::ThreadTally;
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
-use crate::count::tally::Slice;
+use crate::count::tally::{ByClient, Slice};
 use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
@@ -56,6 +56,7 @@ impl About<'_> {
             rollbacks: 0,
             unknown: 0,
             clients_lost: 0,
+            by_client: None,
             rows_read: 0,
             recalls: Recalls::default(),
             bytes_received: 0,
@@ -136,6 +137,7 @@ fn add(tally: &mut Total, part: ThreadTally) {
     for (label, count) in recorder.errors {
         *tally.errors.entry(label).or_default() += count;
     }
+    tally.by_client = tally.by_client.into_iter().chain(recorder.by_client).reduce(ByClient::with);
     tally.untaken += &recorder.untaken;
     tally.unfinished += recorder.unfinished;
     tally.retries += recorder.retries;

@@ -13,7 +13,7 @@ use crate::io::{self, Backend, Executor};
 use crate::job::{Arrivals, Gather, Job, Load};
 use crate::session::{Session, Target, Traffic};
 use crate::workload::{Acknowledged, Start, Workload};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -84,8 +84,9 @@ impl<W: Workload> Thread<'_, W> {
             }
             for number in (self.number..self.job.clients).step_by(self.threads as usize) {
                 let Thread { job, target, workload, think, course, .. } = self;
-                executor
-                    .spawn(Client { number, job, target, workload, think, course, lane: &lane }.live::<S>());
+                let operations = Cell::new(0);
+                let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
+                executor.spawn(client.live::<S>());
             }
             executor.run(|| {
                 let over = self.turn(&lane, S::BLOCKING);
