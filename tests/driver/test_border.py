@@ -82,6 +82,8 @@ def test_acknowledged_counts_are_added_over_runs() -> None:
         acknowledged=24, unknown=26, by_transaction={"tpcb": 24}, start={"history": 15}
     )
     assert Acknowledged.by([later]).start == {"history": 99}
+    assert Acknowledged.by([tally]).plus(Acknowledged.by([later])) == Acknowledged.by([later, tally])
+    assert Acknowledged().plus(Acknowledged.by([tally])) == Acknowledged.by([tally])
 
 
 def test_a_stored_tally_of_another_version_is_read() -> None:

@@ -141,6 +141,18 @@ class Acknowledged(Frozen):
         start = in_time[0].start if in_time else {}
         return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction, start=start)
 
+    def plus(self, later: Acknowledged) -> Acknowledged:
+        """With what clients were told in later runs."""
+        names = dict.fromkeys([*self.by_transaction, *later.by_transaction])
+        return Acknowledged(
+            acknowledged=self.acknowledged + later.acknowledged,
+            unknown=self.unknown + later.unknown,
+            by_transaction={
+                name: self.by_transaction.get(name, 0) + later.by_transaction.get(name, 0) for name in names
+            },
+            start=self.start or later.start,
+        )
+
 
 RUN_WAIT_SHARE = 0.5
 """A driver thread that is ready for half of the time and does not run sets the pace as well, however little

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
-from dbdyno.driver.tally import Tally
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.frozen import Level
@@ -110,15 +110,15 @@ def apply(setup: Setup, before: Before) -> None:
 class Running:
     """A server that answers, and the means to look at it: what a layer reads its proof from.
 
-    There is no tally, and the engine's counters around the load are empty, until the load is over; `earlier`
-    are the tallies of the loads before. `counted` is what was counted in place of a speed.
+    There is no tally, and the engine's counters around the load are empty, until the load is over. `told` is
+    what clients were told in the loads before. `counted` is what was counted in place of a speed.
     """
 
     setup: Setup
     server: Server
     load: Load
     tally: Tally | None = None
-    earlier: tuple[Tally, ...] = ()
+    told: Acknowledged = field(default_factory=Acknowledged)
     counted: Counted | None = None
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
@@ -126,6 +126,11 @@ class Running:
     def ask(self, sql: str) -> list[list[str | float | None]]:
         """Runs one SQL statement on the system under test and returns its rows."""
         return self.load.query(self.server.url, sql)
+
+    @property
+    def told_so_far(self) -> Acknowledged:
+        """What clients were told in all loads, the last one included."""
+        return self.told if self.tally is None else self.told.plus(Acknowledged.by([self.tally]))
 
     @property
     def process_ids(self) -> tuple[int, ...]:

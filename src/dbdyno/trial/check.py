@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import Acknowledged, OpenLoop, Tally, by_kind
+from dbdyno.driver.tally import OpenLoop, Tally, by_kind
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
@@ -28,7 +28,7 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
     """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
     tally = running.tally
     assert tally is not None, "the check follows the load"
-    invariants = running.load.check(running.setup.job, Acknowledged.by([*running.earlier, tally]))
+    invariants = running.load.check(running.setup.job, running.told_so_far)
     checks, doubts = judge(tally, invariants, running.server.log_problems(), observation, cores)
     return (*checks, *_slices(tally, phase)), doubts
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbdyno.driver.job import Closed, Job
-from dbdyno.driver.tally import Tally
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.callgrind_dump import Counts, Dump, Function, Share, part_of, plus, wholes
@@ -54,7 +54,7 @@ def count(running: Running, callgrind: Callgrind) -> Running:
     return replace(
         running,
         tally=tallies[-1],
-        earlier=(*running.earlier, *([running.tally] if running.tally else []), *tallies[:-1]),
+        told=running.told_so_far.plus(Acknowledged.by(tallies[:-1])),
         counted=kept.model_copy(update={"repeats": tuple(counts)}),
         status_before=before,
         status_after=running.status(),

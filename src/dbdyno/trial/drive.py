@@ -30,5 +30,10 @@ def drive(running: Running, phase: Phase, at_work: AtWork) -> Generator[None, No
         yield
         with at_work():
             tally = running.load.go_on()
-    earlier = (*running.earlier, *([running.tally] if running.tally else []))
-    return replace(running, tally=tally, earlier=earlier, status_before=before, status_after=running.status())
+    return replace(
+        running,
+        tally=tally,
+        told=running.told_so_far,
+        status_before=before,
+        status_after=running.status(),
+    )
