@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
@@ -141,7 +140,7 @@ def _baselines_code(built: Built, bench: Bench) -> Check | None:
     except DynoError:
         # It cannot be built, and its trials end with that cause.
         return None
-    code = code_beside(bench.engine, built.wish, baseline, Path(bench.study.path).parent)
+    code = code_beside(bench.engine, built.wish, baseline, bench.study.folder)
     if code is None or not code.same:
         return None
     return Check(name="baselines_code", holds=True, detail=f"not asked again, because {equal_text(code)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dbdyno.study import parse_study
@@ -37,3 +39,8 @@ def test_another_spelling_means_the_same(old: str, new: str) -> None:
 )
 def test_another_question_means_something_else(old: str, new: str) -> None:
     assert meaning(TEXT.replace(old, new)) != meaning(TEXT)
+
+
+def test_paths_in_a_study_count_from_its_folder() -> None:
+    assert parse_study(TEXT.encode(), CATALOGUE, "/studies/page.toml").folder == Path("/studies")
+    assert parse_study(TEXT.encode(), CATALOGUE, "study.toml").folder == Path()

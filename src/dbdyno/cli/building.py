@@ -48,8 +48,8 @@ def builds_of(study: Study, reference: Study | None = None) -> tuple[Foreseen, .
 
 def _foreseen(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> list[Foreseen]:
     """What is known of these builds of a study, and of what the gate found of them."""
-    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
-    found = [foreseen(engine, wish, folder, names) for wish, names in wishes.items()]
+    engine = registry.engine(study.engine.engine)
+    found = [foreseen(engine, wish, study.folder, names) for wish, names in wishes.items()]
     variants = {variant.name: variant for variant in variants_of(study)}
     reference = found[0].name if found and study.workload.name == VECTOR_SEARCH else ""
     gate_s = expected_s(engine.name) if found else 0.0
@@ -71,7 +71,7 @@ def _with_gate(build: Foreseen, each: Sequence[Asked], gate_s: float) -> Foresee
 
 def _place(study: Study, wish: BuildWish) -> tuple[str, Path, BuildWish]:
     """What tells a build from others before it is made."""
-    return study.engine.engine, Path(study.path).parent, wish
+    return study.engine.engine, study.folder, wish
 
 
 def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
@@ -112,14 +112,13 @@ def make_builds(
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
-    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    engine = registry.engine(study.engine.engine)
     wishes = wishes_of(study, of_reference)
-    records = earlier() if wishes else ()
-    measured = _keys(records)
+    measured = _keys(earlier()) if wishes else {}
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
-            made = built(engine, wish, folder, tell, train)
+            made = built(engine, wish, study.folder, tell, train)
         except DynoError as error:
             tell("; ".join(filter(None, [f"{wish.words}: {error.message}", error.hint])))
             continue
@@ -138,17 +137,17 @@ def _beside_baseline(
     study: Study, wish: BuildWish, wishes: Mapping[BuildWish, tuple[str, ...]], tell: Callable[[str], None]
 ) -> CodeBeside | None:
     """How a build that is there differs from the baseline's; None for the baseline's own."""
-    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    engine = registry.engine(study.engine.engine)
     baseline = next((one for one, names in wishes.items() if variants_of(study)[0].name in names), wish)
-    return None if baseline == wish else code_beside(engine, wish, baseline, folder, tell)
+    return None if baseline == wish else code_beside(engine, wish, baseline, study.folder, tell)
 
 
 def require_baseline_build(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:
     """Raises UserError where the baseline would be another build now than in these records of a run. Makes
     no build, but fetches a source that is not here."""
-    engine, folder = registry.engine(study.engine.engine), Path(study.path).parent
+    engine = registry.engine(study.engine.engine)
     for wish, names in wishes_of(study, of_reference=True).items():
-        key = kept_key(engine, wish, folder, tell)
+        key = kept_key(engine, wish, study.folder, tell)
         for name in names:
             _require_same(name, _keys(records), key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -141,11 +142,11 @@ class ListedVariant(Frozen):
 class Study(Frozen):
     """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
     one that its host and its factors allow. `slice_s` is about how long a slice is measured; without it, as
-    long as the host's calibration found best, else `SLICE_S`. Blocks take
-    `images` of the pristine data in turn; without it, as many as cost little beside the run. `settings` are
-    levels that hold for every variant, by factor name, those of the `configuration` included that nothing
-    else gives. Each block has so many `baselines`. `variants` is only for `list`, whose factors are what its
-    variants set. `text` is the file as it was, `digest` its hash."""
+    long as the host's calibration found best, else `SLICE_S`. Blocks take `images` of the pristine data in
+    turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
+    variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
+    many `baselines`. `variants` is only for `list`, whose factors are what its variants set. `text` is the
+    file as it was, `digest` its hash."""
 
     title: str
     engine: Reference
@@ -167,6 +168,11 @@ class Study(Frozen):
     path: str = ""
     text: str = ""
     digest: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """What paths in the study count from."""
+        return Path(self.path).parent
 
     @property
     def meaning(self) -> str:

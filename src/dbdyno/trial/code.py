@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from dbdyno.engines.built import code_beside
 from dbdyno.errors import Blocked, Inert
@@ -29,7 +28,7 @@ def code_beside_baseline(trial: Trial, bench: Bench) -> CodeBeside | None:
     wish, baseline = (_wish(levels, bench) for levels in (trial.variant.levels, study.baseline))
     if wish is None or baseline is None or wish == baseline:
         return None
-    return code_beside(bench.engine, wish, baseline, Path(study.path).parent)
+    return code_beside(bench.engine, wish, baseline, study.folder)
 
 
 def require_own_code(trial: Trial, study: Study, code: CodeBeside | None) -> None:

@@ -158,7 +158,7 @@ def baselines_wish(bench: Bench) -> BuildWish:
 
 def build_of(bench: Bench, wish: BuildWish) -> Built:
     """A build of the bench's study. Raises like `built`."""
-    return built(bench.engine, wish, Path(bench.study.path).parent)
+    return built(bench.engine, wish, bench.study.folder)
 
 
 def baselines_build(bench: Bench) -> str:

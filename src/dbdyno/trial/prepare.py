@@ -137,7 +137,7 @@ def _build(setup: Setup, bench: Bench) -> None:
 def data_maker(build: Built, bench: Bench) -> Installation:
     """Who makes a build's data: the study's own installation where the build can read them, else the
     baseline's build, else itself. So builds differ by their code alone, and not by the layout of data."""
-    recipe = recipe_of(bench.engine, build.wish, _folder(bench))
+    recipe = recipe_of(bench.engine, build.wish, bench.study.folder)
     if shares_data(recipe, build.installation, bench.installation):
         return bench.installation
     baseline = _baseline(bench)
@@ -159,12 +159,7 @@ def _baseline(bench: Bench) -> Built | None:
 
 
 def _built(wish: BuildWish | None, bench: Bench) -> Built | None:
-    return built(bench.engine, wish, _folder(bench)) if wish else None
-
-
-def _folder(bench: Bench) -> Path:
-    """What paths in a study count from."""
-    return Path(bench.study.path).parent
+    return built(bench.engine, wish, bench.study.folder) if wish else None
 
 
 def _put_in(instrumented: Instrumented, setup: Setup) -> Recipe:
