@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dbdyno.brought import pgbench, sysbench
 from dbdyno.brought.counted import Counted
 from dbdyno.brought.files import Repetition, of_threads, one_each
 from dbdyno.brought.run import Log, Question, records_of, run_of
+from dbdyno.cli.beginning import keep, name_of_run, require_free
 from dbdyno.cli.options import store_option
 from dbdyno.errors import UserError
 from dbdyno.records import metrics
@@ -94,18 +94,13 @@ def command(
     asked = Question(title or f"Logs of {tool}{of_whom}", response, share, paired)
     found = {variant: _read(tool, paths, seventh) for variant, paths in by_variant.items()}
     _require_each_file_once(found)
-    run = run_of(f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}", tool, found, asked, time.time())
+    run = run_of(name_of_run(), tool, found, asked, time.time())
     with writable_store(store_url(store)) as opened:
-        if name is not None:
-            opened.require_free(name)
-        opened.add_run(run)
+        require_free(opened, name)
+        keep(opened, run, name, note)
         for record in records_of(run, found, paired):
             opened.add_record(record)
         opened.finish_run(run.run)
-        if name is not None:
-            opened.name_run(run.run, name)
-        if note:
-            opened.note_run(run.run, note)
     _tell(run, found)
 
 

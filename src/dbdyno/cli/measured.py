@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.cli.adapted import seed_of
+from dbdyno.cli.beginning import name_of_run
 from dbdyno.cli.building import make_builds
 from dbdyno.cli.counted import counted_text, why_counted
 from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
@@ -50,7 +50,7 @@ class Measured:
 def new_run(study: Study, path: Path, installation: Installation) -> Run:
     """A run of a study that begins now on this host."""
     return Run(
-        run=f"{time.strftime('%y%m%d-%H%M%S')}-{secrets.token_hex(2)}",
+        run=name_of_run(),
         study_path=str(path),
         study_text=study.text,
         study_digest=study.digest,

@@ -12,6 +12,7 @@ import click
 from dbdyno.analyse import analyse
 from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn
+from dbdyno.cli.beginning import keep, require_free
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of, require_baseline_build
 from dbdyno.cli.counted import counting_text
@@ -122,7 +123,7 @@ def command(
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
     with writable_store(store_url(store)) as opened:
-        _require_free(opened, name)
+        require_free(opened, name)
         refuse_both("--budget", budget_s, blocks=blocks, until=until, resume=resume)
         refuse_both("--against", against, budget=budget_s, until=until, resume=resume)
         blocks = blocks or (SEQUENTIAL_BLOCKS if until and resume is None else None)
@@ -136,7 +137,7 @@ def command(
             measured = Measured(read, run, installation)
             expected = _expected(opened, measured, reference, resume, quiet)
             with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True)):
-                _keep(opened, run, name, note)
+                keep(opened, run, name, note)
                 here = Here(opened, expected.trials_s, quiet, frozenset(devices))
                 make_builds_of(measured, reference, here)
                 if add_blocks is not None:
@@ -197,21 +198,6 @@ def _reference(
     again = measured_again(stored, run.model_copy(update=shared))
     run = run.model_copy(update={"reference": again.run, **shared})
     return Measured(study_of(again), again, installation), study.model_copy(update=shared), run
-
-
-def _require_free(store: Store, name: str | None) -> None:
-    """Raises UserError for a name that the run cannot have, before anything is measured."""
-    if name is not None:
-        store.require_free(name)
-
-
-def _keep(store: Store, run: Run, name: str | None, note: str) -> None:
-    """Keeps a run before its first trial, with its name and its note."""
-    store.add_run(run)
-    if name is not None:
-        store.name_run(run.run, name)
-    if note:
-        store.note_run(run.run, note)
 
 
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
