@@ -66,8 +66,10 @@ def test_what_the_study_writes_as_flags_comes_after_those_of_a_profile(profiling
 
 def test_a_trainer_says_what_it_does() -> None:
     assert Trainer(workload="tpcb", transactions=5000).words == "tpcb, 5,000 transactions of 1 client"
-    more = Trainer(workload="read_write", clients=8, transactions=10)
-    assert more.words == "read_write, 10 transactions of 8 clients"
+    options = (("tables", 4), ("skip_trx", True), ("secondary", False), ("pareto_h", 0.0), ("file", ""))
+    more = Trainer(workload="read_write", options=options, clients=8, transactions=10)
+    told = "read_write tables=4 skip_trx=true pareto_h=0.0, 10 transactions of 8 clients"
+    assert more.words == told
 
 
 def test_the_words_of_a_wish_tell_what_is_not_the_default() -> None:

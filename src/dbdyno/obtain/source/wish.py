@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.errors import Blocked
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, level_text
 
 DEBIAN = "debian"
 NONE = "none"
@@ -35,8 +35,12 @@ class Trainer(Frozen):
 
     @property
     def words(self) -> str:
+        """`tpcb scale=2, 5,000 transactions of 1 client`: the options as a study writes them, but for those
+        that are off."""
+        on = [(name, level) for name, level in self.options if level is not False and level != ""]
+        load = " ".join([self.workload, *(f"{name}={level_text(level)}" for name, level in on)])
         clients = "1 client" if self.clients == 1 else f"{self.clients:,} clients"
-        return f"{self.workload}, {self.transactions:,} transactions of {clients}"
+        return f"{load}, {self.transactions:,} transactions of {clients}"
 
 
 class BuildWish(Frozen):
