@@ -20,8 +20,7 @@ def program_of(given: str) -> Path:
         return Path(given)
     if not given:
         raise UserError("the name of a build is empty", "`dyno builds` lists the builds by name")
-    shelf = once.shelf("builds")
-    names = list(filter(partial(_begins, given), shelf.names()))
+    names = list(filter(partial(_begins, given), making.names()))
     if not names and Path(given).is_dir():
         raise UserError(f"{given} is a folder", "name the program or the library in it")
     if not names:
@@ -31,10 +30,10 @@ def program_of(given: str) -> Path:
         hint = f"write more of the one that is meant:\n{listed}"
         raise UserError(f"{len(names)} builds begin with {given}", hint)
     name = given if given in names else names[0]
-    folder = shelf.take(name)
+    folder = once.shelf("builds").take(name)
     account = making.readable_account(folder) if folder is not None else None
     if folder is None or account is None or not account.program:
-        hint = f"name its file below {shelf.folder / name / making.PREFIX}"
+        hint = f"name its file below {making.folder_of(name) / making.PREFIX}"
         raise UserError(
             f"{name} does not tell which file is its program, because an older Dyno made it", hint
         )
@@ -43,10 +42,9 @@ def program_of(given: str) -> Path:
 
 def complete_build(_context: click.Context, _parameter: click.Parameter, given: str) -> list[CompletionItem]:
     """The kept builds that begin so, with what they are made of; and files."""
-    shelf = once.shelf("builds")
     found = []
-    for name in filter(partial(_begins, given), shelf.names()):
-        account = making.readable_account(shelf.folder / name)
+    for name in filter(partial(_begins, given), making.names()):
+        account = making.readable_account(making.folder_of(name))
         found.append(CompletionItem(name, help=account.words if account else None))
     return [*found, CompletionItem(given, type="file")]
 
