@@ -19,9 +19,9 @@ from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
-    if run.brought is not None:
-        return asked_of(run)
     study = asked_of(run)
+    if run.brought is not None:
+        return study
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
