@@ -121,7 +121,7 @@ def test_samples_that_lack_the_last_transaction_are_not_counted_too_low(tmp_path
 @pytest.mark.parametrize("other", [range(9, 99, 9), ()])
 def test_a_sample_with_few_lines_of_a_client_is_refused(tmp_path: Path, other: Sequence[int]) -> None:
     lines = [*sample(1, other), *sample(0, range(100, 1_001, 10)), *sample(2, range(1_100, 2_001, 10))]
-    with pytest.raises(UserError, match=f"holds {len(other)} of client 1’s transactions") as refused:
+    with pytest.raises(UserError, match=f"holds {len(other)} of client 1's transactions") as refused:
         pgbench.read([log(tmp_path, *lines)])
     assert "--sampling-rate" in refused.value.hint
 

@@ -123,7 +123,7 @@ def _transactions(files: Sequence[Path], extra: Sequence[str]) -> _Transactions:
         raise UserError(f"{files[0]} holds no transaction that succeeded", "look why they failed")
     if 0 not in found.clients:
         raise UserError(
-            f"{files[0]} holds no transaction of client 0: the file of the run’s first thread is missing",
+            f"{files[0]} holds no transaction of client 0: the file of the run's first thread is missing",
             "give all files of a run: PREFIX.PID, PREFIX.PID.1 and so on",
         )
     if found.gaps:
@@ -135,7 +135,7 @@ def _require_lines_of_each_client(path: Path, logged: Counter[int]) -> None:
     client = min(range(max(logged) + 1), key=logged.__getitem__)
     if logged[client] < SAMPLED_LEAST:
         raise UserError(
-            f"{path}: the sample holds {logged[client]} of client {client}’s transactions, and only"
+            f"{path}: the sample holds {logged[client]} of client {client}'s transactions, and only"
             f" {SAMPLED_LEAST} or more tell how many there were",
             "run pgbench for longer, or with a higher --sampling-rate",
         )
