@@ -84,5 +84,5 @@ def test_a_trainer_is_a_level(level: str) -> None:
 
 def test_a_value_of_the_study_that_the_trainer_cannot_have_is_refused() -> None:
     study = make_study(workload=Workload(name="script", options={"scale": 1_000_000}))
-    with pytest.raises(UserError, match=r"build\.pgo: cannot be 1000000"):
+    with pytest.raises(UserError, match=r"build\.pgo: `scale`: cannot be 1000000"):
         trainer_of("tpcb", study)

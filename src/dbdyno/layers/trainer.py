@@ -97,7 +97,7 @@ def _level(option: Option, given: Mapping[str, Level], of_study: Mapping[str, Le
     study's is none of this workload."""
     if option.name in given:
         return given[option.name]
-    return option_value(of_study[option.name], option) if option.name in of_study else option.default
+    return _checked(of_study[option.name], option) if option.name in of_study else option.default
 
 
 def _value(text: str, option: Option) -> Level:
@@ -110,6 +110,11 @@ def _value(text: str, option: Option) -> Level:
             value = int(text) if option.type == "int" else float(text)
         except ValueError:
             raise Fault(f"`{option.name}`: {shown(text)} is no number", FORM) from None
+    return _checked(value, option)
+
+
+def _checked(value: Level, option: Option) -> Level:
+    """A value that an option can have. Raises Fault, which names the option."""
     try:
         return option_value(value, option)
     except Fault as fault:
