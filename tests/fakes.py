@@ -146,9 +146,7 @@ class FakeEngine:
     def memory_bytes(self, settings: Mapping[str, Level]) -> int:
         return 1 << 20
 
-    def huge_pages(
-        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
-    ) -> HugePages | None:
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
         return None
 
     def read(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

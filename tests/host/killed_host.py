@@ -49,9 +49,7 @@ BACK_S = 15.0
 class HostEngine(FakeEngine):
     """A server whose process does what the levels ask of it."""
 
-    def huge_pages(
-        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
-    ) -> HugePages:
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages:
         return HugePages({}, PAGES_BYTES, PAGES_BYTES)
 
     def start(

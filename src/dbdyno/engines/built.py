@@ -229,7 +229,7 @@ def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> 
     return partial(
         Materials,
         recipe=recipe,
-        patches=_patches(wish, folder),
+        patches=patches_of(wish, folder),
         toolchain=compiler,
         flags=flags,
         words=wish.words,
@@ -250,12 +250,7 @@ def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silentl
 def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
     """The study's own recipe, or else the engine's. Raises UserError where there is none, and with all the
     mistakes of one that has some."""
-    path = engine.recipe if wish.recipe == DEFAULT else _beside(folder, wish.recipe)
-    if path is None:
-        raise UserError(
-            f"Dyno has no recipe to build {engine.title}",
-            'write one and name it: source.recipe = "recipe.toml"',
-        )
+    path = recipe_file(engine, wish, folder)
     try:
         if path not in _looks.recipes:
             _looks.recipes[path] = read_recipe(path)
@@ -264,6 +259,17 @@ def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
         hints = dict.fromkeys(one.hint for one in wrong.mistakes if one.hint)
         raise UserError(f"{path}: {'; '.join(told)}", "; ".join(hints) or "mend the recipe") from None
     return _looks.recipes[path]
+
+
+def recipe_file(engine: Engine, wish: BuildWish, folder: Path) -> Path:
+    """Where that recipe stands. Raises UserError where there is none."""
+    path = engine.recipe if wish.recipe == DEFAULT else _beside(folder, wish.recipe)
+    if path is None:
+        raise UserError(
+            f"Dyno has no recipe to build {engine.title}",
+            'write one and name it: source.recipe = "recipe.toml"',
+        )
+    return path
 
 
 def shares_data(recipe: Recipe, one: Installation, other: Installation) -> bool:
@@ -311,7 +317,8 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
     return recipe.debian.model_copy(update=chosen)
 
 
-def _patches(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:
+def patches_of(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:
+    """The patches that a study in a folder names. Raises UserError for one that cannot be read."""
     names = [] if wish.patches == NONE else wish.patches.split()
     paths = [_beside(folder, name) for name in names]
     for path in paths:

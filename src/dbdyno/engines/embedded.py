@@ -15,7 +15,6 @@ from dbdyno.engines.engine import HugePages
 from dbdyno.engines.log import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
 
 
@@ -68,9 +67,7 @@ def refuse_unknown(settings: Iterable[str], known: frozenset[str], refusal: str,
             raise ServerFailed(f"{refusal} `{name}`", hint)
 
 
-def huge_pages(
-    _installation: Installation, _settings: Mapping[str, Level], _page_bytes: int
-) -> HugePages | None:
+def huge_pages(_settings: Mapping[str, Level], _page_bytes: int) -> HugePages | None:
     """None: these engines allocate their cache as ordinary memory."""
     return None
 

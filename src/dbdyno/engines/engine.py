@@ -9,6 +9,7 @@ from typing import Protocol
 
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
+from dbdyno.engines.production import Production
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer
@@ -178,9 +179,7 @@ class Settings(Protocol):
         """About how much memory a server takes with these settings: its cache, and a base for the rest."""
         ...
 
-    def huge_pages(
-        self, installation: Installation, settings: Mapping[str, Level], page_bytes: int
-    ) -> HugePages | None:
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
         """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
         ...
 
@@ -233,6 +232,7 @@ class Engine:
     file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
     that says how the engine is built from its source. `dual` is the table that a SELECT of constants must
     name, where it must name one, and `double` the type of double precision as a CAST names it.
+    Without a `production` no recipe can be written for it.
     """
 
     name: str
@@ -247,3 +247,4 @@ class Engine:
     dual: str = ""
     double: str = "DOUBLE PRECISION"
     under_valgrind: UnderValgrind = UnderValgrind()
+    production: Production | None = None

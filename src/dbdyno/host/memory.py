@@ -15,6 +15,9 @@ ALLOCATORS = {
 
 THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
+NR_HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+"""How many huge pages of the default size are reserved."""
+DEFAULT_SIZE = "2M"
 PAGE_BYTES = {"2M": 2 << 20, "1G": 1 << 30}
 
 

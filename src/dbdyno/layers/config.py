@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 
 from dbdyno.engines import needs
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
+from dbdyno.layers.part import Part, Place
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -22,8 +24,25 @@ class Settings(Request):
 
     levels: Mapping[str, Level]
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        return tuple(part for name, level in self.levels.items() for part in _parts(name, level, engine))
+
     def apply(self, setup: Setup) -> None:
         setup.settings.update(self.levels)
+
+
+def _parts(name: str, level: Level, engine: Engine) -> Iterator[Part]:
+    """A setting with the limit that it needs, or the deed where it stands in the data themselves."""
+    part, production = partial(Part, factor=f"config.{name}"), engine.production
+    if production is not None and name in production.in_data:
+        yield part(place=Place.BY_HAND, name=name, value=production.in_data[name](level))
+    elif name in engine.settings.CREATION:
+        deed = f"make the data anew with {name} = {level_text(level)}, and load them again"
+        yield part(place=Place.BY_HAND, name=name, value=deed)
+    else:
+        yield part(place=Place.SETTING, name=name, value=level)
+        if production is not None and name in production.limits:
+            yield part(place=Place.UNIT, name=production.limits[name], value=level)
 
 
 class ConfigLayer:
@@ -31,6 +50,9 @@ class ConfigLayer:
 
     name = "config"
     related: Mapping[str, tuple[str, ...]] = {}
+
+    def in_production(self, knob: str) -> bool:
+        return True
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         if installation is None:

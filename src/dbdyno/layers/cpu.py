@@ -11,16 +11,24 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import REMOVED, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")
+SMT_CONTROL = "smt/control"
+BOOST_CONTROLS = {
+    "cpufreq/boost": {"on": "1", "off": "0"},
+    "intel_pstate/no_turbo": {"on": "0", "off": "1"},
+}
+"""The switches of boost below `CPUS`, of which a host has one, and what each takes."""
 PERIOD_US = 100_000
 """The kernel's default period of a quota (cgroup-v2.rst): long enough that the accounting itself costs
 nothing."""
@@ -34,6 +42,11 @@ class Affinity(Request):
     cpus: str
     of_driver: bool = False
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        if self.of_driver:
+            return ()
+        return (Part(factor=self.factor, place=Place.UNIT, name="CPUAffinity", value=self.cpus),)
+
     def apply(self, setup: Setup) -> None:
         launch = setup.load_launch if self.of_driver else setup.launch
         launch.affinity = _usable(self.factor, self.cpus)
@@ -44,6 +57,11 @@ class Node(Request):
     """One NUMA node: the server runs on its CPUs and takes memory from it alone."""
 
     number: int
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        directives = {"NUMAPolicy": "bind", "NUMAMask": str(self.number), "CPUAffinity": "numa"}
+        part = partial(Part, factor="cpu.node", place=Place.UNIT)
+        return tuple(part(name=name, value=value) for name, value in directives.items())
 
     def apply(self, setup: Setup) -> None:
         folder = NODES / f"node{self.number}"
@@ -63,6 +81,11 @@ class Quota(Request):
     can be made, so that the quota is all that differs."""
 
     percent: int | None
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        if self.percent is None:
+            return ()
+        return (Part(factor="cpu.quota", place=Place.UNIT, name="CPUQuota", value=f"{self.percent}%"),)
 
     def deed(self) -> Deed:
         if self.percent is None:
@@ -89,6 +112,9 @@ class Weight(Request):
 
     weight: int
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        return (Part(factor="cpu.weight", place=Place.UNIT, name="CPUWeight", value=self.weight),)
+
     def deed(self) -> Deed:
         return Deed("cpu.weight", f"a control group for the server, with the weight {self.weight}", REMOVED)
 
@@ -108,8 +134,11 @@ class Smt(Request):
 
     level: str
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        return (Part(factor="cpu.smt", place=Place.KERNEL, name=str(CPUS / SMT_CONTROL), value=self.level),)
+
     def deed(self) -> Deed:
-        return Deed("cpu.smt", f"{CPUS / 'smt' / 'control'} := {self.level}")
+        return Deed("cpu.smt", f"{CPUS / SMT_CONTROL} := {self.level}")
 
     def apply(self, setup: Setup) -> None:
         now = _smt()
@@ -118,7 +147,7 @@ class Smt(Request):
         if now not in ("on", "off"):
             reason = f"the kernel says SMT is {now}"
             raise Blocked("cpu.smt", reason, "a host whose firmware and kernel offer it")
-        kernel_values.set_value(setup.journal, CPUS / "smt" / "control", self.level, "cpu.smt")
+        kernel_values.set_value(setup.journal, CPUS / SMT_CONTROL, self.level, "cpu.smt")
 
 
 @dataclass(frozen=True)
@@ -126,6 +155,10 @@ class Governor(Request):
     """The governor of every cpufreq policy of the host."""
 
     name: str
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        path = str(CPUS / "cpufreq" / "policy*" / "scaling_governor")
+        return (Part(factor="cpu.governor", place=Place.KERNEL, name=path, value=self.name),)
 
     def deed(self) -> Deed:
         return Deed("cpu.governor", f"scaling_governor of every policy in {CPUS / 'cpufreq'} := {self.name}")
@@ -152,6 +185,12 @@ class Boost(Request):
     """Whether the host's CPUs may run above their nominal frequency."""
 
     level: str
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        part = partial(Part, factor="cpu.boost", place=Place.KERNEL)
+        return tuple(
+            part(name=str(CPUS / path), value=values[self.level]) for path, values in BOOST_CONTROLS.items()
+        )
 
     def deed(self) -> Deed:
         return Deed("cpu.boost", f"boost of all CPUs := {self.level}")
@@ -192,12 +231,12 @@ def _join(values: Mapping[str, str], factor: str, setup: Setup) -> None:
 
 def _smt() -> str:
     """`on`, `off`, or the kernel's word for why neither can be chosen."""
-    control = CPUS / "smt" / "control"
+    control = CPUS / SMT_CONTROL
     return kernel_values.read(control) if control.exists() else "notsupported"
 
 
 def _group(setup: Setup) -> Path | None:
-    return next((group for group in setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)), None)
+    return next(iter(setup.launch.cgroups), None)
 
 
 def _usable(factor: str, cpu_list: str) -> tuple[int, ...]:
@@ -223,12 +262,10 @@ def parse_cpu_list(text: str) -> set[int]:
     return numbers
 
 
-def _boost_control() -> tuple[Path, dict[str, str]]:
-    generic, intel = CPUS / "cpufreq" / "boost", CPUS / "intel_pstate" / "no_turbo"
-    if generic.exists():
-        return generic, {"on": "1", "off": "0"}
-    if intel.exists():
-        return intel, {"on": "0", "off": "1"}
+def _boost_control() -> tuple[Path, Mapping[str, str]]:
+    for path, values in BOOST_CONTROLS.items():
+        if (CPUS / path).exists():
+            return CPUS / path, values
     raise Blocked(
         "cpu.boost", "this host offers no switch for boost: a hypervisor or firmware has it", "use bare metal"
     )
@@ -328,7 +365,7 @@ def _prove_host_value(knob: str, level: str, running: Running) -> Evidence:
         value = next((name for name, raw in values.items() if raw == kernel_values.read(path)), "unknown")
         source = str(path)
     elif knob == "smt":
-        value, source = _smt(), str(CPUS / "smt" / "control")
+        value, source = _smt(), str(CPUS / SMT_CONTROL)
     else:
         found = {
             kernel_values.read(policy / "scaling_governor") for policy in (CPUS / "cpufreq").glob("policy*")
@@ -373,6 +410,7 @@ CPU = LayerOfKnobs(
         ask=_ask_driver,
         prove=partial(_prove_affinity, "driver"),
         related=("cpu.usable_cores",),
+        in_production=False,
     ),
     Knob(
         name="cpu.node",

@@ -50,7 +50,8 @@ class Knob:
     what is read to prove it, and which right a level that touches the host needs. `pattern` matches each
     level as a whole, and `refused` says what else is wrong with one. `related` are keys of the host's
     fingerprint: where two hosts differ in one of them, the measured effect of this knob tells how much that
-    matters.
+    matters. `in_production` says whether a server that Dyno did not start has the knob too, and shows its
+    level: the size of a volume of Dyno's has no meaning there.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Knob:
     needs: str = ""
     scope: Scope = Scope.SERVER
     related: tuple[str, ...] = ()
+    in_production: bool = True
 
     def takes(self, level: Level) -> bool:
         return self.mistake(level) is None

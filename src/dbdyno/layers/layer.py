@@ -25,6 +25,10 @@ class Layer(Protocol):
         """Keys of the host's fingerprint that this layer's knobs tell about, by knob."""
         ...
 
+    def in_production(self, knob: str) -> bool:
+        """Whether a server that Dyno did not start has this knob too, and shows its level."""
+        ...
+
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         """Faults of a factor that can be told without touching anything; lines are filled in by the
         caller."""
@@ -56,6 +60,9 @@ class LayerOfKnobs:
     @property
     def related(self) -> Mapping[str, tuple[str, ...]]:
         return {name: knob.related for name, knob in self.knobs.items()}
+
+    def in_production(self, knob: str) -> bool:
+        return self.knobs[knob].in_production
 
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         knob = self.knobs.get(factor.knob)

@@ -5,20 +5,26 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import HugePages as Wanted
 from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
 from dbdyno.host import kernel_values, libraries, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
+COUNT = "nr_hugepages"
 SPARE_SHARE = 1.05
 """An engine rounds each of its areas up to whole pages, so that it takes a little more than it says."""
 
@@ -27,8 +33,12 @@ SPARE_SHARE = 1.05
 class Environment(Request):
     """One variable of the server's environment."""
 
+    factor: str
     name: str
     value: str
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        return (Part(factor=self.factor, place=Place.ENVIRONMENT, name=self.name, value=self.value),)
 
     def apply(self, setup: Setup) -> None:
         setup.launch.environment[self.name] = self.value
@@ -39,6 +49,15 @@ class Preload(Request):
     """An allocator that the server's loader puts before the C library's."""
 
     allocator: str
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        """By its name alone, because the loader knows where a host's libraries are."""
+        part = partial(Part, factor="memory.allocator")
+        file, package = memory.ALLOCATORS[self.allocator]
+        return (
+            part(place=Place.ENVIRONMENT, name="LD_PRELOAD", value=file),
+            part(place=Place.BY_HAND, name=file, value=f"apt-get install {package}"),
+        )
 
     def apply(self, setup: Setup) -> None:
         library = memory.find_library(self.allocator)
@@ -54,6 +73,10 @@ class TransparentHugePages(Request):
     and never allow what the host forbids; else by the host's mode."""
 
     mode: str
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        """The host's mode, because no directive of a unit limits one server's pages."""
+        return (Part(factor="memory.thp", place=Place.KERNEL, name=str(memory.THP_MODE), value=self.mode),)
 
     def deed(self) -> Deed | None:
         if self.mode == "never":
@@ -87,18 +110,31 @@ class HugePages(Request):
 
     size: str
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        page_bytes = memory.PAGE_BYTES[self.size]
+        wanted = engine.settings.huge_pages(settings, page_bytes)
+        if wanted is None:
+            return ()
+        part = partial(Part, factor="memory.huge_pages")
+        path = memory.NR_HUGE_PAGES if self.size == memory.DEFAULT_SIZE else _pages_folder(self.size) / COUNT
+        return (
+            *(part(place=Place.SETTING, name=name, value=level) for name, level in wanted.settings.items()),
+            part(place=Place.KERNEL, name=str(path), value=_pages_for(wanted, page_bytes)),
+            part(place=Place.UNIT, name="LimitMEMLOCK", value="infinity"),
+        )
+
     def deed(self) -> Deed:
-        path = _pages_folder(self.size) / "nr_hugepages"
+        path = _pages_folder(self.size) / COUNT
         return Deed("memory.huge_pages", f"{path} := enough {self.size} pages for the server's cache")
 
     def apply(self, setup: Setup) -> None:
         page_bytes = memory.PAGE_BYTES[self.size]
-        wanted = setup.engine.settings.huge_pages(setup.installation, setup.settings, page_bytes)
+        wanted = setup.engine.settings.huge_pages(setup.settings, page_bytes)
         if wanted is None:
             reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
             raise Blocked("memory.huge_pages", reason, "vary memory.thp instead")
         setup.settings.update(wanted.settings)
-        _reserve(self.size, int(wanted.size_bytes * SPARE_SHARE), setup)
+        _reserve(self.size, _pages_for(wanted, page_bytes), setup)
 
 
 def _prove_allocator(level: str, running: Running) -> Evidence:
@@ -168,7 +204,12 @@ def _pages_folder(size: str) -> Path:
     return memory.HUGE_PAGES / f"hugepages-{memory.PAGE_BYTES[size] >> 10}kB"
 
 
-def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
+def _pages_for(wanted: Wanted, page_bytes: int) -> int:
+    """How many pages an engine's cache takes, with what the engine rounds up."""
+    return -(-int(wanted.size_bytes * SPARE_SHARE) // page_bytes)
+
+
+def _reserve(level: str, pages: int, setup: Setup) -> None:
     """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
     fragmented."""
     page_bytes = memory.PAGE_BYTES[level]
@@ -179,13 +220,12 @@ def _reserve(level: str, size_bytes: int, setup: Setup) -> None:
             f"this kernel has no pages of {level}",
             "use a CPU and a kernel that offer them",
         )
-    pages = -(-size_bytes // page_bytes)
     free = int((folder / "free_hugepages").read_text())
     if free >= pages:
         return
     require_memory(pages * page_bytes, f"{pages} huge pages", "memory.huge_pages", "use a smaller cache")
-    total = int((folder / "nr_hugepages").read_text()) + pages - free
-    granted = kernel_values.set_value(setup.journal, folder / "nr_hugepages", str(total), "memory.huge_pages")
+    total = int((folder / COUNT).read_text()) + pages - free
+    granted = kernel_values.set_value(setup.journal, folder / COUNT, str(total), "memory.huge_pages")
     if int(granted) < total:
         reason = (
             f"the kernel granted {granted} of {total} pages of {level}: free memory is short or fragmented"
@@ -207,9 +247,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     if in_effect and level != "off":
         # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
         setup = running.setup
-        wanted = setup.engine.settings.huge_pages(
-            setup.installation, setup.settings, memory.PAGE_BYTES[level]
-        )
+        wanted = setup.engine.settings.huge_pages(setup.settings, memory.PAGE_BYTES[level])
         in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
@@ -267,6 +305,10 @@ def _tunables_taken(level: str, setup: Setup) -> dict[str, str]:
     names = {pair.split("=", 1)[0] for pair in level.split(":")}
     lines = (re.match(r"(\S+): (\S+)", line) for line in listed.splitlines())
     return {line[1]: line[2] for line in lines if line and line[1] in names}
+
+
+def _ask_malloc(level: str, _engine: Engine) -> tuple[Request, ...]:
+    return () if level == "default" else (Environment("memory.malloc", "GLIBC_TUNABLES", level),)
 
 
 def _number(text: str) -> int | str:
@@ -349,7 +391,7 @@ MEMORY = LayerOfKnobs(
         pattern=rf"default|{TUNABLE}(:{TUNABLE})*",
         effect="GLIBC_TUNABLES of the server's process",
         proof="/proc/PID/environ, and what the server's own loader makes of it (--list-tunables)",
-        ask=lambda level, _: () if level == "default" else (Environment("GLIBC_TUNABLES", level),),
+        ask=_ask_malloc,
         prove=_prove_malloc,
     ),
 )

@@ -6,7 +6,7 @@ from dbdyno.layers.build import BUILD
 from dbdyno.layers.config import ConfigLayer
 from dbdyno.layers.cpu import CPU
 from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import Layer
+from dbdyno.layers.layer import Layer, LayerOfKnobs
 from dbdyno.layers.memory import MEMORY
 from dbdyno.layers.source import SOURCE
 from dbdyno.layers.storage import STORAGE
@@ -22,6 +22,13 @@ KNOBS: dict[str, Knob] = {
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the
 driver those of `workload`."""
+
+
+def knows(factor: str) -> bool:
+    """Whether a factor may be one of these layers. Nobody here knows the knobs of `config` and `workload`."""
+    name, _, knob = factor.partition(".")
+    layer = LAYERS.get(name)
+    return layer is not None and (knob in layer.knobs if isinstance(layer, LayerOfKnobs) else bool(knob))
 
 
 def related_factors() -> dict[str, tuple[str, ...]]:

@@ -19,6 +19,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
+from dbdyno.layers.part import Part
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Counted
@@ -56,6 +57,10 @@ class Request(ABC):
     def deed(self) -> Deed | None:
         """What applying it does to the host; None where it changes Dyno's own processes and folders alone."""
         return None
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        """What puts it into production, where the server has these settings; none where nothing does."""
+        return ()
 
     @abstractmethod
     def apply(self, setup: Setup) -> None:

@@ -16,10 +16,11 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values
 from dbdyno.host.volumes.device import require_allowed
-from dbdyno.host.volumes.mounts import mounted_at
+from dbdyno.host.volumes.mounts import mounted_at, queue_below
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import REMOVED, STAYS, Before, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
@@ -37,6 +38,19 @@ class OnVolume(Request):
 
     factor: str
     wish: Wish
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        """A file system is made by hand, because its data have to move. Only one that is mounted from a
+        device has options in /etc/fstab."""
+        wish = self.wish
+        if wish.filesystem not in MKFS:
+            return (_by_hand("storage.filesystem", f"put the data on {wish.filesystem}"),)
+        command = shlex.join((f"mkfs.{wish.filesystem}", *wish.mkfs, "DEVICE"))
+        made_by = ("storage.filesystem", "storage.mkfs") if wish.mkfs else ("storage.filesystem",)
+        made = tuple(_by_hand(factor, command) for factor in made_by)
+        options = ",".join(wish.mount)
+        mount = Part(factor="storage.mount", place=Place.MOUNT, name=wish.filesystem, value=options)
+        return (*made, mount) if options else made
 
     def deed(self) -> Deed:
         wish = self.wish
@@ -63,6 +77,9 @@ class Scheduler(Request):
     name: str
     before = Before.START
 
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        return (Part(factor="storage.scheduler", place=Place.QUEUE, name="scheduler", value=self.name),)
+
     def deed(self) -> Deed:
         return Deed("storage.scheduler", f"scheduler of the volume's device := {self.name}")
 
@@ -83,6 +100,10 @@ class ReadAhead(Request):
 
     kib: int
     before = Before.START
+
+    def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
+        part = partial(Part, factor="storage.read_ahead", place=Place.QUEUE)
+        return (part(name="read_ahead_kb", value=self.kib),)
 
     def deed(self) -> Deed:
         return Deed("storage.read_ahead", f"read_ahead_kb of the volume's device := {self.kib}")
@@ -109,6 +130,10 @@ class EmptyPageCache(Request):
             reason = "the page cache may be dropped by root only"
             raise Blocked("storage.page_cache", reason, "run dyno as root") from None
         setup.page_cache_emptied = True
+
+
+def _by_hand(factor: str, deed: str) -> Part:
+    return Part(factor=factor, place=Place.BY_HAND, name="file system", value=deed)
 
 
 class StorageLayer(LayerOfKnobs):
@@ -307,9 +332,7 @@ def _size_bytes(text: str) -> int | None:
 
 def _prove_queue(knob: str, file: str, level: str, running: Running) -> Evidence:
     setup = running.setup
-    if setup.volume is None:
-        return _evidence(knob, level, "no volume", "the data lie in a folder", False)
-    path = setup.volume.queue / file
+    path = (setup.volume.queue if setup.volume else queue_below(setup.data)) / file
     value = kernel_values.read(path) if path.exists() else "no such queue"
     return _evidence(knob, level, value, str(path), value == level)
 
@@ -363,6 +386,7 @@ STORAGE = StorageLayer(
         proof="mountinfo; the loop device's backing file and dio",
         prove=_prove_device,
         related=("data.device", "disks"),
+        in_production=False,
     ),
     _volume_knob(
         name="storage.filesystem",
@@ -380,6 +404,7 @@ STORAGE = StorageLayer(
         effect="the command line of mkfs",
         proof="that command line succeeded",
         prove=_prove_mkfs,
+        in_production=False,
     ),
     _volume_knob(
         name="storage.mount",
@@ -417,6 +442,7 @@ STORAGE = StorageLayer(
         effect="the volume's size; if left out, three times the data and 512 MiB",
         proof="the device's size",
         prove=_prove_size,
+        in_production=False,
     ),
     Knob(
         name="storage.page_cache",
@@ -428,6 +454,7 @@ STORAGE = StorageLayer(
         prove=_prove_page_cache,
         needs=ROOT,
         scope=Scope.HOST,
+        in_production=False,
     ),
 )
 """`storage.KNOB = LEVEL`."""

@@ -53,6 +53,9 @@ class WorkloadLayer:
     name = "workload"
     related: Mapping[str, tuple[str, ...]] = {"clients": ("cpu.usable_cores",)}
 
+    def in_production(self, knob: str) -> bool:
+        return False
+
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         # The study's reader knows the workloads' options and has checked names and levels.
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.firebird import counters, life, obtaining, settings
+from dbdyno.engines.firebird.production import PRODUCTION
 
 FIREBIRD = Engine(
     name="firebird",
@@ -16,4 +17,5 @@ FIREBIRD = Engine(
     raw_file=life.DATABASE,
     dual="RDB$DATABASE",
     under_valgrind=UnderValgrind(owns=counters.owns),
+    production=PRODUCTION,
 )

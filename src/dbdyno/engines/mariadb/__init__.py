@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.mariadb import counters, life, obtaining, settings
+from dbdyno.engines.mariadb.production import PRODUCTION
 
 MARIADB = Engine(
     name="mariadb",
@@ -19,4 +20,5 @@ MARIADB = Engine(
     double="DOUBLE",
     # Valgrind holds all other threads up while one waits for io_uring.
     under_valgrind=UnderValgrind(settings={"innodb_use_native_aio": False}),
+    production=PRODUCTION,
 )

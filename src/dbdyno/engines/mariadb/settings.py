@@ -176,9 +176,7 @@ def memory_bytes(settings: Mapping[str, Level]) -> int:
     return int(pool * 1.1) + BASE_BYTES
 
 
-def huge_pages(
-    _installation: Installation, settings: Mapping[str, Level], page_bytes: int
-) -> HugePages | None:
+def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
     """The buffer pool, the log's buffer and what InnoDB adds for its own book-keeping (about 2 %)."""
     pool = quantity(str(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL)))
     cache_bytes = int(pool[0] if pool else 0)

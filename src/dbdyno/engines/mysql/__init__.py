@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.mysql import counters, life, obtaining, settings
+from dbdyno.engines.mysql.production import PRODUCTION
 
 MYSQL = Engine(
     name="mysql",
@@ -17,4 +18,5 @@ MYSQL = Engine(
     settings=settings,
     counters=counters,
     double="DOUBLE",
+    production=PRODUCTION,
 )

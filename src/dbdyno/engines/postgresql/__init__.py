@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.postgresql import counters, life, obtaining, settings
+from dbdyno.engines.postgresql.production import PRODUCTION
 
 POSTGRESQL = Engine(
     name="postgresql",
@@ -19,4 +20,5 @@ POSTGRESQL = Engine(
     settings=settings,
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
+    production=PRODUCTION,
 )

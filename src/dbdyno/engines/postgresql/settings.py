@@ -197,9 +197,7 @@ def memory_bytes(settings: Mapping[str, Level]) -> int:
     return int(size_bytes(settings.get("shared_buffers", "128MB"), PAGE_BYTES) * 1.1) + BASE_BYTES
 
 
-def huge_pages(
-    _installation: Installation, settings: Mapping[str, Level], page_bytes: int
-) -> HugePages | None:
+def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
     """The whole shared memory: the buffers, and a tenth more for descriptors, locks and WAL buffers."""
     buffers = quantity(str(settings.get("shared_buffers", "128MB")))
     cache_bytes = int(buffers[0] if buffers else 0)

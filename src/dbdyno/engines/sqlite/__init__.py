@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.sqlite import counters, life, obtaining, settings
+from dbdyno.engines.sqlite.production import PRODUCTION
 
 SQLITE = Engine(
     name="sqlite",
@@ -17,4 +18,5 @@ SQLITE = Engine(
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
     under_valgrind=UnderValgrind(owns=obtaining.owns),
+    production=PRODUCTION,
 )

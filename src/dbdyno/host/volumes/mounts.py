@@ -107,6 +107,16 @@ def mounted_at(path: Path) -> Mount:
     return best[1]
 
 
+def queue_below(path: Path) -> Path:
+    """The queue of the disk that carries a path, below partitions and mapped devices. It is not there for a
+    file system without a device."""
+    device = (Path("/sys/dev/block") / mounted_at(path).device).resolve()
+    while below := sorted((device / "slaves").glob("*")):
+        device = below[0].resolve()
+    own = device / "queue"
+    return own if own.is_dir() else device.parent / "queue"
+
+
 def _unescape(text: str) -> str:
     """mountinfo writes space, tab, newline and backslash in octal (proc(5))."""
     for escaped, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
