@@ -40,6 +40,7 @@ VERBS = {
     "runs": "List the runs in the store; name, annotate and delete them.",
     "baseline": "Name the runs that others are held against.",
     "export": "Write a run's trials as CSV or Parquet.",
+    "recipe": "Write a variant as a recipe for production; say what of one is not in effect on a server.",
     "engines": "List the engines that are here or can be obtained; fetch one.",
     "builds": "List the builds that are kept, with size, time and origin.",
     "data": "Make, read, inspect and list sets of vectors for vector_search.",

@@ -26,6 +26,8 @@ from dbdyno.cli.plan import PlanDocument
 from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.runs import RunRow
 from dbdyno.cli.traffic import Drawn
+from dbdyno.deploy.check import Checked
+from dbdyno.deploy.deployment import Deployment
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.obtain.installation import Offer
@@ -95,6 +97,8 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "show-trial": _trial,
     "runs": _of(list[RunRow]),
     "baseline-list": _of(list[BaselineRow]),
+    "recipe": _of(Deployment),
+    "recipe-check": _of(Checked),
     "builds": _of(list[BuildRow]),
     "engines": _of(list[Offer]),
     "calibrate": _of(Calibration),

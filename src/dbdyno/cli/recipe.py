@@ -1,0 +1,197 @@
+"""`dyno recipe`: a variant as a folder that puts it into production, and a server held against it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.cli.formats import write
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.report import analysis_of
+from dbdyno.cli.stored_study import require_measured
+from dbdyno.cli.variants import chosen
+from dbdyno.deploy import ansible, tuned
+from dbdyno.deploy.built import Contents, build_of
+from dbdyno.deploy.check import Checked, Finding, State, checked
+from dbdyno.deploy.deployment import Deployment
+from dbdyno.deploy.evidence import page
+from dbdyno.deploy.files import File, by_hand, files_beside, files_for_host
+from dbdyno.deploy.folder import read_folder, require_free, write_folder
+from dbdyno.deploy.made import chosen_variant, deployment_of, measured_record, production_of
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import UserError
+from dbdyno.layers.source import key_in
+from dbdyno.records.record import Run
+from dbdyno.records.store import LAST, Store, store_url
+from dbdyno.report.words import safe
+from dbdyno.study.builds import of_build
+
+TUNED, ANSIBLE = "tuned", "ansible"
+STYLES = {State.IN_EFFECT: "green", State.DIFFERS: "bold red", State.UNKNOWN: "yellow"}
+DIFFERS_CODE = 1
+
+
+class _RunOrVerb(click.Group):
+    """What is no verb is a run, of which the recipe is written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        asks_help = bool(args) and args[0] in ctx.help_option_names
+        if not asks_help and (not args or args[0].startswith("-")):
+            args = [LAST, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return "write", self.commands["write"], args
+
+
+@click.group(cls=_RunOrVerb)
+def command() -> None:
+    """Write a variant of a finished run as a recipe for production, or hold a running server against one.
+
+    \b
+      dyno recipe RUN                        the same as: dyno recipe write RUN
+      dyno recipe check FOLDER --url URL     what of it is not in effect?
+    """
+
+
+@command.command("write")
+@click.argument("run", default=LAST)
+@click.option("--variant", help="By name, or by its number in the report. Default: the one that helped most.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="The folder to write. Default: recipe-RUN, here."
+)
+@click.option("--any-verdict", is_flag=True, help="Also of a variant that is not faster.")
+@click.option("--whole", is_flag=True, help="Also the levels that variant and baseline share.")
+@click.option("--service", help="The server's systemd unit. Default: that of Debian's package.")
+@click.option("--configuration", help="The folder of its settings. Default: that of Debian's package.")
+@click.option(
+    "--with",
+    "also",
+    type=click.Choice([TUNED, ANSIBLE]),
+    multiple=True,
+    help="Also a profile of TuneD, or a role of Ansible.",
+)
+@store_option
+def write_command(
+    run: str,
+    variant: str | None,
+    output: Path | None,
+    any_verdict: bool,
+    whole: bool,
+    service: str | None,
+    configuration: str | None,
+    also: tuple[str, ...],
+    store: str | None,
+) -> None:
+    """Write a variant as a folder for production.
+
+    RUN is the last one if left out. EVIDENCE.md in the folder says what each change gains and costs.
+    """
+    with Store(store_url(store)) as opened:
+        found = opened.run(run)
+        _require_finished(opened, found)
+        folder = output or Path(f"recipe-{found.run}")
+        require_free(folder)
+        deployment, engine, build = _made(opened, found, variant, any_verdict)
+    given = {"service": service, "configuration": configuration and configuration.rstrip("/")}
+    given = {name: value for name, value in given.items() if value is not None}
+    deployment = deployment.model_copy(update={**given, "whole": whole})
+    files = _files(deployment, engine, build, also)
+    write_folder(folder, files)
+    click.echo(f"{folder}: {safe.clean(deployment.variant)}")
+    if deployment.given_up:
+        click.echo("  it gives up durability: see the top of EVIDENCE.md", err=True)
+    click.echo(f"  read {folder}/EVIDENCE.md, then on the server's host: {folder}/apply", err=True)
+
+
+def _require_finished(store: Store, run: Run) -> None:
+    """Raises UserError for a run that has trials left, and for one whose setups Dyno does not know."""
+    require_measured(run)
+    if run.run in {each.run for each in store.unfinished_runs()}:
+        raise UserError(f"run {run.run} is not finished", f"go on with it: dyno run --resume {run.run}")
+
+
+def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[Deployment, Engine, Contents]:
+    """The recipe, and the files of its build."""
+    analysis, records = analysis_of(store, run), store.records(run.run)
+    if name is not None:
+        name = chosen([each.name for each in analysis.variants], name)
+    variant = chosen_variant(analysis, name, any_verdict)
+    engine = registry.engine(analysis.study.engine.engine)
+    deployment = deployment_of(analysis, records, variant, engine)
+    levels = {**analysis.study.settings, **variant.levels}
+    key = key_in(measured_record(records, variant).evidence)
+    build = build_of(engine, levels, key, Path(run.study_path).parent)
+    if build is None:
+        return deployment, engine, {}
+    facts = build[0].model_copy(update={"changed": any(map(of_build, variant.changed))})
+    return deployment.model_copy(update={"build": facts}), engine, build[1]
+
+
+def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[str, ...]) -> list[File]:
+    production = production_of(engine)
+    for_host = files_for_host(deployment, production)
+    evidence = page(deployment, by_hand(deployment, for_host), engine.title)
+    files = [*for_host, *files_beside(deployment, production, for_host)]
+    files += [File("EVIDENCE.md", evidence.encode()), *(File(name, text) for name, text in build.items())]
+    if TUNED in also:
+        files += tuned.profile(deployment)
+    if ANSIBLE in also:
+        files += ansible.role(for_host, deployment.service)
+    return files
+
+
+@command.command("check")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--url", required=True, help="The server, as `dyno load` names it.")
+@click.option("--pid", "process_id", type=click.IntRange(1), help="Its process, where the URL does not tell.")
+@json_option
+@click.option("--output", type=click.Path(path_type=Path), help="Write JSON into this file as well.")
+def check_command(folder: Path, url: str, process_id: int | None, as_json: bool, output: Path | None) -> None:
+    """Say what of a recipe a running server lacks.
+
+    FOLDER is that of the recipe. Ends with 1 where a level differs.
+    """
+    deployment = read_folder(folder)
+    found = checked(deployment, registry.engine(deployment.engine), url, process_id)
+    if output is not None:
+        write(output, found.model_dump_json(indent=2) + "\n")
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+    else:
+        _print(found, Console(highlight=False))
+    sys.exit(DIFFERS_CODE if found.differing else 0)
+
+
+def _print(found: Checked, console: Console) -> None:
+    table = Table(box=None, pad_edge=False)
+    for head in ("", "level", "recipe", "here", ""):
+        table.add_column(head, overflow="fold")
+    for finding in found.findings:
+        table.add_row(*_row(finding))
+    console.print(table)
+    different = [each for each in found.conditions if each.state is State.DIFFERS]
+    if different:
+        console.print("\nThe gain was measured with other levels of these, which the recipe leaves alone:")
+        for each in different:
+            told = f"  {each.factor}: measured with {each.wanted}, here {each.found}"
+            console.print(Text(safe.clean(told)))
+    counts = {state: sum(each.state is state for each in found.findings) for state in State}
+    told = ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)
+    console.print(f"\n{safe.clean(found.version)} beside run {found.run}: {told}")
+
+
+def _row(finding: Finding) -> tuple[Text, ...]:
+    state = Text(finding.state.value, style=STYLES[finding.state])
+    told = (finding.factor, finding.wanted, finding.found, finding.reason)
+    return (state, *(Text(safe.clean(one)) for one in told))

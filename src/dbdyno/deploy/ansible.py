@@ -1,0 +1,69 @@
+"""A recipe as a role of Ansible: the same files at the same places, for many hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from dbdyno.deploy.files import DISK, File, Way
+
+ROLE = "ansible"
+MARKS = {"marker": "# {mark} dyno", "marker_begin": "begin", "marker_end": "end"}
+"""Those of the blocks that `apply` writes, so that role and script know each other's."""
+RELOADING = {
+    "/etc/sysctl.d/90-dyno.conf": ("values of the kernel", "sysctl --load /etc/sysctl.d/90-dyno.conf"),
+    "/etc/tmpfiles.d/90-dyno.conf": (
+        "files of /sys",
+        "systemd-tmpfiles --create /etc/tmpfiles.d/90-dyno.conf",
+    ),
+    "/etc/udev/rules.d/90-dyno.rules": ("rules of disks", "udevadm control --reload"),
+}
+"""What makes a host read a file anew: a name for it, and the command."""
+
+
+def role(files: Iterable[File], service: str) -> list[File]:
+    """The role's own copies of the files that have a place, its tasks and its handlers."""
+    placed = [file for file in files if file.place]
+    copies = [replace(file, name=f"{ROLE}/files/{file.name}", place="", way=Way.OWN) for file in placed]
+    tasks = "\n".join(_task(file, service) for file in placed)
+    handlers = "\n".join(_handlers(placed, service))
+    return [
+        *copies,
+        File(f"{ROLE}/tasks/main.yml", f"---\n{tasks}".encode()),
+        File(f"{ROLE}/handlers/main.yml", f"---\n{handlers}".encode()),
+    ]
+
+
+def _task(file: File, service: str) -> str:
+    """Puts a file to its place. That of a disk takes the variable `dyno_disk`."""
+    if file.way in (Way.FIRST, Way.LAST):
+        where = {"insertbefore": "BOF"} if file.way is Way.FIRST else {"insertafter": "EOF"}
+        block = f"{{{{ lookup('ansible.builtin.file', '{file.name}') }}}}"
+        module, keys = "blockinfile", {"path": file.place, "create": True, **MARKS, **where, "block": block}
+    elif file.way is Way.DISK:
+        content = f"{{{{ lookup('ansible.builtin.file', '{file.name}') | replace('{DISK}', dyno_disk) }}}}\n"
+        module, keys = "copy", {"content": content, "dest": file.place, "mode": "0644"}
+    else:
+        module, keys = "copy", {"src": file.name, "dest": file.place, "mode": "0644"}
+    notified = RELOADING.get(file.place, ("restart of the server", ""))[0]
+    notify = {"notify": notified} if service or file.place in RELOADING else {}
+    return _yaml(f"Write {file.place}", f"ansible.builtin.{module}", keys, notify)
+
+
+def _handlers(placed: Iterable[File], service: str) -> Iterator[str]:
+    for file in placed:
+        if file.place in RELOADING:
+            name, command = RELOADING[file.place]
+            yield _yaml(name, "ansible.builtin.command", {"cmd": command}, {"changed_when": True})
+    if service:
+        keys = {"name": service, "state": "restarted", "daemon_reload": True}
+        yield _yaml("restart of the server", "ansible.builtin.systemd_service", keys, {})
+
+
+def _yaml(name: str, module: str, keys: Mapping[str, object], rest: Mapping[str, object]) -> str:
+    """One task. A value in JSON is one in YAML."""
+    lines = [f"- name: {json.dumps(name)}", f"  {module}:"]
+    lines += [f"    {key}: {json.dumps(value)}" for key, value in keys.items()]
+    lines += [f"  {key}: {json.dumps(value)}" for key, value in rest.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,191 @@
+"""A running server held against a recipe: each level by the proof that a trial asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+
+from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
+from dbdyno.deploy.made import production_of
+from dbdyno.deploy.running import Found, found_server, is_file
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import Blocked
+from dbdyno.frozen import Frozen, level_text
+from dbdyno.host import libraries
+from dbdyno.layers.layer import by_layer
+from dbdyno.layers.part import Place
+from dbdyno.layers.registry import LAYERS
+from dbdyno.obtain.source.recorded import recorded
+from dbdyno.records.record import Evidence
+from dbdyno.study.builds import of_build
+
+VERSION, BUILD = "version", "build"
+OF_THE_HOST = frozenset({"cpu.smt", "cpu.governor", "cpu.boost"})
+"""Factors whose levels the host shows without the server."""
+OF_PROCESSES = frozenset({"memory", "cpu"})
+"""Layers of all other levels that the server's processes show."""
+OF_DATA = frozenset({"storage"})
+"""Those whose levels the folder of the data shows."""
+ELSEWHERE = "the server is on another host: run it there"
+NO_PROCESS = "the server's process is not found: run it as root, or name it by --pid"
+NO_DATA = "the folder of the server's data is not found: run it as root"
+OF_CONNECTIONS = "the application sets it on each of its connections, which nobody else sees"
+
+
+class State(StrEnum):
+    """Whether a level of a recipe is in effect on a server."""
+
+    IN_EFFECT = "in effect"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+
+
+class Finding(Frozen):
+    """What the server shows of one level: what the recipe has, what is there, and why that is not known."""
+
+    factor: str
+    wanted: str
+    found: str = ""
+    state: State
+    reason: str = ""
+
+
+class Checked(Frozen):
+    """A server beside a recipe. `conditions` are levels that variant and baseline shared: where they differ,
+    the gain may be another."""
+
+    run: str
+    variant: str
+    version: str
+    findings: tuple[Finding, ...]
+    conditions: tuple[Finding, ...] = ()
+
+    @property
+    def differing(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.state is State.DIFFERS)
+
+
+def checked(deployment: Deployment, engine: Engine, url: str, process_id: int | None) -> Checked:
+    """The server at a URL held against a recipe. Raises DriverFailed where it does not answer."""
+    levels = {change.factor: change.level for change in (*deployment.changes, *deployment.held)}
+    settings = by_layer(levels).get("config", {})
+    with found_server(url, process_id, engine, production_of(engine), settings) as found:
+        conditions = () if deployment.whole else deployment.held
+        return Checked(
+            run=deployment.run,
+            variant=deployment.variant,
+            version=found.server.version,
+            findings=(
+                _version(deployment, found),
+                *_findings(deployment.deployed, found),
+                *_build(deployment.build, found),
+            ),
+            conditions=tuple(_findings(conditions, found)),
+        )
+
+
+def _version(deployment: Deployment, found: Found) -> Finding:
+    """Another release may not know a setting, or mean something else by it."""
+    production, version = production_of(found.setup.engine), found.server.version
+    same = production.release(deployment.version) == production.release(version)
+    return Finding(
+        factor=VERSION,
+        wanted=production.release(deployment.version),
+        found=version,
+        state=State.IN_EFFECT if same else State.DIFFERS,
+        reason="" if same else "the recipe was measured on another release: measure again on this one",
+    )
+
+
+def _findings(changes: Iterable[Change], found: Found) -> Iterator[Finding]:
+    for change in changes:
+        layer, knob = change.factor.split(".", 1)
+        if not of_build(change.factor) and LAYERS[layer].in_production(knob):
+            yield _finding(change, layer, knob, found)
+
+
+def _finding(change: Change, layer: str, knob: str, found: Found) -> Finding:
+    wanted = level_text(change.level)
+    if why := _unseen(change.factor, found):
+        return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=why)
+    try:
+        [evidence] = LAYERS[layer].prove({knob: change.level}, found)
+    except OSError as refused:
+        reason = f"cannot read {refused.filename or 'it'}: {refused.strerror or refused}"
+        return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=reason)
+    return _of_evidence(change, evidence, found)
+
+
+def _unseen(factor: str, found: Found) -> str:
+    """Why the level of a factor cannot be seen from here; empty where it can."""
+    layer = factor.partition(".")[0]
+    if layer not in OF_PROCESSES | OF_DATA:
+        return ""
+    if not found.is_here:
+        return ELSEWHERE
+    if layer in OF_PROCESSES and factor not in OF_THE_HOST and not found.process_ids:
+        return NO_PROCESS
+    return NO_DATA if layer in OF_DATA and not found.knows_data else ""
+
+
+def _of_evidence(change: Change, evidence: Evidence, found: Found) -> Finding:
+    value = evidence.effective.value if evidence.effective else ""
+    state = State.IN_EFFECT if evidence.in_effect else State.DIFFERS
+    reason = evidence.reason
+    if state is State.DIFFERS and evidence.effective is None:
+        state = State.UNKNOWN
+    elif state is State.DIFFERS and _of_a_connection(change, found):
+        state, value, reason = State.UNKNOWN, "", OF_CONNECTIONS
+    return Finding(
+        factor=change.factor, wanted=level_text(change.level), found=value, state=state, reason=reason
+    )
+
+
+def _of_a_connection(change: Change, found: Found) -> bool:
+    """Whether a setting is one of who opens the database, and Dyno opened it by itself."""
+    is_setting = any(part.place is Place.SETTING for part in change.parts)
+    return found.setup.engine.embedded and is_file(found.server.url) and is_setting
+
+
+def _build(build: DeployedBuild | None, found: Found) -> Iterator[Finding]:
+    """Whether a process of the server has mapped the program, or the library, that was measured."""
+    if build is None:
+        return
+    ids = _build_ids(found.process_ids)
+    if not found.process_ids:
+        state, reason = State.UNKNOWN, NO_PROCESS if found.is_here else ELSEWHERE
+    elif not build.build_id or not ids:
+        state, reason = State.UNKNOWN, "no build id can be read: run it as root, with binutils installed"
+    elif build.build_id in ids:
+        state, reason = State.IN_EFFECT, ""
+    else:
+        state, reason = State.DIFFERS, "the server runs another build"
+    yield Finding(
+        factor=BUILD,
+        wanted=build.build_id or build.key,
+        found=build.build_id if state is State.IN_EFFECT else "",
+        state=state,
+        reason=reason,
+    )
+
+
+def _build_ids(process_ids: Iterable[int]) -> frozenset[str]:
+    """Of all programs and libraries that processes hold, as far as this user can read them."""
+    files: set[Path] = set()
+    for process_id in process_ids:
+        with suppress(OSError):
+            files |= libraries.mapped(process_id)
+    with suppress(Blocked):
+        return frozenset(recorded(file).build_id for file in files if _is_code(file)) - {""}
+    return frozenset()
+
+
+def _is_code(file: Path) -> bool:
+    """Whether a mapped file is a program or a library. One that cannot be read is none."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(4) == b"\x7fELF"
+    except OSError:
+        return False

@@ -1,0 +1,106 @@
+"""What a recipe holds: a variant of a run as production takes it, with the evidence for its levels."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from dbdyno.analyse.model import Ratio, Verdict
+from dbdyno.frozen import Frozen, Level
+from dbdyno.layers.part import Part, Place
+from dbdyno.obtain.source.wish import Flags
+
+FORMAT = 1
+FOLDERS = re.compile(r"(?<![\w.~}-])~?/(?:[^\s/]+/)*(?=[^\s/])")
+"""What leads to a file on a host."""
+
+
+class Change(Frozen):
+    """One level as production takes it, by its `parts`. `was` is the level of the baseline; None where the
+    variant shares this level with it.
+
+    `answer` is what the measured server said to `statement`; both are empty for what no statement tells.
+    `why` says what the level does, `exercised` what the load showed of its use. `share` is its own part in
+    the gain, where the run tells it. `gives_up` is what can be lost by it, and empty where nothing can.
+    """
+
+    factor: str
+    level: Level
+    was: Level | None = None
+    parts: tuple[Part, ...] = ()
+    statement: str = ""
+    answer: str = ""
+    why: str = ""
+    exercised: str = ""
+    share: Ratio | None = None
+    gives_up: str = ""
+
+
+class DeployedBuild(Frozen):
+    """The build that was measured. `build_id` is that of its program, empty where nothing could read it.
+    `changed` says that the baseline was another build, or none."""
+
+    key: str
+    words: str
+    source: str
+    patches: tuple[str, ...]
+    toolchain: str
+    flags: Flags
+    trained: str = ""
+    build_id: str = ""
+    changed: bool = False
+
+
+class Deployment(Frozen):
+    """A recipe: the changes of a variant against the run's baseline, and how the two were measured.
+
+    `held` are the levels that the variant shares with the baseline. They are deployed as well where the
+    recipe is `whole`. `version` is what the measured server called itself. `effect` and `costs` are ratios
+    variant / baseline. `service` is the server's systemd unit, and `configuration` the folder of its
+    settings; each is empty where there is none. `throughput_per_s` is the variant's, where it was measured.
+    """
+
+    format: int = FORMAT
+    run: str
+    title: str
+    variant: str
+    verdict: Verdict
+    host: str
+    measured_unix_s: float
+    dyno_version: str
+    engine: str
+    version: str
+    workload: str
+    blocks: int
+    response: str
+    effect: Ratio | None = None
+    costs: tuple[Ratio, ...] = ()
+    throughput_per_s: float | None = None
+    changes: tuple[Change, ...]
+    held: tuple[Change, ...] = ()
+    whole: bool = False
+    build: DeployedBuild | None = Field(default=None, exclude_if=lambda build: build is None)
+    service: str = ""
+    configuration: str = ""
+
+    @property
+    def deployed(self) -> tuple[Change, ...]:
+        """The levels that the recipe puts into production."""
+        return (*self.changes, *self.held) if self.whole else self.changes
+
+    @property
+    def given_up(self) -> tuple[Change, ...]:
+        """Those by which something can be lost."""
+        return tuple(change for change in self.deployed if change.gives_up)
+
+    def parts(self, place: Place) -> tuple[Part, ...]:
+        """What of it goes to a place, each once: what two levels ask for is one thing."""
+        found = (part for change in self.deployed for part in change.parts if part.place is place)
+        by_name = {(part.name, part.value if place is Place.BY_HAND else ""): part for part in found}
+        return tuple(by_name.values())
+
+
+def without_folders(text: str) -> str:
+    """A text in which files have their names alone: where they lie on the host of a run helps nobody."""
+    return FOLDERS.sub("", text)

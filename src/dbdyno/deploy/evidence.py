@@ -1,0 +1,199 @@
+"""The page of a recipe for its reader: what each change gains and costs, and how that was measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from dbdyno.analyse.model import Ratio
+from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
+from dbdyno.frozen import level_text
+from dbdyno.layers.part import Part, Place
+from dbdyno.records import metrics
+from dbdyno.report.words.numbers import DASH, interval_text, plural, ratio_text, share_text
+from dbdyno.report.words.safe import clean
+
+PLACES = {
+    Place.SETTING: "the server's settings",
+    Place.ENVIRONMENT: "the server's environment",
+    Place.UNIT: "the server's systemd unit",
+    Place.KERNEL: "the kernel",
+    Place.QUEUE: "the disk of the data",
+    Place.MOUNT: "the mount of the data",
+    Place.BY_HAND: "by hand",
+}
+SCRIPTS = (
+    "`./apply` puts the recipe into effect, as root. It keeps what was there before.",
+    "`./check` says what of it is not in effect. It needs no Dyno; `dyno recipe check` looks closer.",
+    "`./undo` takes back what `apply` changed.",
+)
+
+
+def page(deployment: Deployment, by_hand: Mapping[str, str], engine_title: str) -> str:
+    """The page as Markdown, ending in a newline. What can be lost stands on top."""
+    parts = [
+        f"# {_text(_title(deployment, engine_title))}",
+        _given_up(deployment),
+        _measured(deployment),
+        "## Changes",
+        _changes(deployment),
+        _reasons(deployment.changes),
+        *_listed("## What it costs", _costs(deployment)),
+        *_listed("## To do by hand", [f"- {_text(name)}: {_code(deed)}" for name, deed in by_hand.items()]),
+        *_listed("## The build", _build(deployment.build)),
+        *_held(deployment),
+        "## How to use it",
+        "\n".join(f"- {line}" for line in SCRIPTS),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _title(deployment: Deployment, engine_title: str) -> str:
+    changes = plural(len(deployment.changes), "change")
+    gain = ""
+    if deployment.effect is not None:
+        gain = f", {ratio_text(deployment.effect.ratio)} times the {_metric(deployment.response)}"
+    return f"{engine_title} {deployment.version}: {changes}{gain}"
+
+
+def _given_up(deployment: Deployment) -> str:
+    """What can be lost, in transactions of the measured speed."""
+    changes = deployment.given_up
+    if not changes:
+        return ""
+    named = ", ".join(f"{_level(change)}: {_text(change.gives_up)}" for change in changes)
+    per_s = deployment.throughput_per_s
+    speed = f" At the measured speed a second of commits is {per_s:,.0f} transactions." if per_s else ""
+    return f"> **This recipe gives up durability.** {named}.{speed}"
+
+
+def _measured(deployment: Deployment) -> str:
+    date = time.strftime("%Y-%m-%d", time.gmtime(deployment.measured_unix_s))
+    effect, facts = deployment.effect, []
+    if effect is not None:
+        gain = (
+            f"{ratio_text(effect.ratio)} ({interval_text(effect)}) times the {_metric(deployment.response)}"
+        )
+        sure = f"interval of {share_text(effect.confidence)}, {plural(effect.pairs, 'block')}"
+        facts.append(f"variant / baseline: {gain}, {sure}")
+    facts += [
+        f"verdict: {deployment.verdict.value}",
+        f"run {_code(deployment.run)} of {_text(deployment.title)}, variant {_code(deployment.variant)}",
+        f"host {_text(deployment.host) or 'without a name'}, {date}, Dyno {_text(deployment.dyno_version)}",
+        f"load: {_text(deployment.workload)}",
+    ]
+    return "\n".join(f"- {fact}" for fact in facts)
+
+
+def _changes(deployment: Deployment) -> str:
+    heads = ("change", "was", "share of the gain", "interval", "where")
+    rows = [
+        (
+            _level(change),
+            _code(level_text(change.was)) if change.was is not None else DASH,
+            ratio_text(change.share.ratio) if change.share else "not measured alone",
+            interval_text(change.share) if change.share else DASH,
+            _where(change.parts),
+        )
+        for change in deployment.changes
+    ]
+    return "\n\n".join(filter(None, [_table(heads, rows), _of_shares(deployment.changes)]))
+
+
+def _of_shares(changes: Sequence[Change]) -> str:
+    """What the shares of several changes mean."""
+    if len(changes) < 2:
+        return ""
+    if all(change.share for change in changes):
+        return "A share is a ratio. All of them multiply to the gain."
+    return "The run does not tell what each change gains by itself. A factorial study does."
+
+
+def _where(parts: Sequence[Part]) -> str:
+    return ", ".join(dict.fromkeys(PLACES[part.place] for part in parts)) or "the build"
+
+
+def _reasons(changes: Iterable[Change]) -> str:
+    lines = []
+    for change in changes:
+        told = [change.why.rstrip(".")] if change.why else []
+        told += [f"under the load: {change.exercised}"] if change.exercised else []
+        told += [f"the server answered {change.answer}"] if change.answer else []
+        if told:
+            sentences = ". ".join(one[0].upper() + one[1:] for one in told)
+            lines.append(f"- {_code(change.factor)}: {_text(sentences)}.")
+    return "\n".join(lines)
+
+
+def _costs(deployment: Deployment) -> list[str]:
+    rows = [
+        (_text(metrics.find(cost.metric).title), ratio_text(cost.ratio), interval_text(cost), _way(cost))
+        for cost in deployment.costs
+    ]
+    return [_table(("metric", "ratio", "interval", ""), rows)] if rows else []
+
+
+def _way(cost: Ratio) -> str:
+    """Whether the whole interval lies on one side of 1."""
+    if cost.low is None or cost.high is None or cost.low <= 1.0 <= cost.high:
+        return ""
+    better = (cost.low > 1.0) is metrics.find(cost.metric).higher_is_better
+    return "better" if better else "worse"
+
+
+def _build(build: DeployedBuild | None) -> list[str]:
+    if build is None:
+        return []
+    facts = {
+        "made of": build.source,
+        "patches": ", ".join(build.patches),
+        "built with": f"{build.words} ({build.toolchain})",
+        "flags": " ".join((*build.flags.compile, *build.flags.link)),
+        "trained": build.trained,
+        "build id": build.build_id,
+    }
+    told = [f"- {name}: {_code(value)}" for name, value in facts.items() if value]
+    shared = [] if build.changed else ["- Variant and baseline were both this build."]
+    return [*told, *shared, "- The folder `build` holds its recipe, its patches and its profile."]
+
+
+def _held(deployment: Deployment) -> list[str]:
+    if not deployment.held:
+        return []
+    told = (
+        "Variant and baseline both had these levels, and the recipe sets them as well."
+        if deployment.whole
+        else "Variant and baseline both had these levels. The recipe leaves them as they are on your host. "
+        "Where they differ there, the gain may be another."
+    )
+    rows = [(_code(each.factor), _code(level_text(each.level))) for each in deployment.held]
+    return ["## What else the measured server had", told, _table(("factor", "level"), rows)]
+
+
+def _listed(title: str, lines: Sequence[str]) -> list[str]:
+    """A part with its title, where there is something to list."""
+    return [title, "\n".join(lines)] if lines else []
+
+
+def _level(change: Change) -> str:
+    return _code(f"{change.factor} = {level_text(change.level)}")
+
+
+def _metric(name: str) -> str:
+    return metrics.find(name).title
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    """Text from outside as it is, in a cell or a line."""
+    shown = clean(text).replace("|", r"\|").replace("`", "'")
+    return f"`{shown}`"
+
+
+def _text(text: str) -> str:
+    """Text from outside, which opens no cell, no tag and no line."""
+    return clean(text).replace("|", r"\|").replace("<", "&lt;")

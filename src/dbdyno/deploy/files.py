@@ -1,0 +1,204 @@
+"""The folder of a recipe: each file, and where `apply` puts it on a host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from dbdyno.deploy.deployment import Deployment
+from dbdyno.engines.production import Production
+from dbdyno.frozen import Level, level_text
+from dbdyno.layers.part import Place
+
+RECIPE, ROWS = "recipe.json", "recipe.tsv"
+SYSCTLS = "/proc/sys/"
+SCRIPTS = Path(__file__).with_name("scripts")
+PROGRAMS = ("apply", "undo", "check")
+DISK = "@DISK@"
+"""Where `apply` writes the name of the disk that holds the data."""
+ADDING = frozenset({"CPUAffinity"})
+"""Directives of which a second one adds to the first. An empty one begins anew."""
+
+
+class Way(StrEnum):
+    """How a file comes to its place: as one of its own; as the first or the last lines of one that holds
+    others; or with the name of the disk in it."""
+
+    OWN = "own"
+    FIRST = "first"
+    LAST = "last"
+    DISK = "disk"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a recipe's folder by its path there. `place` is its path on a host; empty where a person
+    decides on that."""
+
+    name: str
+    content: bytes
+    place: str = ""
+    way: Way = Way.OWN
+    is_program: bool = False
+
+
+def files_for_host(deployment: Deployment, production: Production) -> list[File]:
+    """What a host takes: the server's settings and environment, its unit, values of the kernel, its disk."""
+    return [file for make in _MAKERS for file in make(deployment, production)]
+
+
+def files_beside(deployment: Deployment, production: Production, for_host: Sequence[File]) -> list[File]:
+    """The scripts that put these files to their places, what they read, and the recipe for `dyno`."""
+    rows = "".join("\t".join(row) + "\n" for row in _rows(deployment, production, for_host))
+    scripts = [File(name, (SCRIPTS / name).read_bytes(), is_program=True) for name in PROGRAMS]
+    document = deployment.model_dump_json(indent=1) + "\n"
+    return [*scripts, _text(ROWS, rows), _text(RECIPE, document)]
+
+
+def _text(name: str, text: str, place: str = "", way: Way = Way.OWN) -> File:
+    return File(name, text.encode(), place, way)
+
+
+def _commented(lines: Iterable[str], mark: str = "#") -> str:
+    return "".join(f"{mark} {line}\n" for line in lines)
+
+
+def _head(deployment: Deployment, mark: str = "#") -> str:
+    """What each file begins with: one line, whatever a study's author wrote."""
+    told = " ".join(f"Run {deployment.run}, variant {deployment.variant}.".split())
+    return _commented([told, "EVIDENCE.md of this recipe says what each line gains and costs."], mark)
+
+
+def _settings(deployment: Deployment, production: Production) -> Iterator[File]:
+    """The settings, and as comments those that the variant shares with the baseline."""
+    chosen = {part.name: part.value for part in deployment.parts(Place.SETTING)}
+    if not chosen:
+        return
+    text = _head(deployment, production.comment) + production.written(chosen)
+    held = _held_settings(deployment)
+    if held:
+        lines = (line for line in production.written(held).splitlines() if not line.startswith("["))
+        told = "The gain was measured with these levels, which this file leaves as they are:"
+        text += _commented([told, *lines], production.comment)
+    place = f"{deployment.configuration}/{production.file}" if deployment.configuration else ""
+    yield _text(production.file, text, place, Way.FIRST if production.shared else Way.OWN)
+
+
+def _held_settings(deployment: Deployment) -> dict[str, Level]:
+    held = () if deployment.whole else deployment.held
+    return {part.name: part.value for each in held for part in each.parts if part.place is Place.SETTING}
+
+
+def _environment(deployment: Deployment, production: Production) -> Iterator[File]:
+    """For a server that does not take the environment of its unit."""
+    variables = deployment.parts(Place.ENVIRONMENT)
+    if variables and production.environment:
+        lines = "".join(f"{one.name} = '{level_text(one.value)}'\n" for one in variables)
+        place = production.of(production.environment, deployment.version)
+        yield _text("environment", _head(deployment) + lines, place, Way.LAST)
+
+
+def _unit(deployment: Deployment, production: Production) -> Iterator[File]:
+    """A drop-in of the server's unit."""
+    variables = () if production.environment else deployment.parts(Place.ENVIRONMENT)
+    lines = [f'Environment="{one.name}={_unit_text(one.value)}"' for one in variables]
+    for directive in deployment.parts(Place.UNIT):
+        lines += [f"{directive.name}="] * (directive.name in ADDING)
+        lines.append(f"{directive.name}={level_text(directive.value)}")
+    if lines:
+        service = deployment.service
+        place = f"/etc/systemd/system/{service}.service.d/90-dyno.conf" if service else ""
+        yield _text("systemd.conf", _head(deployment) + "[Service]\n" + "\n".join(lines) + "\n", place)
+
+
+def _unit_text(value: Level) -> str:
+    """A value in quotes, in which systemd sees specifiers and escapes."""
+    return level_text(value).replace("%", "%%").replace("\\", r"\\").replace('"', r"\"")
+
+
+def _kernel(deployment: Deployment, _production: Production) -> Iterator[File]:
+    """The kernel's values for each start of the host."""
+    values = {part.name: level_text(part.value) for part in deployment.parts(Place.KERNEL)}
+    sysctls = {path: value for path, value in values.items() if path.startswith(SYSCTLS)}
+    if sysctls:
+        lines = "".join(f"{sysctl_name(path)} = {value}\n" for path, value in sysctls.items())
+        yield _text("sysctl.conf", _head(deployment) + lines, "/etc/sysctl.d/90-dyno.conf")
+    others = "".join(f"w {path} - - - - {value}\n" for path, value in values.items() if path not in sysctls)
+    if others:
+        yield _text("tmpfiles.conf", _head(deployment) + others, "/etc/tmpfiles.d/90-dyno.conf")
+
+
+def sysctl_name(path: str) -> str:
+    """A value below /proc/sys as sysctl(8) names it."""
+    return path.removeprefix(SYSCTLS).replace("/", ".")
+
+
+def _queue(deployment: Deployment, _production: Production) -> Iterator[File]:
+    """A rule for the disk that holds the data."""
+    attributes = deployment.parts(Place.QUEUE)
+    if attributes:
+        match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{DISK}"'
+        sets = [f'ATTR{{queue/{one.name}}}="{level_text(one.value)}"' for one in attributes]
+        rule = ", ".join([match, *sets]) + "\n"
+        yield _text("udev.rules", _head(deployment) + rule, "/etc/udev/rules.d/90-dyno.rules", Way.DISK)
+
+
+def _mount(deployment: Deployment, _production: Production) -> Iterator[File]:
+    """A line for a person, who knows which file system it is and where."""
+    for mount in deployment.parts(Place.MOUNT):
+        line = f"UUID=FILE_SYSTEM FOLDER_OF_THE_DATA {mount.name} {level_text(mount.value)} 0 2\n"
+        yield _text("fstab", _head(deployment) + line)
+
+
+_MAKERS: tuple[Callable[[Deployment, Production], Iterator[File]], ...] = (
+    _settings,
+    _environment,
+    _unit,
+    _kernel,
+    _queue,
+    _mount,
+)
+
+
+Row = tuple[str, ...]
+
+
+def _rows(deployment: Deployment, production: Production, for_host: Sequence[File]) -> Iterator[Row]:
+    """What the scripts read: a kind, and its columns. A shell's `read` passes over empty columns, so there is
+    none."""
+    facts = {"service": deployment.service, "client": production.client, "data": production.data_sql}
+    yield from ((kind, text) for kind, text in facts.items() if text)
+    yield "version", production.release(deployment.version), production.version_sql
+    yield from (("file", file.name, file.way.value, file.place) for file in for_host if file.place)
+    for change in deployment.deployed:
+        if change.statement and change.answer and any(one.place is Place.SETTING for one in change.parts):
+            yield _plain("setting", change.factor.partition(".")[2], change.answer, change.statement)
+    for place in (Place.ENVIRONMENT, Place.KERNEL, Place.QUEUE, Place.MOUNT):
+        for part in deployment.parts(place):
+            yield _plain(place.value, part.name, level_text(part.value))
+    yield from (_plain("hand", name, deed) for name, deed in by_hand(deployment, for_host).items())
+
+
+def _plain(*columns: str) -> Row:
+    """Columns without what would end one: no server gives tabs or lines in the value of a setting that can be
+    deployed by a line of a file."""
+    return tuple(re.sub(r"\s+", " ", column) for column in columns)
+
+
+def by_hand(deployment: Deployment, for_host: Iterable[File]) -> Mapping[str, str]:
+    """What a person must do, by its title."""
+    deeds = {part.name: level_text(part.value) for part in deployment.parts(Place.BY_HAND)}
+    for file in for_host:
+        if not file.place:
+            deeds[file.name] = _DEEDS.get(file.name, "have the application run it on each of its connections")
+    return deeds
+
+
+_DEEDS = {
+    "systemd.conf": "make it a drop-in of the unit of your application: systemctl edit SERVICE",
+    "fstab": "put its options into /etc/fstab, and remount the file system of the data",
+}
+"""What to do with files that have no place of their own; all others are statements for connections."""

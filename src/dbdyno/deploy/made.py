@@ -1,0 +1,188 @@
+"""A recipe from a finished run: which variant may be deployed, and what of it production takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
+from dbdyno.analyse.shares import shares
+from dbdyno.deploy.deployment import Change, Deployment, without_folders
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.production import Production
+from dbdyno.errors import UserError
+from dbdyno.frozen import Level, level_text
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.part import Part, Place
+from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.records.record import Evidence, Outcome, Record
+from dbdyno.report.words.naming import workload_text
+from dbdyno.study.builds import of_build
+
+NEVER = (Verdict.BROKEN, Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
+"""Verdicts of variants that have no speed, so that nothing speaks for them."""
+OF_THE_DRIVER = frozenset({"driver_cpu_us_per_op"})
+"""Costs that production does not have."""
+COMMIT_CAN_BE_LOST = (
+    "a commit can be lost, of which a client was told, when the server or the host ends suddenly"
+)
+
+
+def chosen_variant(analysis: Analysis, name: str | None, any_verdict: bool) -> VariantResult:
+    """The variant of a name, else the one that helped most. Raises UserError where there is none, or where
+    nothing speaks for it; with `any_verdict` a speed is enough."""
+    name = name or analysis.answer.best
+    if name is None:
+        faster = ", ".join(analysis.answer.level)
+        hint = f"choose one by --variant: {faster}" if faster else "choose one by --variant and --any-verdict"
+        raise UserError(f"no variant of run {analysis.run.run} is faster than all others", hint)
+    variant = next(each for each in analysis.variants if each.name == name)
+    if variant.role is not Role.CANDIDATE:
+        raise UserError(
+            f"{name} is a {variant.role.value} of the run, so it changes nothing", "choose another variant"
+        )
+    if variant.verdict is None or variant.verdict in NEVER:
+        word = variant.verdict.value if variant.verdict else "without a verdict"
+        raise UserError(f"{name} is {word}, so nothing speaks for it", "choose a variant that has a speed")
+    if variant.verdict is not Verdict.FASTER and not any_verdict:
+        raise UserError(
+            f"{name} is not faster than the baseline: its verdict is {variant.verdict.value}",
+            "choose another by --variant, or write the recipe all the same by --any-verdict",
+        )
+    return variant
+
+
+def production_of(engine: Engine) -> Production:
+    """How an engine is deployed. Raises UserError where Dyno does not know that."""
+    if engine.production is None:
+        raise UserError(f"Dyno does not know how {engine.title} is deployed", "deploy it by hand: dyno show")
+    return engine.production
+
+
+def deployment_of(
+    analysis: Analysis, records: Sequence[Record], variant: VariantResult, engine: Engine
+) -> Deployment:
+    """The recipe of a variant, without its build. Raises UserError for a variant that changes what production
+    does not have."""
+    study, run, production = analysis.study, analysis.run, production_of(engine)
+    record = measured_record(records, variant)
+    found = _changes({**study.settings, **variant.levels}, engine, record, shares(analysis, records, variant))
+    _require_deployable(variant, found)
+    throughput, version = variant.summary("throughput"), record.engine_version
+    return Deployment(
+        run=run.run,
+        title=study.title,
+        variant=_name(variant),
+        verdict=variant.verdict or Verdict.INCONCLUSIVE,
+        host=str(run.host.get("name", "")),
+        measured_unix_s=run.created_unix_s,
+        dyno_version=run.dyno_version,
+        engine=engine.name,
+        version=version,
+        workload=without_folders(workload_text(analysis)),
+        blocks=study.blocks,
+        response=study.goal.response,
+        effect=variant.effect,
+        costs=tuple(cost for cost in variant.costs if cost.metric not in OF_THE_DRIVER),
+        throughput_per_s=throughput.mean if throughput else None,
+        changes=tuple(
+            change.model_copy(update={"was": _level(factor, analysis.baseline.levels[factor])})
+            for factor, change in found.items()
+            if factor in variant.changed
+        ),
+        held=tuple(
+            change
+            for factor, change in found.items()
+            if factor not in variant.changed and _in_production(factor)
+        ),
+        service=production.of(production.service, version),
+        configuration=production.of(production.folder, version),
+    )
+
+
+def _name(variant: VariantResult) -> str:
+    """A variant is named by its levels, and those of builds by files."""
+    return without_folders(variant.name) if any(map(of_build, variant.changed)) else variant.name
+
+
+def _level(factor: str, level: Level) -> Level:
+    return without_folders(level_text(level)) if of_build(factor) else level
+
+
+def measured_record(records: Sequence[Record], variant: VariantResult) -> Record:
+    """The last record of a variant that has a speed: what its server said of itself. Raises UserError where
+    there is none."""
+    measured = [
+        record
+        for record in records
+        if record.variant == variant.name and record.outcome is Outcome.MEASURED and not record.of_no_block
+    ]
+    if not measured:
+        raise UserError(f"no trial of {variant.name} has a speed", "choose another variant")
+    return measured[-1]
+
+
+def _changes(
+    levels: Mapping[str, Level], engine: Engine, record: Record, own: Mapping[str, Ratio]
+) -> dict[str, Change]:
+    """Every level of a variant, by factor."""
+    split = by_layer(levels)
+    settings = split.get("config", {})
+    parts = [part for request in ask(split, LAYERS, engine) for part in request.parts(engine, settings)]
+    reasons = {one.name: one.why for one in engine.settings.proposals(0)}
+    evidence = {one.factor: one for one in record.evidence}
+    return {
+        factor: Change(
+            factor=factor,
+            level=_level(factor, level),
+            parts=tuple(part for part in parts if part.factor == factor) or _without_parts(factor, level),
+            **_read(evidence.get(factor)),
+            why=reasons.get(factor, "") or (KNOBS[factor].effect if factor in KNOBS else ""),
+            share=own.get(factor),
+            gives_up=_given_up(factor, level, engine),
+        )
+        for factor, level in levels.items()
+    }
+
+
+def _read(evidence: Evidence | None) -> dict[str, str]:
+    """What a trial read of a level. What settings answer to a statement, another host can ask again; all
+    other readings name processes and devices of the host of the run."""
+    if evidence is None or evidence.effective is None or not evidence.factor.startswith("config."):
+        return {}
+    exercised = evidence.exercised.value if evidence.exercised else ""
+    return {
+        "statement": evidence.effective.source,
+        "answer": evidence.effective.value,
+        "exercised": exercised,
+    }
+
+
+def _without_parts(factor: str, level: Level) -> tuple[Part, ...]:
+    """A level that production has when nothing sets another one."""
+    if of_build(factor) or not _in_production(factor):
+        return ()
+    deed = f"take out what sets another level than {level_text(level)}, which needs nothing"
+    return (Part(factor=factor, place=Place.BY_HAND, name=factor, value=deed),)
+
+
+def _in_production(factor: str) -> bool:
+    layer, knob = factor.split(".", 1)
+    return LAYERS[layer].in_production(knob)
+
+
+def _require_deployable(variant: VariantResult, found: Mapping[str, Change]) -> None:
+    """Raises UserError where a change is of the load, or of a volume that Dyno made: nobody can deploy it."""
+    for factor in variant.changed:
+        if not found[factor].parts and not _in_production(factor):
+            raise UserError(
+                f"{variant.name} changes {factor}, which no server in production has",
+                "choose a variant that differs from the baseline in the server or its host alone",
+            )
+
+
+def _given_up(factor: str, level: Level, engine: Engine) -> str:
+    """What can be lost by a level; empty where each commit outlives a sudden end."""
+    layer, name = factor.split(".", 1)
+    durable = engine.settings.DURABLE.get(name, ()) if layer == "config" else ()
+    kept = any(engine.settings.same(name, one, level_text(level)) for one in durable)
+    return COMMIT_CAN_BE_LOST if durable and not kept else ""

@@ -1,0 +1,64 @@
+"""The page of a recipe."""
+
+from __future__ import annotations
+
+from dbdyno.deploy.deployment import DeployedBuild
+from dbdyno.deploy.evidence import page
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.obtain.source.wish import Flags
+from tests.deploy.recipes import recipe
+from tests.report.cases import HOSTILE
+
+
+def test_a_page_says_what_changes_by_how_much_and_where_that_was_measured() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)}, {"config.sync_binlog": 1})
+    told = page(made, {}, "MariaDB")
+    assert told.startswith("# MariaDB 11.8.6-MariaDB: 1 change, 1.")
+    assert "| `config.innodb_io_capacity = 2000` | `200` | 1." in told
+    assert "| the server's settings |" in told
+    assert f"run `{made.run}`" in told and "2025-10-09" in told
+    assert "How many pages a second are written in the background" in told
+    assert "99th percentile latency" in told
+    assert "| `config.sync_binlog` | `1` |" in told and "The recipe leaves them" in told
+    assert "gives up" not in told and "To do by hand" not in told
+
+
+def test_a_run_that_tells_no_shares_says_so() -> None:
+    two = {"config.innodb_io_capacity": (200, 2000), "config.sync_binlog": (0, 1)}
+    told = page(recipe(MARIADB, two), {}, "MariaDB")
+    assert told.count("not measured alone") == 2
+    assert "does not tell what each change gains by itself" in told
+
+
+def test_what_is_lost_stands_on_top_in_transactions() -> None:
+    made = recipe(MARIADB, {"config.innodb_flush_log_at_trx_commit": (1, 0)})
+    told = page(made.model_copy(update={"throughput_per_s": 4321.0}), {}, "MariaDB")
+    first = told.split("\n\n")[1]
+    assert first.startswith("> **This recipe gives up durability.**")
+    assert "`config.innodb_flush_log_at_trx_commit = 0`" in first
+    assert "4,321 transactions" in first
+
+
+def test_the_build_and_what_is_left_to_do_are_told() -> None:
+    build = DeployedBuild(
+        key="ab12",
+        words="gcc -O3 LTO full",
+        source="Debian trixie, mariadb 11.8.6",
+        patches=("one.patch 0123456789ab",),
+        toolchain="gcc 12.2",
+        flags=Flags(compile=("-O3", "-flto"), link=("-flto",)),
+        build_id="feedface",
+    )
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
+    told = page(made.model_copy(update={"build": build}), {"file system": "mkfs.xfs DEVICE"}, "MariaDB")
+    assert "`one.patch 0123456789ab`" in told and "`-O3 -flto -flto`" in told and "`feedface`" in told
+    assert "- file system: `mkfs.xfs DEVICE`" in told
+
+
+def test_text_from_outside_stays_text() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
+    hostile = made.model_copy(update={"title": HOSTILE, "variant": HOSTILE, "host": HOSTILE})
+    told = page(hostile, {HOSTILE: HOSTILE}, "MariaDB")
+    assert "\x1b" not in told and "\nsecond line" not in told
+    outside_of_code = "".join(part for part in told.split("`")[::2])
+    assert "<script>" not in outside_of_code

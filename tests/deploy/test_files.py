@@ -1,0 +1,218 @@
+"""The files of a recipe: what each says, and where it goes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno.deploy import ansible, tuned
+from dbdyno.deploy.deployment import Deployment
+from dbdyno.deploy.files import PROGRAMS, File, Way, by_hand, files_beside, files_for_host
+from dbdyno.deploy.made import production_of
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.firebird import FIREBIRD
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.postgresql import POSTGRESQL
+from dbdyno.engines.sqlite import SQLITE
+from dbdyno.frozen import Level
+from tests.deploy.recipes import recipe
+
+HOST: dict[str, tuple[Level, Level]] = {
+    "memory.allocator": ("libc", "jemalloc"),
+    "memory.thp": ("always", "never"),
+    "cpu.server": ("all", "0-1"),
+}
+POOL: dict[str, Level] = {"config.innodb_buffer_pool_size": "1G"}
+
+
+def for_host(deployment: Deployment, engine: Engine) -> dict[str, File]:
+    return {file.name: file for file in files_for_host(deployment, production_of(engine))}
+
+
+def text(file: File) -> str:
+    return file.content.decode()
+
+
+def rows(deployment: Deployment, engine: Engine) -> list[list[str]]:
+    production = production_of(engine)
+    beside = files_beside(deployment, production, files_for_host(deployment, production))
+    [table] = [text(file) for file in beside if file.name == "recipe.tsv"]
+    return [line.split("\t") for line in table.splitlines()]
+
+
+def lines(file: File) -> list[str]:
+    """Those that say something to who reads the file on a host."""
+    return [line for line in text(file).splitlines() if not line.startswith("#")]
+
+
+def test_settings_are_lines_and_what_was_held_is_a_comment() -> None:
+    found = for_host(recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)}, POOL), MARIADB)
+    [file] = found.values()
+    assert file.place == "/etc/mysql/mariadb.conf.d/90-dyno.cnf"
+    assert lines(file) == ["[mysqld]", "innodb_io_capacity = 2000"]
+    assert "# innodb_buffer_pool_size = 1G" in text(file)
+
+
+def test_a_whole_recipe_sets_what_was_held_as_well() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)}, POOL)
+    found = for_host(made.model_copy(update={"whole": True}), MARIADB)
+    assert "innodb_buffer_pool_size = 1G" in lines(found["90-dyno.cnf"])
+
+
+def test_a_unit_gets_its_environment_and_directives() -> None:
+    found = for_host(recipe(MARIADB, HOST), MARIADB)
+    unit = found["systemd.conf"]
+    assert unit.place == "/etc/systemd/system/mariadb.service.d/90-dyno.conf"
+    assert lines(unit) == [
+        "[Service]",
+        'Environment="LD_PRELOAD=libjemalloc.so.2"',
+        "CPUAffinity=",
+        "CPUAffinity=0-1",
+    ]
+    assert lines(found["tmpfiles.conf"]) == ["w /sys/kernel/mm/transparent_hugepage/enabled - - - - never"]
+
+
+def test_a_server_that_drops_its_units_environment_has_a_file_of_its_own() -> None:
+    found = for_host(recipe(POSTGRESQL, {"memory.allocator": ("libc", "jemalloc")}), POSTGRESQL)
+    [file] = found.values()
+    assert (file.place, file.way) == ("/etc/postgresql/15/main/environment", Way.LAST)
+    assert lines(file) == ["LD_PRELOAD = 'libjemalloc.so.2'"]
+
+
+def test_pages_are_a_sysctl_and_the_disk_a_rule() -> None:
+    factors: dict[str, tuple[Level, Level]] = {
+        "memory.huge_pages": ("off", "2M"),
+        "storage.scheduler": ("none", "bfq"),
+        "storage.mount": ("defaults", "noatime"),
+    }
+    made = recipe(MARIADB, factors)
+    found = for_host(made, MARIADB)
+    [pages] = lines(found["sysctl.conf"])
+    assert pages.startswith("vm.nr_hugepages = ")
+    [rule] = lines(found["udev.rules"])
+    assert 'KERNEL=="@DISK@"' in rule and 'ATTR{queue/scheduler}="bfq"' in rule
+    assert found["udev.rules"].way is Way.DISK
+    [line] = lines(found["fstab"])
+    assert line.split()[2:4] == ["ext4", "noatime"]
+    assert "fstab" in by_hand(made, found.values())
+    assert ["mount", "ext4", "noatime"] in rows(made, MARIADB)
+
+
+def test_firebirds_own_file_is_shared_and_its_database_is_changed_by_hand() -> None:
+    factors: dict[str, tuple[Level, Level]] = {
+        "config.DefaultDbCachePages": (2048, 65536),
+        "config.forced_writes": (True, False),
+    }
+    made = recipe(FIREBIRD, factors)
+    found = for_host(made, FIREBIRD)
+    assert (found["firebird.conf"].place, found["firebird.conf"].way) == (
+        "/opt/firebird/firebird.conf",
+        Way.FIRST,
+    )
+    assert lines(found["firebird.conf"]) == ["DefaultDbCachePages = 65536"]
+    assert by_hand(made, found.values())["forced_writes"] == "gfix -write async DATABASE"
+    assert [change.factor for change in made.given_up] == ["config.forced_writes"]
+
+
+def test_statements_of_an_embedded_engine_are_the_applications() -> None:
+    made = recipe(
+        SQLITE, {"config.synchronous": ("full", "normal"), "memory.allocator": ("libc", "jemalloc")}
+    )
+    found = for_host(made, SQLITE)
+    assert "PRAGMA synchronous = normal;" in text(found["connection.sql"])
+    assert all(file.place == "" for file in found.values())
+    assert set(by_hand(made, found.values())) >= {"connection.sql", "systemd.conf"}
+
+
+def test_each_row_has_no_empty_column() -> None:
+    made = recipe(MARIADB, {**HOST, "config.innodb_io_capacity": (200, 2000)})
+    found = rows(made, MARIADB)
+    assert all(all(row) for row in found)
+    kinds = {row[0] for row in found}
+    assert kinds >= {"service", "client", "data", "file", "setting", "environment", "kernel", "hand"}
+    assert ["setting", "innodb_io_capacity", "2000"] in [row[:3] for row in found]
+
+
+def test_a_name_with_lines_stays_a_comment() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
+    hostile = made.model_copy(update={"variant": "one\n[mysqld]\nskip-grant-tables"})
+    [file] = for_host(hostile, MARIADB).values()
+    assert lines(file) == ["[mysqld]", "innodb_io_capacity = 2000"]
+
+
+def test_the_scripts_are_programs() -> None:
+    made = recipe(MARIADB, HOST)
+    beside = files_beside(made, production_of(MARIADB), [])
+    assert {file.name for file in beside if file.is_program} == set(PROGRAMS)
+
+
+def test_a_profile_of_tuned_has_the_values_of_the_kernel() -> None:
+    factors: dict[str, tuple[Level, Level]] = {
+        **HOST,
+        "storage.scheduler": ("none", "bfq"),
+        "memory.huge_pages": ("off", "2M"),
+    }
+    [file] = tuned.profile(recipe(MARIADB, factors))
+    told = text(file)
+    assert "[sysfs]\n/sys/kernel/mm/transparent_hugepage/enabled=never\n" in told
+    assert "elevator=bfq" in told and "[sysctl]\nvm.nr_hugepages=" in told
+    assert tuned.profile(recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})) == []
+
+
+def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:
+    made = recipe(MARIADB, {**HOST, "config.innodb_io_capacity": (200, 2000)})
+    found = for_host(made, MARIADB)
+    role = {file.name: text(file) for file in ansible.role(found.values(), made.service)}
+    assert role["ansible/files/90-dyno.cnf"] == text(found["90-dyno.cnf"])
+    for file in found.values():
+        assert f'dest: "{file.place}"' in role["ansible/tasks/main.yml"]
+    assert '"mariadb"' in role["ansible/handlers/main.yml"]
+    assert "systemd-tmpfiles --create" in role["ansible/handlers/main.yml"]
+
+
+def said_of_units(folder: Path, drop_in: str) -> str:
+    """What systemd says of a unit with a drop-in."""
+    (folder / "mariadb.service.d").mkdir(parents=True)
+    (folder / "mariadb.service").write_text("[Service]\nExecStart=/bin/true\n")
+    (folder / "mariadb.service.d" / "90-dyno.conf").write_text(drop_in)
+    command = ["systemd-analyze", "verify", "--man=no", str(folder / "mariadb.service")]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_knows_each_directive_of_a_drop_in(tmp_path: Path) -> None:
+    if "NoSuchThing" not in said_of_units(tmp_path / "wrong", "[Service]\nNoSuchThing=1\n"):
+        pytest.skip("systemd-analyze reads no units here")
+    factors: dict[str, tuple[Level, Level]] = {
+        **HOST,
+        "cpu.quota": ("max", "150%"),
+        "cpu.weight": (100, 200),
+        "cpu.node": ("any", 0),
+        "memory.malloc": ("default", "glibc.malloc.arena_max=2"),
+        "memory.huge_pages": ("off", "2M"),
+        "config.open_files_limit": (1000, 9000),
+    }
+    unit = for_host(recipe(MARIADB, factors), MARIADB)["systemd.conf"]
+    said = said_of_units(tmp_path / "right", text(unit))
+    assert "90-dyno.conf" not in said
+
+
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd")
+def test_systemd_writes_the_values_of_the_kernel(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for name in ("kernel/mm/transparent_hugepage/enabled", "devices/system/cpu/smt/control"):
+        path = root / "sys" / name
+        path.parent.mkdir(parents=True)
+        # A file of the kernel's takes a value as a whole, another one keeps what is longer.
+        path.touch()
+    factors: dict[str, tuple[Level, Level]] = {**HOST, "cpu.smt": ("on", "off")}
+    made = for_host(recipe(MARIADB, factors), MARIADB)["tmpfiles.conf"]
+    (tmp_path / "dyno.conf").write_text(text(made))
+    command = ["systemd-tmpfiles", "--create", f"--root={root}", str(tmp_path / "dyno.conf")]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert (root / "sys/kernel/mm/transparent_hugepage/enabled").read_text().strip() == "never"
+    assert (root / "sys/devices/system/cpu/smt/control").read_text().strip() == "off"

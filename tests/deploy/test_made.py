@@ -1,0 +1,146 @@
+"""Which variants become a recipe, and what of their levels production takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.model import Verdict
+from dbdyno.deploy.deployment import without_folders
+from dbdyno.deploy.made import chosen_variant, deployment_of, production_of
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.postgresql import POSTGRESQL
+from dbdyno.errors import UserError
+from dbdyno.frozen import Level
+from dbdyno.layers.part import Place
+from dbdyno.records.record import Outcome
+from dbdyno.study import Design
+from tests.analyse.factory import broken
+from tests.deploy.recipes import finished, recipe
+from tests.fakes import FakeEngine
+
+IO_CAPACITY: dict[str, tuple[Level, Level]] = {"config.innodb_io_capacity": (200, 2000)}
+
+
+def test_a_recipe_has_the_changes_of_a_variant_with_what_each_gained() -> None:
+    found = recipe(MARIADB, IO_CAPACITY, {"config.innodb_buffer_pool_size": "1G", "workload.clients": 8})
+    [change] = found.changes
+    assert (change.factor, change.level, change.was) == ("config.innodb_io_capacity", 2000, 200)
+    assert change.share == found.effect and found.effect is not None and found.effect.ratio > 1.5
+    assert change.answer == "2000" and change.statement
+    assert found.verdict is Verdict.FASTER
+    assert [each.factor for each in found.held] == ["config.innodb_buffer_pool_size"]
+    assert found.held[0].was is None
+    assert (found.service, found.configuration) == ("mariadb", "/etc/mysql/mariadb.conf.d")
+
+
+def test_the_gain_of_two_changes_is_shared_out() -> None:
+    two: dict[str, tuple[Level, Level]] = {**IO_CAPACITY, "config.sync_binlog": (0, 1)}
+    analysis, records, variant = finished(two, design=Design.FACTORIAL)
+    found = deployment_of(analysis, records, variant, MARIADB)
+    shares = [change.share.ratio for change in found.changes if change.share]
+    assert len(shares) == 2
+    assert found.effect is not None
+    assert shares[0] * shares[1] == pytest.approx(found.effect.ratio, rel=0.02)
+
+
+def test_the_variant_that_helped_most_is_chosen() -> None:
+    analysis, _, variant = finished(IO_CAPACITY)
+    assert chosen_variant(analysis, None, False) == variant
+
+
+def test_where_nothing_helped_nothing_is_chosen() -> None:
+    analysis, _, variant = finished(IO_CAPACITY, gain=1.0)
+    with pytest.raises(UserError, match="no variant of run"):
+        chosen_variant(analysis, None, False)
+    with pytest.raises(UserError, match="is not faster than the baseline"):
+        chosen_variant(analysis, variant.name, False)
+    assert chosen_variant(analysis, variant.name, True) == variant
+
+
+def test_neither_the_baseline_nor_a_broken_variant_is_ever_deployed() -> None:
+    analysis, records, variant = finished(IO_CAPACITY)
+    with pytest.raises(UserError, match="it changes nothing"):
+        chosen_variant(analysis, "baseline", True)
+    spoilt = broken("account 12, teller 11")
+    changed = [spoilt(each) if each.variant == variant.name else each for each in records]
+    again = analyse(analysis.study, analysis.run, changed)
+    with pytest.raises(UserError, match="is broken, so nothing speaks for it"):
+        chosen_variant(again, variant.name, True)
+    with pytest.raises(UserError, match="no trial of"):
+        deployment_of(again, changed, variant, MARIADB)
+    assert any(each.outcome is Outcome.BROKEN for each in changed)
+
+
+@pytest.mark.parametrize(
+    ("factor", "levels"),
+    [("workload.clients", (1, 8)), ("storage.device", ("loop", "ram")), ("cpu.driver", ("all", "0"))],
+)
+def test_a_change_that_no_server_has_is_refused(factor: str, levels: tuple[Level, Level]) -> None:
+    analysis, records, variant = finished({factor: levels})
+    with pytest.raises(UserError, match=f"changes {factor}, which no server in production has"):
+        deployment_of(analysis, records, variant, MARIADB)
+
+
+@pytest.mark.parametrize(("level", "given_up"), [(0, True), (2, True), (1, False)])
+def test_what_can_be_lost_is_known(level: Level, given_up: bool) -> None:
+    found = recipe(MARIADB, {"config.innodb_flush_log_at_trx_commit": (3, level)})
+    assert bool(found.given_up) is given_up
+
+
+def test_a_setting_of_the_data_is_changed_by_hand() -> None:
+    found = recipe(MARIADB, {"config.innodb_page_size": ("16K", "8K")})
+    assert found.parts(Place.SETTING) == ()
+    [deed] = found.parts(Place.BY_HAND)
+    assert "make the data anew" in str(deed.value)
+
+
+def test_huge_pages_bring_settings_values_of_the_kernel_and_a_limit() -> None:
+    held = {"config.innodb_buffer_pool_size": "1G"}
+    found = recipe(MARIADB, {"memory.huge_pages": ("off", "2M")}, held)
+    assert {part.name: part.value for part in found.parts(Place.SETTING)} == {"large_pages": "ON"}
+    [pages] = found.parts(Place.KERNEL)
+    assert pages.name == "/proc/sys/vm/nr_hugepages"
+    assert isinstance(pages.value, int) and 512 < pages.value < 640
+    assert [part.name for part in found.parts(Place.UNIT)] == ["LimitMEMLOCK"]
+
+
+def test_a_level_that_needs_nothing_says_so() -> None:
+    found = recipe(MARIADB, {"memory.allocator": ("jemalloc", "libc")})
+    [deed] = found.parts(Place.BY_HAND)
+    assert "libc" in str(deed.value)
+
+
+def test_a_build_is_named_without_the_folders_of_its_host() -> None:
+    sources: dict[str, tuple[Level, Level]] = {"source.origin": ("debian", "/srv/src/mariadb")}
+    analysis, records, variant = finished(sources, design=Design.ONE_AT_A_TIME)
+    found = deployment_of(analysis, records, variant, MARIADB)
+    [change] = found.changes
+    assert (found.variant, change.level, change.was) == ("source.origin=mariadb", "mariadb", "debian")
+    assert change.parts == ()
+    assert "/srv" not in found.model_dump_json()
+
+
+def test_names_of_a_release_are_those_of_the_measured_one() -> None:
+    found = recipe(POSTGRESQL, {"config.work_mem": ("4MB", "64MB")})
+    assert found.service == "postgresql@15-main"
+    assert found.configuration == "/etc/postgresql/15/main/conf.d"
+
+
+def test_an_engine_that_nobody_knows_how_to_deploy_is_refused() -> None:
+    with pytest.raises(UserError, match="does not know how Fake is deployed"):
+        production_of(FakeEngine().engine)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/home-of-me/src/mariadb at v1 (abc)", "mariadb at v1 (abc)"),
+        ("~/patches/one.patch two.patch", "one.patch two.patch"),
+        ("debian:trixie=11.8", "debian:trixie=11.8"),
+        ("sub/one.patch", "sub/one.patch"),
+        ("clang -O2 recipe=/a/b.toml", "clang -O2 recipe=b.toml"),
+    ],
+)
+def test_folders_of_a_host_are_left_out(text: str, told: str) -> None:
+    assert without_folders(text) == told

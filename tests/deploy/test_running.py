@@ -1,0 +1,76 @@
+"""A server that runs already, found by its URL."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.deploy.made import production_of
+from dbdyno.deploy.running import found_server, is_file, process_at
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.sqlite import SQLITE
+from dbdyno.errors import DriverFailed, UserError
+from dbdyno.host.launch import Launch
+
+PRODUCTION = production_of(MARIADB)
+
+
+@pytest.fixture
+def listening() -> Iterator[Path]:
+    with (
+        tempfile.TemporaryDirectory(prefix="dyno-") as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server,
+    ):
+        server.bind(f"{folder}/s")
+        server.listen()
+        yield Path(folder) / "s"
+
+
+def test_a_urls_socket_leads_to_its_process(listening: Path) -> None:
+    assert process_at(f"mysql://root@localhost/test?socket={listening}", PRODUCTION) == os.getpid()
+
+
+def test_a_urls_port_leads_to_its_process() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        assert process_at(f"mysql://root@127.0.0.1:{port}/test", PRODUCTION) == os.getpid()
+
+
+@pytest.mark.parametrize("url", ["mysql://root@db.example/test", "sqlite:///a/b.sqlite"])
+def test_another_host_and_a_file_lead_to_none(url: str) -> None:
+    assert process_at(url, PRODUCTION) is None
+
+
+def test_a_file_is_told_from_a_server() -> None:
+    assert is_file("sqlite:///a/b.sqlite")
+    assert not is_file("mysql://root@localhost/test")
+
+
+def test_a_database_file_is_found_with_its_folder(homes: Path) -> None:
+    url = f"sqlite:///{homes}/data.sqlite"
+    with LoadProcess({}, Launch()) as load:
+        load.query(url, "VACUUM")
+    with found_server(url, os.getpid(), SQLITE, production_of(SQLITE), {}) as found:
+        assert found.server.version.startswith("3.")
+        assert found.knows_data
+        assert found.setup.data == homes / "data.sqlite"
+        assert os.getpid() in found.process_ids
+
+
+def test_what_does_not_answer_and_what_is_no_process_are_told(homes: Path) -> None:
+    nowhere = f"mysql://root@localhost/test?socket={homes}/nothing"
+    with pytest.raises(DriverFailed), found_server(nowhere, None, MARIADB, PRODUCTION, {}):
+        pass
+    with (
+        pytest.raises(UserError, match="there is no process"),
+        found_server(nowhere, 2**22 + 1, MARIADB, PRODUCTION, {}),
+    ):
+        pass
