@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbdyno.analyse.model import Verdict
 from dbdyno.deploy.deployment import DeployedBuild
 from dbdyno.deploy.evidence import page
 from dbdyno.engines.mariadb import MARIADB
@@ -19,8 +20,8 @@ def test_a_page_says_what_changes_by_how_much_and_where_that_was_measured() -> N
     assert f"run `{made.run}`" in told and "2025-10-09" in told
     assert "How many pages a second are written in the background" in told
     assert "99th percentile latency" in told
-    assert "| `config.sync_binlog` | `1` |" in told and "The recipe leaves them" in told
-    assert "gives up" not in told and "To do by hand" not in told
+    assert "| `config.sync_binlog` | `1` |  |" in told and "The recipe leaves them" in told
+    assert "This recipe gives up" not in told and "To do by hand" not in told
 
 
 def test_a_run_that_tells_no_shares_says_so() -> None:
@@ -37,6 +38,19 @@ def test_what_is_lost_stands_on_top_in_transactions() -> None:
     assert first.startswith("> **This recipe gives up durability.**")
     assert "`config.innodb_flush_log_at_trx_commit = 0`" in first
     assert "4,321 transactions" in first
+
+
+def test_a_page_of_a_variant_that_is_not_faster_claims_no_gain() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
+    told = page(made.model_copy(update={"verdict": Verdict.INCONCLUSIVE}), {}, "MariaDB")
+    assert told.startswith("# MariaDB 11.8.6-MariaDB: 1 change, inconclusive\n")
+
+
+def test_what_the_measured_server_gave_up_stands_beside_its_level() -> None:
+    held = {"config.innodb_flush_log_at_trx_commit": 0}
+    told = page(recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)}, held), {}, "MariaDB")
+    assert "| `config.innodb_flush_log_at_trx_commit` | `0` | a commit can be lost" in told
+    assert "This recipe gives up" not in told
 
 
 def test_the_build_and_what_is_left_to_do_are_told() -> None:

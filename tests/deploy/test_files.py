@@ -169,6 +169,7 @@ def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:
     assert role["ansible/files/90-dyno.cnf"] == text(found["90-dyno.cnf"])
     for file in found.values():
         assert f'dest: "{file.place}"' in role["ansible/tasks/main.yml"]
+        assert f'path: "{Path(file.place).parent}"' in role["ansible/tasks/main.yml"]
     assert '"mariadb"' in role["ansible/handlers/main.yml"]
     assert "systemd-tmpfiles --create" in role["ansible/handlers/main.yml"]
 

@@ -103,6 +103,8 @@ def test_huge_pages_bring_settings_values_of_the_kernel_and_a_limit() -> None:
     assert pages.name == "/proc/sys/vm/nr_hugepages"
     assert isinstance(pages.value, int) and 512 < pages.value < 640
     assert [part.name for part in found.parts(Place.UNIT)] == ["LimitMEMLOCK"]
+    [deed] = found.parts(Place.BY_HAND)
+    assert str(pages.value) in str(deed.value)
 
 
 def test_a_level_that_needs_nothing_says_so() -> None:

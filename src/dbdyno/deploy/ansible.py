@@ -26,13 +26,19 @@ def role(files: Iterable[File], service: str) -> list[File]:
     """The role's own copies of the files that have a place, its tasks and its handlers."""
     placed = [file for file in files if file.place]
     copies = [replace(file, name=f"{ROLE}/files/{file.name}", place="", way=Way.OWN) for file in placed]
-    tasks = "\n".join(_task(file, service) for file in placed)
+    folders = dict.fromkeys(file.place.rpartition("/")[0] for file in placed)
+    tasks = "\n".join([*map(_folder, folders), *(_task(file, service) for file in placed)])
     handlers = "\n".join(_handlers(placed, service))
     return [
         *copies,
         File(f"{ROLE}/tasks/main.yml", f"---\n{tasks}".encode()),
         File(f"{ROLE}/handlers/main.yml", f"---\n{handlers}".encode()),
     ]
+
+
+def _folder(path: str) -> str:
+    """Makes a folder. That of a unit's drop-ins is rarely there, and no module for files makes it."""
+    return _yaml(f"Make {path}", "ansible.builtin.file", {"path": path, "state": "directory"}, {})
 
 
 def _task(file: File, service: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from dbdyno.analyse.model import Ratio
+from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, Place
@@ -49,11 +49,11 @@ def page(deployment: Deployment, by_hand: Mapping[str, str], engine_title: str) 
 
 
 def _title(deployment: Deployment, engine_title: str) -> str:
-    changes = plural(len(deployment.changes), "change")
-    gain = ""
-    if deployment.effect is not None:
-        gain = f", {ratio_text(deployment.effect.ratio)} times the {_metric(deployment.response)}"
-    return f"{engine_title} {deployment.version}: {changes}{gain}"
+    """The gain, where the run has shown one; else the verdict."""
+    changes, told = plural(len(deployment.changes), "change"), deployment.verdict.value
+    if deployment.effect is not None and deployment.verdict is Verdict.FASTER:
+        told = f"{ratio_text(deployment.effect.ratio)} times the {_metric(deployment.response)}"
+    return f"{engine_title} {deployment.version}: {changes}, {told}"
 
 
 def _given_up(deployment: Deployment) -> str:
@@ -63,7 +63,7 @@ def _given_up(deployment: Deployment) -> str:
         return ""
     named = ", ".join(f"{_level(change)}: {_text(change.gives_up)}" for change in changes)
     per_s = deployment.throughput_per_s
-    speed = f" At the measured speed a second of commits is {per_s:,.0f} transactions." if per_s else ""
+    speed = f" Each second that is lost is {per_s:,.0f} transactions at the measured speed." if per_s else ""
     return f"> **This recipe gives up durability.** {named}.{speed}"
 
 
@@ -130,7 +130,7 @@ def _costs(deployment: Deployment) -> list[str]:
         (_text(metrics.find(cost.metric).title), ratio_text(cost.ratio), interval_text(cost), _way(cost))
         for cost in deployment.costs
     ]
-    return [_table(("metric", "ratio", "interval", ""), rows)] if rows else []
+    return [_table(("metric", "ratio", "interval", "is"), rows)] if rows else []
 
 
 def _way(cost: Ratio) -> str:
@@ -166,8 +166,8 @@ def _held(deployment: Deployment) -> list[str]:
         else "Variant and baseline both had these levels. The recipe leaves them as they are on your host. "
         "Where they differ there, the gain may be another."
     )
-    rows = [(_code(each.factor), _code(level_text(each.level))) for each in deployment.held]
-    return ["## What else the measured server had", told, _table(("factor", "level"), rows)]
+    rows = [(_code(each.factor), _code(level_text(each.level)), each.gives_up) for each in deployment.held]
+    return ["## What else the measured server had", told, _table(("factor", "level", "gives up"), rows)]
 
 
 def _listed(title: str, lines: Sequence[str]) -> list[str]:

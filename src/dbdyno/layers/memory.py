@@ -116,11 +116,14 @@ class HugePages(Request):
         if wanted is None:
             return ()
         part = partial(Part, factor="memory.huge_pages")
+        pages = _pages_for(wanted, page_bytes)
+        deed = f"{pages} pages of {self.size} held the measured cache: reserve as many as yours takes"
         path = memory.NR_HUGE_PAGES if self.size == memory.DEFAULT_SIZE else _pages_folder(self.size) / COUNT
         return (
             *(part(place=Place.SETTING, name=name, value=level) for name, level in wanted.settings.items()),
-            part(place=Place.KERNEL, name=str(path), value=_pages_for(wanted, page_bytes)),
+            part(place=Place.KERNEL, name=str(path), value=pages),
             part(place=Place.UNIT, name="LimitMEMLOCK", value="infinity"),
+            part(place=Place.BY_HAND, name="huge pages", value=deed),
         )
 
     def deed(self) -> Deed:
