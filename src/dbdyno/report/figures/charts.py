@@ -374,7 +374,9 @@ def split(splits: Sequence[TimeSplit]) -> Spec:
     bars = alt.Chart(data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
     return spec(
         bars.encode(
-            x=alt.X("us:Q", stack="zero", axis=alt.Axis(title="us per operation", format="~s")),
+            x=alt.X(
+                "us:Q", stack="zero", axis=alt.Axis(title="us per operation", format=",.4~r", tickCount=8)
+            ),
             y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
             color=alt.Color(
                 "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=_columns(4))
@@ -526,7 +528,7 @@ def frontier(found: Frontier) -> Spec:
     speed = alt.Y(
         "speed:Q",
         scale=alt.Scale(type="log", nice=False, padding=14),
-        axis=alt.Axis(title="queries per second", format=",.4~g", tickCount=6),
+        axis=alt.Axis(title="queries per second", format=",.4~r", tickCount=6),
     )
     layers = (
         base.mark_line(strokeWidth=2).encode(y=speed, order="recall:Q"),
