@@ -170,6 +170,11 @@ def test_a_plan_tells_which_trials_are_counted(study: Path) -> None:
     assert plan["expected_s"] > 30.0
 
 
+def test_a_plan_counts_one_block_as_one(study: Path) -> None:
+    told = dyno("plan", str(study), "--blocks", "1").stdout
+    assert ", 1 block, seed" in told and "2 trials, about" in told
+
+
 def test_a_plan_for_machines(study: Path) -> None:
     plan = json.loads(dyno("plan", str(study), "--json", "--blocks", "3", "--seed", "9").stdout)
     assert (len(plan["trials"]), plan["seed"]) == (6, 9)

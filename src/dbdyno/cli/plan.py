@@ -127,7 +127,9 @@ def command(
         console.print(Text(line))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(_images_text(read, budget_s)))
-    console.print(f"{trials_in_all(read)} trials, about {duration(expected_s)}", style="bold", markup=False)
+    console.print(
+        f"{plural(trials_in_all(read), 'trial')}, about {duration(expected_s)}", style="bold", markup=False
+    )
 
 
 def _images_text(study: Study, budget_s: float | None) -> str:
@@ -146,7 +148,7 @@ def _foresight(study: Study, plan: Plan) -> Foresight:
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     console.print(Text(study.title, style="bold"))
-    console.print(Text(f"{study.design.value}, {study.blocks} blocks, seed {plan.seed}"))
+    console.print(Text(f"{study.design.value}, {plural(study.blocks, 'block')}, seed {plan.seed}"))
     if study.seed is None:
         again = f"give --seed {plan.seed} to `dyno run` to have this order"
         console.print(Text(f"order drawn from seed {plan.seed}; {again}"))

@@ -69,10 +69,8 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
 
 def _title(analysis: Analysis) -> Text:
     study = analysis.study
-    done = len(analysis.trials)
-    trials = (
-        f"{done} trials" if done == analysis.trials_planned else f"{done} of {analysis.trials_planned} trials"
-    )
+    done, planned = len(analysis.trials), analysis.trials_planned
+    trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
     setting = f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)}"
     facts = f"{setting} · {naming.size_text(analysis)}, {trials}"
     return Text.assemble((safe.clean(study.title), "bold"), "\n", (facts, "dim"))
