@@ -19,7 +19,8 @@ needs_gcc = pytest.mark.skipif(
     not shutil.which("gcc") or os.uname().machine != "x86_64",
     reason="needs gcc on x86-64: apt install gcc libc6-dev",
 )
-needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="needs patch: apt install patch")
+PATCH = "needs patch: apt install patch"
+needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason=PATCH)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
