@@ -14,8 +14,12 @@ import pytest
 
 from dbdyno.host import once, paths
 from dbdyno.obtain.source import making
+from dbdyno.obtain.source.bolt import proved_bolt
+from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.wish import flags_of
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
+from tests.needs import skipping_blocked
 from tests.sqlite_fork import STEPPING, make_fork
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
@@ -92,6 +96,26 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     assert sum("3 of 3 functions executed" in one["effective"]["value"] for one in evidence) == 2
     again = dyno("run", study, "--quiet")
     assert again.returncode == 0 and "training it" not in again.stderr
+
+
+def test_bolt_lays_a_trained_build_out_anew_by_a_training_of_its_own(folder: Path) -> None:
+    with skipping_blocked():
+        proved_bolt(toolchain("gcc"), flags_of("bolt", BY_TPCB, "gcc"))
+    study = study_in(folder, "off", BY_TPCB, more=f'"build.bolt" = {json.dumps(BY_POINT_SELECT)}')
+    planned = " ".join(dyno("plan", study).stdout.split())
+    assert f"gcc -O2 BOLT by {BY_POINT_SELECT}: about 4 s, trained before the first trial by" in planned
+    both = "tpcb, 50 transactions of 1 client and point_select, 60 transactions of 1 client"
+    assert f"about 8 s, trained before the first trial by {both}" in planned
+    done = dyno("run", study, "--json")
+    assert done.returncode == 0, done.stderr
+    assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
+    kept = dyno("builds", "--json").stdout
+    require_valid("builds", kept)
+    rows = {row["build"]: row for row in json.loads(kept)}
+    assert {bool(row["training"]) for row in rows.values()} == {False, True}
+    assert {row["bolt"]["trainer"]["workload"] for row in rows.values()} == {"point_select"}
+    assert all(row["bolt"]["transactions"] == 60 for row in rows.values())
+    assert "by BOLT: trained by point_select, 60 transactions" in " ".join(dyno("builds").stdout.split())
 
 
 def test_profiles_that_are_not_written_and_trainings_that_fail_are_outcomes(folder: Path) -> None:

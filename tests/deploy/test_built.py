@@ -14,8 +14,8 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host import once
-from dbdyno.obtain.source.build import Made
-from dbdyno.obtain.source.wish import BuildWish, Flags
+from dbdyno.obtain.source.build import Made, Training
+from dbdyno.obtain.source.wish import BuildWish, Flags, Trainer
 
 KEY = "0123456789abcdef"
 PATCH = """\
@@ -25,6 +25,16 @@ PATCH = """\
 -one
 +two
 """
+BY_COMPILER = Training(
+    trainer=Trainer(workload="tpcb", transactions=9),
+    transactions=9,
+    took_s=1.0,
+    files=1,
+    functions=8,
+    executed=4,
+    profile="a" * 64,
+)
+BY_BOLT = BY_COMPILER.model_copy(update={"profile": "b" * 64, "moved": 2})
 LEVELS: dict[str, Level] = {"build.optimisation": "-O3", "source.patches": "one.patch"}
 
 
@@ -46,6 +56,8 @@ def study(homes: Path) -> Path:
         recipe=recipe_of(SQLITE, BuildWish(), folder).digest,
         program="bin/program",
         took_s=1.0,
+        training=BY_COMPILER,
+        bolt=BY_BOLT,
     )
 
     def make(making: Path) -> tuple[str, str]:
@@ -53,6 +65,8 @@ def study(homes: Path) -> Path:
         shutil.copy("/bin/true", making / "prefix/bin/program")
         (making / "profile/src").mkdir(parents=True)
         (making / "profile/src/btree.gcda").write_bytes(b"\x00profile")
+        (making / "bolt/profile").mkdir(parents=True)
+        (making / "bolt/profile/merged.fdata").write_bytes(b"1 main 0 1 often 0 0 9")
         (making / "build.json").write_text(account.model_dump_json())
         return "a build", "tests"
 
@@ -68,6 +82,8 @@ def test_a_build_comes_with_all_that_makes_it_again(study: Path) -> None:
     assert build.flags.compile == ("-O3",)
     assert files["build/patches/one.patch"] == PATCH.encode()
     assert files["build/profile/src/btree.gcda"] == b"\x00profile"
+    assert files["build/bolt/merged.fdata"].endswith(b" 9")
+    assert build.trained == f"{BY_COMPILER.words}; {BY_BOLT.words}" and "2 laid out anew" in build.trained
     assert SQLITE.recipe is not None
     assert files["build/recipe.toml"] == SQLITE.recipe.read_bytes()
     assert all(str(study) not in text.decode(errors="replace") for text in files.values())

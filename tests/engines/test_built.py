@@ -18,6 +18,7 @@ from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.host import once, paths
 from dbdyno.obtain.source import compared, making
 from dbdyno.obtain.source.recipe import Recipe
+from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.wish import BuildWish, Trainer
 from tests.fakes import INSTALLATION
 from tests.sqlite_fork import fork_wish, make_fork
@@ -251,29 +252,26 @@ def test_a_stripped_build_is_not_told_to_be_the_same(folder: Path) -> None:
     assert bare is not None and not bare.named and not bare.same
 
 
-@pytest.mark.parametrize("family", ["gcc", "clang"])
-def test_what_an_instrumented_engine_does_before_its_training_is_set_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str
+def test_what_an_instrumented_engine_writes_before_its_training_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    materials: Any = SimpleNamespace(
-        recipe=None,
-        source=SimpleNamespace(title="a fork"),
-        toolchain=SimpleNamespace(family=family),
-        trainer=Trainer(workload="tpcb", transactions=1),
-    )
+    materials: Any = SimpleNamespace(recipe=None, source=SimpleNamespace(title="a fork"))
     own = replace(INSTALLATION, environment={"OWN": "kept"})
     monkeypatch.setattr(engines_built, "_installed", lambda *_: own)
-    seen: list[Instrumented] = []
+    raw, seen = tmp_path / "raw", list[Instrumented]()
+    raw.mkdir()
 
     def train(instrumented: Instrumented) -> int:
         seen.append(instrumented)
         return 1
 
-    raw = tmp_path / "raw"
-    engines_built._train(SQLITE, materials, train, tmp_path / "prefix", raw)
+    trainer = Trainer(workload="tpcb", transactions=1)
+    untrained = Untrained(tmp_path / "prefix", trainer, raw, {"GCOV_PREFIX": str(raw)})
+    engines_built._train(SQLITE, materials, train, untrained)
     [instrumented] = seen
-    before, during = instrumented.installation.environment, instrumented.environment
-    assert before["OWN"] == "kept"
-    assert before.keys() - {"OWN"} == during.keys()
-    assert all(before[name].startswith(str(tmp_path / "untrained")) for name in during)
-    assert all(value.startswith(str(raw)) for value in during.values())
+    assert instrumented.installation.environment == {"OWN": "kept", "GCOV_PREFIX": str(raw)}
+    assert (instrumented.environment, instrumented.trainer) == (untrained.environment, trainer)
+    (raw / "build").mkdir()
+    (raw / "build" / "a.gcda").touch()
+    instrumented.forget()
+    assert list(raw.iterdir()) == []

@@ -33,6 +33,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "build.march": ("default", "x86-64-v3"),
     "build.lto": ("off", "full"),
     "build.pgo": ("off", "tpcb scale=2 transactions=100"),
+    "build.bolt": ("off", "tpcb scale=2 transactions=100"),
     "build.linker": ("default", "mold"),
     "build.hardening": ("off", "full"),
     "build.layout": ("none", 1),

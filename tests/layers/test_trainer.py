@@ -6,25 +6,23 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import KNOBS
-from dbdyno.layers.trainer import TRANSACTIONS, run_options, trainer_of, with_trainer
+from dbdyno.layers.trainer import BOLT, PGO, TRANSACTIONS, run_options, trainer_of, with_trainer
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Factor, Workload
 from tests.fakes import make_study
-
-PGO = KNOBS["build.pgo"]
 
 
 def test_a_trainer_without_options_has_those_of_the_studys_own_workload() -> None:
     load = Workload(name="read_only", clients=8, options={"tables": 4, "table_size": 500, "range_size": 7})
     study = make_study(workload=load)
-    own, other = trainer_of("read_only", study), trainer_of("read_write", study)
+    own, other = trainer_of(PGO, "read_only", study), trainer_of(PGO, "read_write", study)
     for trainer in (own, other):
         options = dict(trainer.options)
         assert (options["tables"], options["table_size"], options["range_size"]) == (4, 500, 7)
         assert options["point_selects"] == 10, "the workload's default"
         assert (trainer.clients, trainer.transactions) == (8, TRANSACTIONS)
     assert own.workload == "read_only" and dict(other.options)["index_updates"] == 1
-    assert dict(trainer_of("tpcb", study).options) == {
+    assert dict(trainer_of(PGO, "tpcb", study).options) == {
         "scale": 1,
         "simple_update": False,
         "select_only": False,
@@ -33,9 +31,8 @@ def test_a_trainer_without_options_has_those_of_the_studys_own_workload() -> Non
 
 def test_a_trainers_own_options_come_first() -> None:
     study = make_study(workload=Workload(name="read_only", options={"tables": 4}))
-    trainer = trainer_of(
-        "read_only tables=2 skip_trx=true zipfian_exponent=1.5 clients=3 transactions=9", study
-    )
+    level = "read_only tables=2 skip_trx=true zipfian_exponent=1.5 clients=3 transactions=9"
+    trainer = trainer_of(PGO, level, study)
     options = dict(trainer.options)
     assert (options["tables"], options["skip_trx"], options["zipfian_exponent"]) == (2, True, 1.5)
     assert (trainer.clients, trainer.transactions) == (3, 9)
@@ -47,14 +44,16 @@ def test_variants_that_differ_in_configuration_alone_have_one_trainer() -> None:
     study = make_study(settings={"config.page": 4, "source.origin": "x"}).model_copy(
         update={"factors": factors}
     )
-    trainer = trainer_of("tpcb", study)
+    trainer = trainer_of(PGO, "tpcb", study)
     assert trainer.settings == (("config.page", 4), ("config.speed", 1))
     assert with_trainer(BuildWish(pgo="tpcb"), study).trainer == trainer
-    assert with_trainer(BuildWish(), study).trainer is None
+    assert with_trainer(BuildWish(), study).trainers == ()
+    both = with_trainer(BuildWish(pgo="read_only", bolt="tpcb"), study)
+    assert both.bolt_trainer == trainer and [one.workload for one in both.trainers] == ["read_only", "tpcb"]
 
 
 def test_what_only_the_run_looks_at_shapes_no_data() -> None:
-    found = run_options(trainer_of("read_only", make_study()))
+    found = run_options(trainer_of(PGO, "read_only", make_study()))
     assert "range_size" in found and "table_size" not in found
 
 
@@ -73,16 +72,18 @@ def test_what_only_the_run_looks_at_shapes_no_data() -> None:
     ],
 )
 def test_what_is_no_trainer_is_told_when_the_study_is_read(level: str, message: str, hint: str) -> None:
-    mistake = PGO.mistake(level)
-    assert mistake is not None and message in mistake.message and hint in mistake.hint
+    for factor in (PGO, BOLT):
+        mistake = KNOBS[factor].mistake(level)
+        assert mistake is not None and message.replace(PGO, factor) in mistake.message
+        assert hint in mistake.hint
 
 
 @pytest.mark.parametrize("level", ["off", "tpcb", "tpcb  scale=2", "read_write tables=4 table_size=10000"])
 def test_a_trainer_is_a_level(level: str) -> None:
-    assert PGO.mistake(level) is None
+    assert all(KNOBS[factor].mistake(level) is None for factor in (PGO, BOLT))
 
 
 def test_a_value_of_the_study_that_the_trainer_cannot_have_is_refused() -> None:
     study = make_study(workload=Workload(name="script", options={"scale": 1_000_000}))
-    with pytest.raises(UserError, match=r"build\.pgo: `scale`: cannot be 1000000"):
-        trainer_of("tpcb", study)
+    with pytest.raises(UserError, match=r"build\.bolt: `scale`: cannot be 1000000"):
+        trainer_of(BOLT, "tpcb", study)

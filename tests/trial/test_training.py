@@ -29,7 +29,8 @@ def test_a_training_is_of_nothing_but_its_trainers_load(homes: Path) -> None:
     recipe = Recipe.model_validate(
         {"engine": "fake", "program": "fake", "steps": [{"name": "x", "command": ["true"]}]}
     )
-    instrumented = Instrumented(INSTALLATION, recipe, TRAINER, {"GCOV_PREFIX": "/somewhere"})
+    raw = homes / "raw"
+    instrumented = Instrumented(INSTALLATION, recipe, TRAINER, raw, {"GCOV_PREFIX": str(raw)})
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal)
         found = bench_of(bench, instrumented)

@@ -36,7 +36,8 @@ class GateRow(Frozen):
 
 class BuildRow(Frozen):
     """One build. `folder` holds what it installed, `took_s` is how long its commands took. `key` is that of
-    its trials' evidence, and `training` says how it was trained; None where it was not."""
+    its trials' evidence. `training` says how the compiler's profile came about, and `bolt` that of BOLT; None
+    where there is none."""
 
     name: str
     key: str
@@ -46,6 +47,7 @@ class BuildRow(Frozen):
     patches: tuple[str, ...]
     toolchain: str
     training: Training | None
+    bolt: Training | None
     folder: str
     size_bytes: int
     took_s: float
@@ -96,6 +98,7 @@ def _table(rows: list[BuildRow]) -> Table:
 
 def _lines(row: BuildRow) -> list[str]:
     trained = [row.training.words] if row.training else []
+    trained += [f"by BOLT: {row.bolt.words}"] if row.bolt else []
     gates = [f"correctness gate: {gate.found} ({gate.asked})" for gate in row.gate]
     gates = gates or [f"correctness gate: {NOT_YET}"]
     return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches, *gates]
@@ -125,6 +128,7 @@ def kept_builds() -> list[BuildRow]:
             patches=account.patches,
             toolchain=account.toolchain,
             training=account.training,
+            bolt=account.bolt,
             folder=str(kept.folder / making.PREFIX),
             size_bytes=kept.size_bytes,
             took_s=account.took_s,

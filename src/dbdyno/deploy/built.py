@@ -29,7 +29,7 @@ def build_of(
     engine: Engine, levels: Mapping[str, Level], key: str, folder: Path
 ) -> tuple[DeployedBuild, Contents] | None:
     """The build of these levels that has a key, and the files that make it again: its recipe, its patches and
-    the profile that guided it. None where the levels ask for no build. `folder` is the study's. Raises
+    the profiles that guided it. None where the levels ask for no build. `folder` is the study's. Raises
     UserError where the build is not kept, or where a file of it has changed since."""
     wish = wish_among(ask(by_layer(levels), LAYERS, engine))
     if wish is None:
@@ -61,7 +61,7 @@ def _facts(made: Path, account: Made) -> DeployedBuild:
         patches=account.patches,
         toolchain=account.toolchain,
         flags=account.flags,
-        trained=account.training.words if account.training else "",
+        trained="; ".join(one.words for one in (account.training, account.bolt) if one),
         build_id=build_id,
     )
 
@@ -77,9 +77,9 @@ def _files(
         if f"{patch.name} {patch.digest[:12]}" not in account.patches:
             raise _changed(folder / patch.name)
         yield f"build/patches/{patch.name}", patch.content
-    profile = made / PROFILE
-    for file in sorted(one for one in profile.rglob("*") if one.is_file()):
-        yield f"build/profile/{file.relative_to(profile)}", file.read_bytes()
+    for name, profile in {"profile": made / PROFILE, "bolt": made / making.BOLT / PROFILE}.items():
+        for file in sorted(one for one in profile.rglob("*") if one.is_file()):
+            yield f"build/{name}/{file.relative_to(profile)}", file.read_bytes()
 
 
 def _changed(file: Path) -> UserError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +16,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
+from dbdyno.obtain.source.bolt import proved_bolt
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.needs import require_needs
@@ -22,6 +24,7 @@ from dbdyno.obtain.source.patch import Patch, read_patch
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
 from dbdyno.obtain.source.recorded import Recorded, recorded
 from dbdyno.obtain.source.toolchain import Toolchain, toolchain, tried
+from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import Source, git_revision, local_tree
 from dbdyno.obtain.source.wish import (
     DEBIAN,
@@ -35,9 +38,6 @@ from dbdyno.obtain.source.wish import (
 )
 from dbdyno.records.binary import CodeBeside
 from dbdyno.study.reference import Reference
-
-ASIDE = "untrained"
-"""Where an instrumented engine writes its profiles before the training. They go with that build."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,19 @@ class Built:
 
 @dataclass(frozen=True)
 class Instrumented:
-    """An engine that writes a profile when it ends. `environment` leads its profiles to their folder, and
+    """An engine that writes a profile when it ends. `environment` leads its profiles to the folder `raw`, and
     `trainer` is the load that is to train it."""
 
     installation: Installation
     recipe: Recipe
     trainer: Trainer
+    raw: Path
     environment: Mapping[str, str]
+
+    def forget(self) -> None:
+        """Drops what it wrote before its training, such as while it made data."""
+        shutil.rmtree(self.raw)
+        self.raw.mkdir()
 
 
 Train = Callable[[Instrumented], int]
@@ -75,7 +81,7 @@ BuildFailed where that fails."""
 def built(
     engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently, train: Train | None = None
 ) -> Built:
-    """The build that a study in a folder asks for, made where it is not there yet. One with a trainer is made
+    """The build that a study in a folder asks for, made where it is not there yet. One with trainers is made
     only with a way to `train` it. Raises BuildFailed, Blocked where this machine lacks what it takes, and
     UserError for a source that is none."""
     materials = materials_of(engine, wish, folder, tell)
@@ -95,21 +101,21 @@ def built(
     )
 
 
-def _train(engine: Engine, materials: Materials, train: Train, prefix: Path, raw: Path) -> int:
-    assert materials.trainer is not None, "who trains has a trainer"
+def _train(engine: Engine, materials: Materials, train: Train, untrained: Untrained) -> int:
     origin = f"instrumented from {materials.source.title}"
     try:
-        installation = _installed(engine, materials.recipe, prefix, origin)
+        installation = _installed(engine, materials.recipe, untrained.prefix, origin)
     except UserError as error:
         raise BuildFailed(f"the instrumented build does not run: {error.message}", error.hint) from None
-    # What it does before the training, such as making data, must not reach the profile or another folder.
-    aside = profile.environment(materials.toolchain.family, raw.with_name(ASIDE))
+    # Nothing that it does before its training, such as making data, must write into another folder.
+    environment = {**installation.environment, **untrained.environment}
     return train(
         Instrumented(
-            installation=replace(installation, environment={**installation.environment, **aside}),
+            installation=replace(installation, environment=environment),
             recipe=materials.recipe,
-            trainer=materials.trainer,
-            environment=profile.environment(materials.toolchain.family, raw),
+            trainer=untrained.trainer,
+            raw=untrained.raw,
+            environment=untrained.environment,
         )
     )
 
@@ -171,7 +177,7 @@ _looks = _Looks()
 
 class Foreseen(Frozen):
     """What is known of a build before a run. It is `there`, takes about `expected_s`, or cannot be made here
-    because of `problem`, which `remedy` would mend. `trainer` is the load that trains it, if one does. One
+    because of `problem`, which `remedy` would mend. `trainer` is what trains it, if anything does. One
     whose source is here has a `name`. `gate` says what the correctness gate found of it; where it is still to
     be asked, that takes about `gate_s`."""
 
@@ -194,7 +200,7 @@ class Foreseen(Frozen):
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
     """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing. A build is
     then made of what was seen here."""
-    trainer = wish.trainer.words if wish.trainer else ""
+    trainer = " and ".join(one.words for one in wish.trainers)
     found = Foreseen(words=wish.words, trainer=trainer, variants=variants)
     try:
         recipe = recipe_of(engine, wish, folder)
@@ -207,7 +213,7 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         found = found.model_copy(update={"name": build.name, "there": making.is_made(build)})
     if found.there:
         return found
-    expected_s = making.expected_s(recipe, is_trained=wish.trainer is not None)
+    expected_s = making.expected_s(recipe, wish.trainer is not None, wish.bolt_trainer is not None)
     return found.model_copy(update={"expected_s": expected_s})
 
 
@@ -222,6 +228,7 @@ def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> 
     # A flag that is rejected, and a tool that is missing, show here and not after minutes.
     tried(compiler, flags)
     require_needs(recipe.certain_steps, [compiler.cc, *flags.compile])
+    bolt = None if wish.bolt_trainer is None else proved_bolt(compiler, flags)
     if wish.trainer is not None:
         instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
         profile.require_profiles(compiler, instrumented)
@@ -236,6 +243,8 @@ def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> 
         trainer=wish.trainer,
         instrumented=instrumented,
         seed=wish.seed,
+        bolt=bolt,
+        bolt_trainer=wish.bolt_trainer,
     )
 
 

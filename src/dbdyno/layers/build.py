@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from dbdyno.engines.built import Built
 from dbdyno.layers.knob import Knob
@@ -13,6 +14,7 @@ from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
+from dbdyno.layers.trainer import BOLT, PGO
 from dbdyno.layers.trainer import refused as refused_trainer
 from dbdyno.obtain.source.recorded import COMMAND_LINES
 from dbdyno.obtain.source.toolchain import traces
@@ -22,6 +24,7 @@ from dbdyno.records.record import Evidence, Reading
 REMEDY = "the source's own build system drops or replaces it: see the build's log"
 FOLLOWING = ("-fprofile-use", "-fprofile-instr-use")
 FLAG = r"-[\w+=,./:@-]+"
+TRAINER = r"[\w.]+( +[\w.]+=\S*)*"
 
 
 Told = tuple[str, bool]
@@ -101,6 +104,15 @@ def _pgo(built: Built, level: str) -> Told:
     if training is None:
         return f"no training, a profile {shared}", level == OFF and not guided
     return f"{training.words}, {shared}", level != OFF and all_guided
+
+
+def _bolt(built: Built, level: str) -> Told:
+    """BOLT leaves a note in what it writes; by which training it did, the account tells."""
+    training, is_noted = built.account.bolt, bool(built.recorded.bolt)
+    note = "a note of BOLT's" if is_noted else "no note of BOLT's"
+    if training is None:
+        return f"no training, {note}", level == OFF and not is_noted
+    return f"{training.words}, {note}", level != OFF and is_noted
 
 
 def _linker(built: Built, level: str) -> Told:
@@ -194,15 +206,26 @@ BUILD = LayerOfKnobs(
         prove=_by_file("lto", _lto),
     ),
     Knob(
-        name="build.pgo",
+        name=PGO,
         levels="off, or the workload that trains the build, with its options: "
         "read_write tables=4 transactions=10000",
-        pattern=r"[\w.]+( +[\w.]+=\S*)*",
+        pattern=TRAINER,
         effect="an instrumented build is trained by it, and built again by its profile",
         proof="the command lines that the running file records, and the account of the training",
         ask=asking("pgo"),
-        refused=refused_trainer,
+        refused=partial(refused_trainer, PGO),
         prove=_by_file("pgo", _pgo),
+    ),
+    Knob(
+        name=BOLT,
+        levels="off, or the workload that trains the build, with its options: "
+        "read_write tables=4 transactions=10000",
+        pattern=TRAINER,
+        effect="BOLT instruments the finished program, and lays it out anew by its profile",
+        proof="the note that BOLT leaves in the running file, and the account of the training",
+        ask=asking("bolt"),
+        refused=partial(refused_trainer, BOLT),
+        prove=_by_file("bolt", _bolt),
     ),
     Knob(
         name="build.linker",

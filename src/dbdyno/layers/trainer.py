@@ -1,4 +1,4 @@
-"""Levels of a build's training: a workload with its options, as a study writes them in one text."""
+"""Levels of a build's trainings: a workload with its options, as a study writes them in one text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
 from dbdyno.study.section import CLIENTS_MAX
 from dbdyno.study.values import Fault, nearest, option_value, shown
 
-FACTOR = "build.pgo"
+PGO, BOLT = "build.pgo", "build.bolt"
 TRANSACTIONS = 5_000
 """By how many a build is trained. An instrumented server can be 300 times slower, so no time is set."""
 OWN = (
@@ -50,25 +50,25 @@ def parsed(text: str) -> tuple[WorkloadOffer, dict[str, Level]]:
     return offer, given
 
 
-def refused(text: str) -> Mistake | None:
+def refused(factor: str, text: str) -> Mistake | None:
     """What is wrong with a level that is neither off nor a trainer."""
     try:
         if text != OFF:
             parsed(text)
     except Fault as fault:
-        return Mistake(0, f"{FACTOR}: {fault.message}", fault.hint)
+        return Mistake(0, f"{factor}: {fault.message}", fault.hint)
     return None
 
 
-def trainer_of(text: str, study: Study) -> Trainer:
-    """What a level means in a study. Options that the level leaves out are those of the study's own workload
-    where that has them, and the server has the configuration of the study's baseline: so builds do not
-    differ where variants differ in configuration alone. Raises UserError for what is no trainer."""
+def trainer_of(factor: str, text: str, study: Study) -> Trainer:
+    """What a level of a factor means in a study. Options that the level leaves out are those of the study's
+    own workload where that has them, and the server has the configuration of the study's baseline: so builds
+    do not differ where variants differ in configuration alone. Raises UserError for what is no trainer."""
     try:
         offer, given = parsed(text)
         options = [(one.name, _level(one, given, study.workload.options)) for one in offer.options]
     except Fault as fault:
-        raise UserError(f"{FACTOR}: {fault.message}", fault.hint) from None
+        raise UserError(f"{factor}: {fault.message}", fault.hint) from None
     levels = {**study.settings, **study.baseline}
     return Trainer(
         workload=offer.name,
@@ -80,10 +80,12 @@ def trainer_of(text: str, study: Study) -> Trainer:
 
 
 def with_trainer(wish: BuildWish, study: Study) -> BuildWish:
-    """A wish with what its trainer means in a study. Raises UserError like `trainer_of`."""
-    if wish.pgo == OFF:
-        return wish
-    return wish.model_copy(update={"trainer": trainer_of(wish.pgo, study)})
+    """A wish with what its trainers mean in a study. Raises UserError like `trainer_of`."""
+    asked = {"trainer": (PGO, wish.pgo), "bolt_trainer": (BOLT, wish.bolt)}
+    trainers = {
+        name: trainer_of(factor, level, study) for name, (factor, level) in asked.items() if level != OFF
+    }
+    return wish.model_copy(update=trainers)
 
 
 def run_options(trainer: Trainer) -> frozenset[str]:

@@ -51,6 +51,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     runtime.mkdir()
     if bench.callgrind:
         _put_under(bench.callgrind, setup)
+    if bench.instrumented:
+        bench.instrumented.forget()
     server = _start(setup, runtime)
     # Under Valgrind a clean end takes minutes, and says nothing.
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)

@@ -79,7 +79,7 @@ def transactions_of(record: Record, trainer: Trainer) -> int:
     if done < trainer.transactions:
         raise BuildFailed(
             f"{name} did {done:,} of {trainer.transactions:,} transactions in {LONGEST_S:g} s",
-            f'ask for fewer: build.pgo = "{trainer.workload} transactions={max(1, done // 2)}"',
+            f'ask for fewer: "{trainer.workload} transactions={max(1, done // 2)}"',
             record.server_log,
         )
     if unclean := record.trial_doubts.get(Doubt.SERVER_LOG):

@@ -36,6 +36,15 @@ def test_a_binary_that_tells_nothing_is_read_as_that() -> None:
     assert not parsed("(FLAGS_1)            Flags: PIE\n").bind_now
 
 
+def test_bolt_leaves_the_command_by_which_it_wrote_a_file() -> None:
+    note = (
+        "String dump of section '.note.bolt_info':\n  [     c]  GNU\n"
+        "  [    10]  BOLT revision: <unknown>, command line: /llvm/llvm-bolt original -o laid-out\n\n"
+    )
+    assert parsed(note).bolt == "/llvm/llvm-bolt original -o laid-out"
+    assert parsed(PRINTED).bolt == ""
+
+
 def test_linkers_leave_their_mark() -> None:
     dump = "String dump of section '.comment':\n  [     0]  Linker: LLD 14.0.6\n\n"
     assert parsed(dump).linker == "lld"

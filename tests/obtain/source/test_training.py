@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +18,10 @@ from dbdyno.host import once, paths
 from dbdyno.host.once import silently
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.making import Materials, account_of, made
-from dbdyno.obtain.source.profile import environment, require_profiles
+from dbdyno.obtain.source.profile import require_profiles
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.training import Train, Untrained
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
 from tests.obtain.source import test_making
 
@@ -66,12 +66,12 @@ def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **
     )
 
 
-def trained_with(*arguments: str, family: str = "gcc") -> Callable[[Path, Path], int]:
+def trained_with(*arguments: str) -> Train:
     """Trains by one start of the program."""
 
-    def train(prefix: Path, raw: Path) -> int:
-        led = {**os.environ, **environment(family, raw)}
-        subprocess.run([prefix / "toy", *arguments], env=led, check=True)
+    def train(untrained: Untrained) -> int:
+        led = {**os.environ, **untrained.environment}
+        subprocess.run([untrained.prefix / "toy", *arguments], env=led, check=True)
         return 3
 
     return train
@@ -106,10 +106,10 @@ def test_the_profile_is_in_the_key_and_what_was_counted_decides_on_it(tmp_path: 
 def test_what_several_processes_executed_adds_up(tmp_path: Path, family: str) -> None:
     skip_without(family)
 
-    def train(prefix: Path, raw: Path) -> int:
-        led = {**os.environ, **environment(family, raw)}
+    def train(untrained: Untrained) -> int:
+        led = {**os.environ, **untrained.environment}
         for arguments in ((), ("a", "b", "c"), ()):
-            subprocess.run([prefix / "toy", *arguments], env=led, check=False)
+            subprocess.run([untrained.prefix / "toy", *arguments], env=led, check=False)
         return 3
 
     training = account_of(made(materials(tmp_path, family), silently, train)).training
@@ -157,8 +157,8 @@ def test_a_profile_in_which_nothing_was_executed_fails_the_build(tmp_path: Path)
 def test_a_training_that_fails_is_the_builds_cause_and_nothing_is_kept(tmp_path: Path) -> None:
     tried = []
 
-    def train(prefix: Path, raw: Path) -> int:
-        tried.append(prefix)
+    def train(untrained: Untrained) -> int:
+        tried.append(untrained.prefix)
         raise BuildFailed("the training by toy failed: it crashed", "mend it")
 
     for _ in range(2):
@@ -196,9 +196,9 @@ def test_a_profile_of_other_code_fails_the_build(tmp_path: Path) -> None:
 def test_a_training_that_was_interrupted_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    def interrupted(prefix: Path, raw: Path) -> int:
+    def interrupted(untrained: Untrained) -> int:
         # A part of a profile: the program was called, and more was to come.
-        trained_with("a", "b", "c", "d")(prefix, raw)
+        trained_with("a", "b", "c", "d")(untrained)
         if not after:
             raise KeyboardInterrupt
         return 3
@@ -231,8 +231,8 @@ import sys, time
 from pathlib import Path
 from tests.obtain.source.test_training import materials, trained_with
 from dbdyno.obtain.source.making import made
-def train(prefix, raw):
-    trained_with("a", "b", "c", "d")(prefix, raw)
+def train(untrained):
+    trained_with("a", "b", "c", "d")(untrained)
     print("training", flush=True)
     time.sleep(600)
 made(materials(Path(sys.argv[1])), lambda line: None, train)
@@ -262,7 +262,7 @@ def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
 
 def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
     skip_without("clang")
-    folder = made(materials(tmp_path, family="clang"), silently, trained_with(family="clang"))
+    folder = made(materials(tmp_path, family="clang"), silently, trained_with())
     training = account_of(folder).training
     assert training is not None
     assert (training.functions, training.executed) == (3, 2)

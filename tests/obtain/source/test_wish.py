@@ -8,7 +8,9 @@ from dbdyno.errors import Blocked
 from dbdyno.obtain.source.wish import (
     GUIDED,
     INSTRUMENTING,
+    RELOCATIONS,
     SECTIONS,
+    WHOLE_FUNCTIONS,
     BuildWish,
     Flags,
     Trainer,
@@ -34,6 +36,9 @@ from dbdyno.obtain.source.wish import (
         ("layout", "default", "gcc", Flags()),
         ("layout", "none", "gcc", Flags(compile=SECTIONS, link=SECTIONS)),
         ("layout", "7", "clang", Flags(compile=SECTIONS, link=SECTIONS)),
+        ("bolt", "off", "gcc", Flags()),
+        ("bolt", "tpcb scale=2", "gcc", Flags(compile=WHOLE_FUNCTIONS, link=RELOCATIONS)),
+        ("bolt", "tpcb", "clang", Flags(link=RELOCATIONS)),
     ],
 )
 def test_a_level_means_flags(knob: str, level: str, family: str, flags: Flags) -> None:
@@ -76,7 +81,8 @@ def test_the_words_of_a_wish_tell_what_is_not_the_default() -> None:
     assert BuildWish().words == "gcc -O2"
     wish = BuildWish(compiler="gcc-12", march="native", lto="full", patches="a.patch", hardening="off")
     assert wish.words == "gcc-12 -O2 -march=native LTO full hardening off patches a.patch"
-    assert BuildWish(pgo="tpcb scale=2").words == "gcc -O2 PGO by tpcb scale=2"
+    both = BuildWish(pgo="tpcb scale=2", bolt="read_only")
+    assert both.words == "gcc -O2 PGO by tpcb scale=2 BOLT by read_only"
 
 
 def test_a_seed_is_told_and_no_seed_is_not() -> None:

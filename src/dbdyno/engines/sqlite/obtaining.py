@@ -60,16 +60,18 @@ def _here() -> Iterator[Installation]:
 
 
 def _unpacked(copy: debian.Fetched) -> Installation:
-    return _installation((copy.prefix / RECIPE.binary).resolve(), copy.prefix, copy.origin)
+    library = (copy.prefix / RECIPE.binary).resolve()
+    return _installation(library, path.digest(library), copy.prefix, copy.origin)
 
 
 def _installed(library: Path) -> Installation:
-    return _installation(library, library.parent, str(library))
+    return _installation(library, path.digest(library), library.parent, str(library))
 
 
 @cache
-def _installation(library: Path, prefix: Path, origin: str) -> Installation:
-    """The library's own word on what it is, in a process of its own: a broken one crashes that alone.
+def _installation(library: Path, digest: str, prefix: Path, origin: str) -> Installation:
+    """The library's own word on what it is, in a process of its own: a broken one crashes that alone. The
+    word holds for the file of that digest alone.
 
     Raises UserError where it cannot be used.
     """
@@ -90,7 +92,7 @@ def _installation(library: Path, prefix: Path, origin: str) -> Installation:
         origin=origin,
         prefix=prefix,
         command=(),
-        digest=path.digest(library),
+        digest=digest,
         library=library,
         facts={"source": str(source), **dict(map(_fact, options))},
     )

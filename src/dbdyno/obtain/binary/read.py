@@ -23,6 +23,9 @@ from dbdyno.records.binary import Binary, Code, Datum, Function, Kind
 MACHINE = "EM_X86_64"
 LINKED = {"ET_EXEC": Kind.PROGRAM, "ET_DYN": Kind.LIBRARY}
 DIGEST_BYTES = 16
+BEFORE_BOLT, MOVED_AWAY = ".bolt.org", ".org.0"
+"""The section of the code that BOLT found, and how it calls the functions there that it moved. Nothing leads
+to them any more, nor to what has no name there."""
 WHOLE = (".rodata", ".data", ".data.rel.ro", ".tdata")
 """The sections that stand for the data of a stripped file."""
 
@@ -108,12 +111,15 @@ def _spans(image: Image) -> Iterator[tuple[Section, str, int, int]]:
     if not image.named:
         names = {start: name for name, start, _ in named}
         named = [(names.get(start, ""), start, end) for start, end in image.ranges] or named
+    moved = {symbol.address for symbol in functions if symbol.name.endswith(MOVED_AWAY)}
     for section in image.sections:
         if section.executable and not section.name.startswith(".plt"):
             ends = section.address + section.size
             own = [(name, start, min(end, ends)) for name, start, end in named if _holds(section, start)]
-            for name, start, end in [*own, *_between(image, section, own)]:
-                yield section, name, start, end
+            more = () if section.name.startswith(BEFORE_BOLT) else _between(image, section, own)
+            for name, start, end in [*own, *more]:
+                if start not in moved:
+                    yield section, name, start, end
 
 
 def _holds(section: Section, address: int) -> bool:

@@ -15,12 +15,21 @@ ENVIRONMENT = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "UTC"}
 """So that a build does not depend on who makes it, nor when."""
 
 
+class Bolting(Frozen):
+    """What decides on how BOLT lays a build out: the load that trains it, the digest of the tool, and what
+    that is asked to do."""
+
+    trainer: Trainer
+    tool: str
+    options: tuple[str, ...]
+
+
 class Build(Frozen):
     """All that goes into a build, by digest where it is a file: two with the same key are the same build.
 
     `target` is what the compiler makes of `native` on this CPU, because a cache may travel to another one.
-    One that is trained is `instrumented` by flags of its own at first. Its `profile` is known once it is
-    trained, so a build is named by the key without it. `script` is the linker's.
+    One that is trained is `instrumented` by flags of its own at first. `profile` and `bolt_profile` are known
+    once it is trained, so a build is named by the key without them. `script` is the linker's.
     """
 
     engine: str
@@ -36,6 +45,8 @@ class Build(Frozen):
     instrumented: Flags | None = Field(default=None, exclude_if=lambda flags: flags is None)
     profile: str = Field(default="", exclude_if=lambda profile: not profile)
     script: str = Field(default="", exclude_if=lambda digest: not digest)
+    bolting: Bolting | None = Field(default=None, exclude_if=lambda bolting: bolting is None)
+    bolt_profile: str = Field(default="", exclude_if=lambda profile: not profile)
 
     @property
     def key(self) -> str:
@@ -60,7 +71,8 @@ class OwnTest(Frozen):
 class Training(Frozen):
     """How a build was trained: so many transactions in so many seconds. They wrote so many `files` of a
     profile, which know of so many `functions`, and of those that were `executed`. `profile` is the digest of
-    what was counted."""
+    what was counted. BOLT tells how many functions it `moved` about by that, and which it has `left` as they
+    were, because it cannot rewrite them."""
 
     trainer: Trainer
     transactions: int
@@ -69,20 +81,22 @@ class Training(Frozen):
     functions: int
     executed: int
     profile: str
+    moved: int | None = Field(default=None, exclude_if=lambda moved: moved is None)
+    left: tuple[str, ...] = Field(default=(), exclude_if=lambda left: not left)
 
     @property
     def words(self) -> str:
-        return (
-            f"trained by {self.trainer.words}: {self.executed:,} of {self.functions:,} functions executed, "
-            f"profile {self.profile[:12]}"
-        )
+        told = [f"{self.executed:,} of {self.functions:,} functions executed"]
+        told += [] if self.moved is None else [f"{self.moved:,} laid out anew"]
+        told += [f"{', '.join(self.left)} left as compiled"] * bool(self.left)
+        return f"trained by {self.trainer.words}: {', '.join(told)}, profile {self.profile[:12]}"
 
 
 class Made(Frozen):
     """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
-    are the seconds of its commands and of its `training`, and `network` says whether the commands could have
-    asked for it. `tests` are the source's own that were run, and `layout` is the seed that shuffled its
-    functions, as the study writes it."""
+    are the seconds of its commands and of its trainings, and `network` says whether the commands could have
+    asked for it. `training` is the compiler's, and `bolt` that of BOLT. `tests` are the source's own that
+    were run, and `layout` is the seed that shuffled its functions, as the study writes it."""
 
     key: str
     engine: str
@@ -96,5 +110,6 @@ class Made(Frozen):
     took_s: float
     network: bool = False
     training: Training | None = Field(default=None, exclude_if=lambda training: training is None)
+    bolt: Training | None = Field(default=None, exclude_if=lambda training: training is None)
     tests: tuple[OwnTest, ...] = ()
     layout: str = ""

@@ -71,13 +71,22 @@ def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
         return
     require_needs([step], expanded(["{cc}", "{cflags}"], workplace.places))
     command = expanded(step.command, workplace.places)
+    returncode, said = run_command(command, folder, workplace, lambda text: tell(step.name + text))
+    if returncode != 0:
+        raise _failure(step, workplace, said, returncode)
+
+
+def run_command(command: Sequence[str], folder: Path, workplace: Workplace, tell: Tell) -> tuple[int, str]:
+    """Runs a command in a folder; returns its exit code, and its part of the log, which begins with a line of
+    the command itself. Raises BuildFailed where it cannot be run."""
     said_from = workplace.log.stat().st_size if workplace.log.exists() else 0
     # Unbuffered, because its time tells how long a build went on that was killed.
     with workplace.log.open("ab", buffering=0) as log:
         log.write(f"$ {' '.join(command)}\n".encode(errors="replace"))
-        returncode = _run(command, folder, workplace.environment, log, lambda text: tell(step.name + text))
-    if returncode != 0:
-        raise _failure(step, workplace, said_from, returncode)
+        returncode = _run(command, folder, workplace.environment, log, tell)
+    with workplace.log.open("rb") as file:
+        file.seek(said_from)
+        return returncode, file.read().decode(errors="replace")
 
 
 def _run(
@@ -112,10 +121,7 @@ def _run(
         kill_family(child)
 
 
-def _failure(step: Step, workplace: Workplace, said_from: int, returncode: int) -> BuildFailed:
-    with workplace.log.open("rb") as file:
-        file.seek(said_from)
-        said = file.read().decode(errors="replace")
+def _failure(step: Step, workplace: Workplace, said: str, returncode: int) -> BuildFailed:
     end = said[-LOG_BYTES:]
     if FULL in said:
         return DiskFull(f"{step.name}: the disk is full", "make room below the cache folder", end)

@@ -18,28 +18,36 @@ from dbdyno.host import once
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
-from dbdyno.obtain.source import layout, patch
-from dbdyno.obtain.source.build import ENVIRONMENT, Build, Made, OwnTest, Training
+from dbdyno.obtain.source import layout, patch, profile
+from dbdyno.obtain.source.bolt import REORDERING, Bolt, Rewriting
+from dbdyno.obtain.source.build import ENVIRONMENT, Bolting, Build, Made, OwnTest, Training
 from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
 from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
-from dbdyno.obtain.source.profile import mismatched
+from dbdyno.obtain.source.profile import Profile, mismatched
 from dbdyno.obtain.source.recipe import Recipe, expanded
 from dbdyno.obtain.source.toolchain import Toolchain, native_target
-from dbdyno.obtain.source.training import PROFILE, Train, lay_profile, remove_profile, trained
+from dbdyno.obtain.source.training import (
+    PROFILE,
+    Profiling,
+    Train,
+    lay_profile,
+    remove_profile,
+    trained,
+)
 from dbdyno.obtain.source.tree import Source, copy
 from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
-TREE, SPENT = "tree", "spent.json"
+TREE, SPENT, BOLT = "tree", "spent.json", "bolt"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the system says where room is lacking."""
 SCRIPT = "layout.ld"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
 NAMES_MOST = 3
-TRAINED_TIMES = 3
-"""A build that is trained is built twice, and its training takes about as long again."""
+TRAINED_TIMES, BOLTED_TIMES = 2, 1
+"""How many builds' time a training takes: for the compiler's the build is made twice."""
 TORN_S = 5.0
 """What was written so shortly before a build was killed may be torn."""
 
@@ -50,7 +58,8 @@ _failures: dict[str, BuildFailed] = {}
 @dataclass(frozen=True)
 class Materials:
     """All that a build is made of. One that a `trainer` trains is built twice: `instrumented` are the flags
-    of the first time, and `flags` those of the second. `seed` shuffles its functions."""
+    of the first time, and `flags` those of the second. `seed` shuffles its functions. `bolt` lays them out
+    anew when it is built, by what `bolt_trainer` has it execute."""
 
     recipe: Recipe
     source: Source
@@ -61,6 +70,8 @@ class Materials:
     trainer: Trainer | None = None
     instrumented: Flags | None = None
     seed: int | None = None
+    bolt: Bolt | None = None
+    bolt_trainer: Trainer | None = None
 
     @property
     def build(self) -> Build:
@@ -75,7 +86,14 @@ class Materials:
             trainer=self.trainer,
             instrumented=self.instrumented,
             script=hashlib.sha256(self.script.encode()).hexdigest() if self.script else "",
+            bolting=self._bolting,
         )
+
+    @property
+    def _bolting(self) -> Bolting | None:
+        if self.bolt is None or self.bolt_trainer is None:
+            return None
+        return Bolting(trainer=self.bolt_trainer, tool=self.bolt.digest, options=REORDERING)
 
     @property
     def script(self) -> str:
@@ -97,7 +115,7 @@ def kept(build: Build) -> Made | None:
 
 
 def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
-    """The folder of a build, which is made where it is not there yet. One with a trainer is made only with a
+    """The folder of a build, which is made where it is not there yet. One with trainers is made only with a
     way to `train` it. Raises BuildFailed, and Blocked where this machine lacks what it takes."""
     build = materials.build
     if build.key in _failures:
@@ -153,30 +171,38 @@ def all_made() -> list[Made]:
     return [account for account in found if account is not None]
 
 
-def expected_s(recipe: Recipe, is_trained: bool) -> float:
+def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False) -> float:
     """About how long a build takes: by those that were made before, else as the recipe says."""
-    made_alike = (one for one in all_made() if (one.training is not None) == is_trained)
-    seen = [one.took_s for one in made_alike if one.recipe == recipe.digest]
+    seen = [
+        one.took_s
+        for one in all_made()
+        if one.recipe == recipe.digest
+        and (one.training is not None, one.bolt is not None) == (is_trained, is_bolted)
+    ]
     if seen:
         return median(seen)
-    return TRAINED_TIMES * expected_s(recipe, is_trained=False) if is_trained else recipe.seconds
+    if not (is_trained or is_bolted):
+        return recipe.seconds
+    times = 1 + TRAINED_TIMES * is_trained + BOLTED_TIMES * is_bolted
+    return times * expected_s(recipe, is_trained=False)
 
 
 def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
-    recipe, build, training = materials.recipe, materials.build, None
+    recipe = materials.recipe
     # What a build that was interrupted has made takes no room again.
     require_disk(folder, (recipe.room_mib << 20) - tree_size_bytes(folder), f"a build of {recipe.engine}")
     shared = prepared(materials, tell)
     began, spent_s = time.monotonic(), spent_before_s(folder)
-    if materials.trainer is not None:
-        training = _trained(folder, shared, materials, tell, train)
-        build = build.model_copy(update={"profile": training.profile})
+    training = _trained_by_compiler(folder, shared, materials, tell, train)
     prefix = _carry_out(folder, shared, materials, materials.flags, tell)
     if training is not None:
         remove_profile(prefix)
         _require_fitting(folder / LOG)
+    bolted = _trained_by_bolt(folder, materials, tell, train)
+    trainings = {"profile": training, "bolt_profile": bolted}
+    profiles = {name: one.profile for name, one in trainings.items() if one is not None}
     account = Made(
-        key=build.key,
+        key=materials.build.model_copy(update=profiles).key,
         engine=recipe.engine,
         words=materials.words,
         source=materials.source.title,
@@ -188,11 +214,13 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         took_s=round(spent_s + time.monotonic() - began, 3),
         network=wrapper() is None,
         training=training,
+        bolt=bolted,
         tests=_tested(folder, materials, tell),
         layout="" if materials.seed is None else str(materials.seed),
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
+    shutil.rmtree(folder / BOLT / WORK, ignore_errors=True)
     (folder / SPENT).unlink()
     (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
     # A name must not outlive a loss of power that the contents do not.
@@ -237,18 +265,49 @@ def _shuffling(folder: Path, materials: Materials) -> Flags:
     return Flags(link=(f"-Wl,-T,{folder / SCRIPT}",))
 
 
-def _trained(folder: Path, shared: Path, materials: Materials, tell: Tell, train: Train | None) -> Training:
-    """Makes the instrumented build and trains it. Raises BuildFailed where nobody can train here."""
-    trainer, flags = materials.trainer, materials.instrumented
-    assert trainer is not None and flags is not None, "who trains a build instruments it"
-    if train is None:
-        raise BuildFailed(
-            f"the build that {trainer.workload} trains is no longer here, and a trial trains none",
-            "`dyno run` trains builds before its first trial",
-        )
-    tell(f"{materials.title}: instrumented at first")
-    instrument = partial(_carry_out, folder, shared, materials, flags, tell)
-    return trained(folder, trainer, materials.toolchain, instrument, train, tell)
+def _trained_by_compiler(
+    folder: Path, shared: Path, materials: Materials, tell: Tell, train: Train | None
+) -> Training | None:
+    """Makes a build that the compiler instruments, and trains it; None for one that no profile guides."""
+    trainer, flags, toolchain = materials.trainer, materials.instrumented, materials.toolchain
+    if trainer is None or flags is None:
+        return None
+
+    def instrument(_: Path) -> Path:
+        tell(f"{materials.title}: instrumented at first")
+        return _carry_out(folder, shared, materials, flags, tell)
+
+    def collect(raw: Path, into: Path) -> Profile:
+        found = profile.collected(raw, folder, into, toolchain)
+        # The guided build begins with none of this one's objects, also where it is interrupted and goes on.
+        for made_by in (PREFIX, WORK, TREE):
+            shutil.rmtree(folder / made_by)
+        return found
+
+    profiling = Profiling(instrument, partial(profile.environment, toolchain.family), collect)
+    return trained(folder, trainer, profiling, train, tell)
+
+
+def _trained_by_bolt(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> Training | None:
+    """Has BOLT lay out anew the program of a build that is installed, by what its training executes; None for
+    a build without BOLT."""
+    if materials.bolt is None or materials.bolt_trainer is None:
+        return None
+    prefix = folder / PREFIX
+    places = folder / TREE, folder / WORK, prefix, folder / LOG
+    program = (prefix / materials.recipe.program).resolve()
+    workplace = _workplace(materials, *places, materials.flags)
+    rewriting = Rewriting(materials.bolt, program, folder / BOLT / WORK, workplace, tell)
+
+    def instrument(raw: Path) -> Path:
+        tell(f"{materials.title}: instrumented by BOLT {rewriting.bolt.version}")
+        rewriting.instrument(raw)
+        return prefix
+
+    profiling = Profiling(instrument, lambda _: {}, rewriting.lay_out)
+    training = trained(folder / BOLT, materials.bolt_trainer, profiling, train, tell)
+    rewriting.put_in_place()
+    return training
 
 
 def _require_fitting(log: Path) -> None:

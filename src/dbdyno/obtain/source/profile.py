@@ -17,6 +17,8 @@ SWITCHED_OFF = (
     "a flag or the source's own build system switches profiles off, or the server does not end by exit(): "
     "look at the build's log"
 )
+NO_PROFILE = "the training wrote no profile"
+NOTHING_EXECUTED = "the training's profile holds no executed function"
 STAMPED = re.compile(r":(stamp|checksum) \d+$")
 """What gcov-dump tells of when a file was compiled."""
 FUNCTION = re.compile(r":\s*[0-9a-f]+:\s*\d+:\s*FUNCTION ident=")
@@ -33,12 +35,15 @@ MISMATCHES = (
 
 class Profile(Frozen):
     """A profile on disk: so many `files`, which know of so many `functions`, and of those that were
-    `executed`. `digest` is of the counts alone."""
+    `executed`. `digest` is of the counts alone. BOLT has `moved` so many functions by it, and `left` others
+    as they were."""
 
     files: int
     functions: int
     executed: int
     digest: str
+    moved: int | None = None
+    left: tuple[str, ...] = ()
 
 
 def environment(family: str, raw: Path) -> dict[str, str]:
@@ -60,11 +65,9 @@ def collected(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) ->
     else:
         found = _of_clang(raw, profile, toolchain)
     if found.files == 0:
-        raise BuildFailed("the training wrote no profile", SWITCHED_OFF)
+        raise BuildFailed(NO_PROFILE, SWITCHED_OFF)
     if found.executed == 0:
-        raise BuildFailed(
-            f"the training's profile holds no executed function, of {found.functions:,} in all", SWITCHED_OFF
-        )
+        raise BuildFailed(f"{NOTHING_EXECUTED}, of {found.functions:,} in all", SWITCHED_OFF)
     return found
 
 

@@ -11,18 +11,23 @@ from dbdyno.frozen import Frozen
 
 COMMAND_LINES = ".GCC.command.line"
 """The section that -frecord-gcc-switches makes: one text for each way in which a file was compiled."""
+BOLT_NOTE = ".note.bolt_info"
+"""The section that BOLT makes in what it writes: its version and its command."""
+BY = "command line: "
 LAST_HOLDS = ("-O", "-march=", "-mtune=")
 """Options of which a compiler obeys the last."""
 
 
 class Recorded(Frozen):
-    """`command_lines` are the different ones with which its files were compiled."""
+    """`command_lines` are the different ones with which its files were compiled. `bolt` is the command by
+    which BOLT wrote the file, empty where it did not."""
 
     build_id: str = ""
     command_lines: tuple[str, ...] = ()
     linker: str = ""
     bind_now: bool = False
     relro: bool = False
+    bolt: str = ""
 
     def holding(self, options: frozenset[str]) -> int:
         """With how many of the command lines all these options were in force."""
@@ -40,7 +45,7 @@ def in_force(command_line: str) -> frozenset[str]:
 
 def recorded(file: Path) -> Recorded:
     """What a program or library tells of itself. Raises Blocked where nothing can read it."""
-    sections = [f"--string-dump={name}" for name in (COMMAND_LINES, ".comment")]
+    sections = [f"--string-dump={name}" for name in (COMMAND_LINES, ".comment", BOLT_NOTE)]
     command = ["readelf", "--wide", "--notes", "--dynamic", "--program-headers", *sections, str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={"LC_ALL": "C"})
@@ -61,6 +66,7 @@ def parsed(output: str) -> Recorded:
         linker=_linker(output, comments),
         bind_now="BIND_NOW" in output or re.search(r"FLAGS_1\).*\bNOW\b", output) is not None,
         relro="GNU_RELRO" in output,
+        bolt=next((line.partition(BY)[2] for line in _strings(output, BOLT_NOTE) if BY in line), ""),
     )
 
 

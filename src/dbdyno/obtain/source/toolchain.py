@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -73,7 +73,7 @@ def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
         version=f"{family} {version}",
         cc=cc,
         cxx=_companion(cc),
-        digest=_digest(sorted(files)),
+        digest=digest_of(sorted(files)),
     )
 
 
@@ -235,7 +235,8 @@ def ran(
     return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
 
-def _digest(files: list[str]) -> str:
+def digest_of(files: Iterable[str | Path]) -> str:
+    """Of the names and the contents of files, in this order."""
     digest = hashlib.sha256()
     for path in files:
         with Path(path).open("rb") as file:

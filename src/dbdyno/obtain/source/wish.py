@@ -19,6 +19,8 @@ NOT_HARDENED = (
 )
 SECTIONS = ("-ffunction-sections",)
 """So that the linker can put each function where a seed says. A link with LTO compiles, too."""
+WHOLE_FUNCTIONS, RELOCATIONS = ("-fno-reorder-blocks-and-partition",), ("-Wl,--emit-relocs",)
+"""What BOLT needs of a program, because it moves whole functions: gcc would move parts of them away."""
 ALWAYS = (("-frecord-gcc-switches",), ("-Wl,--build-id=sha1",))
 """So that a binary tells how it was compiled and which one it is. No instruction changes by it."""
 
@@ -45,7 +47,7 @@ class Trainer(Frozen):
 
 class BuildWish(Frozen):
     """One level for each knob of the layers `source` and `build`, by the knob's name. `trainer` is what the
-    level of `pgo` means in a study; None where no profile guides the compiler."""
+    level of `pgo` means in a study, and `bolt_trainer` what that of `bolt` means; None where it is off."""
 
     origin: str = DEBIAN
     revision: str = NONE
@@ -60,7 +62,14 @@ class BuildWish(Frozen):
     hardening: str = DEFAULT
     pgo: str = OFF
     trainer: Trainer | None = None
+    bolt: str = OFF
+    bolt_trainer: Trainer | None = None
     layout: str = DEFAULT
+
+    @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        """All that train it, in their order."""
+        return tuple(one for one in (self.trainer, self.bolt_trainer) if one is not None)
 
     @property
     def seed(self) -> int | None:
@@ -75,6 +84,7 @@ class BuildWish(Frozen):
         told += [self.flags] * (self.flags != NONE)
         told += [f"LTO {self.lto}"] * (self.lto != OFF)
         told += [f"PGO by {self.pgo}"] * (self.pgo != OFF)
+        told += [f"BOLT by {self.bolt}"] * (self.bolt != OFF)
         told += [f"linker {self.linker}"] * (self.linker != DEFAULT)
         told += [f"hardening {self.hardening}"] * (self.hardening != DEFAULT)
         told += [f"patches {self.patches}"] * (self.patches != NONE)
@@ -111,6 +121,8 @@ def flags_of(knob: str, level: str, family: str) -> Flags:
     if knob == "layout" and level != DEFAULT:
         # Without a seed as well, because a jump to the next function is shorter within one section.
         return Flags(compile=SECTIONS, link=SECTIONS)
+    if knob == "bolt" and level != OFF:
+        return Flags(compile=WHOLE_FUNCTIONS if family == "gcc" else (), link=RELOCATIONS)
     if knob == "lto" and level != OFF:
         if family == "gcc" and level == "thin":
             raise Blocked("build.lto", "GCC has no thin LTO", "write full, or take clang as the compiler")
@@ -119,7 +131,7 @@ def flags_of(knob: str, level: str, family: str) -> Flags:
     return Flags()
 
 
-KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "layout", "flags")
+KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "layout", "bolt", "flags")
 """In the order of the command line: what the study writes as flags comes last, and so it holds."""
 
 
