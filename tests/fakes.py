@@ -164,6 +164,9 @@ class FakeEngine:
     def unmoved(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
         return self.idle
 
+    def held(self, ask: Ask) -> dict[str, float]:
+        return {"heap_bytes": 4096.0}
+
     def status(self, ask: Ask) -> dict[str, float]:
         return {"uses": float(len(self.servers))}
 

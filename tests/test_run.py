@@ -7,26 +7,32 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dbdyno import run
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import BaselineFailed, DynoError, LoadDied
 from dbdyno.host import interrupts, paths
 from dbdyno.host.journal import open_journal, replay_abandoned
+from dbdyno.layers.setup import Running
 from dbdyno.plan import ask_for, reference
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
 from dbdyno.records.store import Store, store_url
 from dbdyno.run import Side, run_in_turn, run_trial
 from dbdyno.study import Arrangement, Study
+from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase, phases_of
 from dbdyno.study.trials import Trial
+from dbdyno.trial.acts import Acted
+from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, carried_out, make_bench, make_run, make_study
 
 STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]
@@ -273,10 +279,12 @@ def test_a_whole_block_without_a_measured_trial_ends_the_run(homes: Path) -> Non
 PHASES = (Phase(name="calm", duration_s=0.5), Phase(name="storm", duration_s=1.5))
 
 
-def two_phases(progress: Stages | None = None, **load: Any) -> tuple[Record, list[Record]]:
-    """A trial of two phases: its record, and those that were kept while it went on."""
+def two_phases(
+    progress: Stages | None = None, phases: tuple[Phase, ...] = PHASES, **load: Any
+) -> tuple[Record, list[Record]]:
+    """A trial of two phases or others: its record, and those that were kept while it went on."""
     study = make_study(1, 2)
-    first = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": PHASES})
+    first = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": phases})
     kept: list[Record] = []
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal, **load)
@@ -326,6 +334,63 @@ def test_a_phase_that_fails_leaves_what_came_before_it(homes: Path) -> None:
     assert record.outcome is Outcome.BROKEN
     assert [phase.tally is not None for phase in record.phases] == [True, False]
     assert record.tally == record.phases[0].tally == kept[0].tally
+
+
+WATCHED = Phase(name="load", duration_s=0.3, clients=7, watched=True)
+RESTING = WATCHED.model_copy(update={"name": "control", "rests": True})
+STOPPING = Phase(name="stop", duration_s=1.0, then=Act.STOP)
+
+
+def test_a_server_is_watched_under_a_load_of_the_phases_own_clients_and_at_rest(homes: Path) -> None:
+    record, _ = two_phases(phases=(WATCHED, RESTING))
+    assert record.outcome is Outcome.MEASURED
+    loaded, rested = record.phases
+    assert loaded.clients == 7 and loaded.tally is not None and loaded.tally.clients == 7
+    assert rested.tally is None and rested.checks == ()
+    for phase in record.phases:
+        assert phase.watched is not None
+        assert {"resident_bytes", "heap_bytes", "disk_bytes"} <= phase.watched.series.keys()
+    assert rested.watched is not None and rested.watched.seconds[-1] >= 0.3
+    # A rest has no speed, so the trial's is still that of its load.
+    assert record.tally == loaded.tally
+
+
+def test_a_server_that_dies_at_rest_was_broken_and_what_was_watched_stays(homes: Path) -> None:
+    engine = FakeEngine()
+
+    def die(_trial: Trial, stage: str) -> None:
+        if stage == "drive":
+            engine.servers[-1].kill()
+
+    study = make_study(1, 2)
+    first = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": (RESTING,)})
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal, engine)
+        record = run_trial(first, bench, lambda _: None, Stages(die))
+    assert record.outcome is Outcome.BROKEN and "died while it rested" in record.cause
+    assert record.phases[0].watched is not None
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_is_done_to_a_server_is_recorded_and_what_it_breaks_ends_the_phases(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, holds: bool
+) -> None:
+    def act(running: Running, phase: Phase, _bench: Bench, _undo: ExitStack) -> Acted:
+        assert phase.then is Act.STOP
+        found = Check(name="balances_equal_after_stop", holds=holds, detail="12, 13")
+        return Acted(running, Recovery(act=Act.STOP, stop_s=1.0, ready_s=2.0), (found,))
+
+    monkeypatch.setattr(run, "act_on", act)
+    progress = Stages()
+    again = WATCHED.model_copy(update={"name": "again"})
+    record, kept = two_phases(progress, (WATCHED, STOPPING, again))
+    assert "restart" in [stage for _, stage in progress.seen]
+    recovery = record.phases[1].recovery
+    assert recovery is not None and (recovery.stop_s, recovery.ready_s) == (1.0, 2.0)
+    assert record.ready_s == 0.01, "that of the first start"
+    assert [phase.name for phase in record.phases] == ["load", "stop", *(["again"] if holds else [])]
+    assert record.outcome is (Outcome.MEASURED if holds else Outcome.BROKEN)
+    assert len(kept) == len(record.phases)
 
 
 def test_a_trial_that_was_cut_between_its_phases_is_run_again(homes: Path) -> None:

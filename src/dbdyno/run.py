@@ -22,6 +22,7 @@ from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial, Variant
+from dbdyno.trial.acts import act_on
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.code import code_beside_baseline, require_own_code
@@ -29,7 +30,8 @@ from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import drive
 from dbdyno.trial.fill import fill, has_passes
-from dbdyno.trial.observe import PERIOD_S, Observer
+from dbdyno.trial.guests import Visit, guests_of
+from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
@@ -219,25 +221,60 @@ def steps_of(
                 with draft.stage("record"):
                     keep(draft.record(whole=False))
             draft.phase_began(phase)
-            yield
-            with beside(running), Observer(running.process_ids, bench.engine.embedded) as observer:
-                at_work = partial(under_load, draft, observer, phase)
-                if bench.callgrind:
-                    with at_work():
-                        running = count(running, bench.callgrind)
-                else:
-                    running = yield from drive(running, phase, at_work)
-            yield
-            with draft.stage("check"):
-                observation = draft.driven(running, observer.observation(running))
-                draft.evidence = exercised(draft.evidence, running, bench.layers)
-                require_in_effect(draft.evidence)
-                draft.judged(*check(running, phase, observation, bench.cores))
+            if phase.then is None:
+                running = yield from phase_of(draft, bench, running, phase, beside)
+            else:
+                yield
+                with draft.stage("restart"):
+                    running = draft.acted(act_on(running, phase, bench, undo))
+            if draft.failed:
+                break
     with draft.stage("record"):
         keep(draft.record())
     if draft.failed:
         # Its server must not disturb those that go on.
         end(draft, undo)
+
+
+def phase_of(
+    draft: Draft, bench: Bench, running: Running, phase: Phase, beside: Beside
+) -> Generator[None, None, Running]:
+    """One phase of a trial: its load with all that looks on and all who come along, and its checks."""
+    yield
+    with (
+        accompanied(draft, bench, running, phase),
+        beside(running),
+        Observer(running.process_ids, bench.engine.embedded) as observer,
+    ):
+        at_work = partial(under_load, draft, observer, phase)
+        if bench.callgrind:
+            with at_work():
+                running = count(running, bench.callgrind)
+        else:
+            running = yield from drive(running, phase, at_work)
+    yield
+    with draft.stage("check"):
+        observation = draft.driven(running, observer.observation(running))
+        draft.evidence = exercised(draft.evidence, running, bench.layers)
+        require_in_effect(draft.evidence)
+        draft.judged(*check(running, phase, observation, bench.cores), compared=not phase.watched)
+    return running
+
+
+@contextmanager
+def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> Iterator[None]:
+    """The phase's guests come, and what the server holds is watched. What they saw stays, however the phase
+    ends."""
+    watch = Watch(running, phase, bench.clock) if phase.watched else None
+    guests: Sequence[Visit] = ()
+    try:
+        with (
+            guests_of(running, phase, bench.open_load) as guests,
+            watch.looking() if watch else nullcontext(),
+        ):
+            yield
+    finally:
+        draft.seen(watch.watched() if watch else None, [guest.told() for guest in guests])
 
 
 @contextmanager

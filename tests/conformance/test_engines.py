@@ -10,16 +10,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
+from dbdyno.driver.query import query
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
 from dbdyno.host.launch import Launch
+from dbdyno.records.gauges import GAUGES, Source
 from dbdyno.study.reference import Reference
 from dbdyno.trial.answers import known_answers
 from tests.conformance.conftest import SAMPLES, Bench
@@ -151,6 +154,16 @@ def test_the_status_counts(bench: Bench) -> None:
     # An embedded engine's counters may end with its last attachment, and are then left out.
     assert counters or bench.engine.embedded
     assert all(isinstance(value, float) for value in counters.values())
+
+
+def test_what_an_engine_holds_is_told_by_the_names_of_gauges(bench: Bench) -> None:
+    """Dyno asks from its own process, where an engine in the load process tells nothing."""
+    bench.initialise()
+    server = bench.start()
+    held = bench.engine.counters.held(partial(query, server.url))
+    assert bool(held) is not bench.engine.embedded
+    assert all(GAUGES[name].source is Source.ENGINE and value >= 0.0 for name, value in held.items())
+    assert bench.engine.embedded or "undo" in held
 
 
 def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from pathlib import Path
 
 import psutil
 import pytest
 
-from dbdyno.errors import Blocked, DynoError
-from dbdyno.host.room import require_disk, require_memory
+from dbdyno.errors import Blocked, DynoError, UserError
+from dbdyno.host.room import require_descriptors, require_disk, require_memory
 
 
 def test_a_disk_that_is_too_small_is_named_with_both_figures(tmp_path: Path) -> None:
@@ -38,3 +39,26 @@ def test_memory_that_is_not_there_blocks_the_factor() -> None:
         require_memory(psutil.virtual_memory().total * 2, "a RAM disk", "storage.device", "less data")
     assert (blocked.value.factor, blocked.value.hint) == ("storage.device", "less data")
     assert " MiB of memory are available" in blocked.value.message
+
+
+def test_descriptors_are_raised_as_far_as_this_user_may() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        require_descriptors(60, "60 clients")
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 64
+        require_descriptors(128, "128 clients")
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (128, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_descriptors_that_nobody_grants_are_told_with_both_figures() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        pytest.skip("this user may open as many files as there are")
+    with pytest.raises(
+        UserError, match=f"needs {hard + 1:,} open files, and this user may have {hard:,}"
+    ) as no:
+        require_descriptors(hard + 1, "a storm")
+    assert "ulimit -Hn" in no.value.hint

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from dbdyno.engines.engine import HugePages
+from dbdyno.engines.engine import Ask, HugePages
 from dbdyno.engines.log import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
@@ -70,6 +70,11 @@ def refuse_unknown(settings: Iterable[str], known: frozenset[str], refusal: str,
 def huge_pages(_settings: Mapping[str, Level], _page_bytes: int) -> HugePages | None:
     """None: these engines allocate their cache as ordinary memory."""
     return None
+
+
+def held(_ask: Ask) -> dict[str, float]:
+    """Nothing: whoever asks from another process is told of that process."""
+    return {}
 
 
 def exercised(_name: str, _before: Mapping[str, float], _after: Mapping[str, float]) -> Reading | None:

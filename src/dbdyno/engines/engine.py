@@ -194,6 +194,11 @@ class Counters(Protocol):
         """The engine's own counters, by the engine's own names."""
         ...
 
+    def held(self, ask: Ask) -> dict[str, float]:
+        """What the engine says that it holds, by the names of `records/gauges.py`; without those that it does
+        not tell."""
+        ...
+
     def view(self, gained: Mapping[str, float]) -> dict[str, float]:
         """What the engine itself says of where time went: of the counters' gains those that tell, by a title
         with its unit.

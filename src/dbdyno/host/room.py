@@ -4,12 +4,14 @@ in its own way, or not at all.
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 from pathlib import Path
 
 import psutil
 
-from dbdyno.errors import Blocked, DynoError
+from dbdyno.errors import Blocked, DynoError, UserError
 
 
 def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
@@ -28,6 +30,13 @@ def free_disk_bytes(folder: Path) -> int:
     return shutil.disk_usage(there).free
 
 
+def usable_disk_bytes(folder: Path) -> int:
+    """What this user can still write to a folder's disk: root takes what is reserved for it as well."""
+    found = os.statvfs(folder)
+    blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    return blocks * found.f_frsize
+
+
 def available_memory_bytes() -> int:
     """What programs can still take without others having to give anything back."""
     return int(psutil.virtual_memory().available)
@@ -40,6 +49,20 @@ def require_memory(needed_bytes: int, what: str, factor: str, remedy: str) -> No
         available_mib = available_bytes >> 20
         reason = f"{what} needs {_mib(needed_bytes)} MiB, {available_mib} MiB of memory are available"
         raise Blocked(factor, reason, remedy)
+
+
+def require_descriptors(needed: int, what: str) -> None:
+    """Lets this process, and those that it starts from now on, open so many files. Raises UserError where the
+    hard limit is lower."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise UserError(
+            f"{what} needs {needed:,} open files, and this user may have {hard:,}",
+            "raise the limit (`ulimit -Hn`, LimitNOFILE= of a unit, limits.conf), or ask for fewer",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _mib(size_bytes: int) -> int:

@@ -115,8 +115,9 @@ def apply(setup: Setup, before: Before) -> None:
 class Running:
     """A server that answers, and the means to look at it: what a layer reads its proof from.
 
-    There is no tally, and the engine's counters around the load are empty, until the load is over. `told` is
-    what clients were told in the loads before. `counted` is what was counted in place of a speed.
+    There is no tally, and the engine's counters around the load are empty, until the load is over; there is
+    none either after a rest. `told` is what clients were told in the loads before. `counted` is what was
+    counted in place of a speed.
     """
 
     setup: Setup

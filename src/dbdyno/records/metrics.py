@@ -49,7 +49,7 @@ class Metric:
 
     def format(self, value: float) -> str:
         """The value without its unit; bytes carry theirs."""
-        return _bytes_text(value) if self.style is Format.BYTES else number_text(value)
+        return bytes_text(value) if self.style is Format.BYTES else number_text(value)
 
 
 def find(name: str) -> Metric:
@@ -70,7 +70,8 @@ def number_text(value: float) -> str:
     return f"{rounded:,.{min(decimals, 9)}f}"
 
 
-def _bytes_text(value: float) -> str:
+def bytes_text(value: float) -> str:
+    """Bytes with a binary unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
             return f"{number_text(value) if unit != 'B' else f'{value:,.4g}'} {unit}"

@@ -15,7 +15,9 @@ from pydantic import Field, model_validator
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.records.binary import CodeBeside
+from dbdyno.study.act import Act
 from dbdyno.study.nouns import Arrangement, Interval
+from dbdyno.study.soak import Soak
 from dbdyno.study.trials import NO_BLOCK, Variant
 
 FORMAT = 2
@@ -150,9 +152,53 @@ class Filled(Frozen):
     errors: dict[str, int] = Field(default_factory=dict, exclude_if=lambda errors: not errors)
 
 
+class Limit(Frozen):
+    """How much of something the server may hold at most, in the unit of its gauge, and what says so."""
+
+    most: float
+    source: str
+
+
+class Watched(Frozen):
+    """What a server held while a phase went on: a value of each gauge (`records/gauges.py`) at each of
+    `seconds`, which count from `started_unix_s`. A moment at which a gauge could not be read has none (None).
+    `limits` are those of the gauges that have one. A gauge that could never be read stands in `missing` with
+    the reason."""
+
+    started_unix_s: float
+    seconds: tuple[float, ...]
+    series: dict[str, tuple[float | None, ...]]
+    limits: dict[str, Limit] = Field(default_factory=dict)
+    missing: dict[str, str] = Field(default_factory=dict)
+
+
+class Guested(Frozen):
+    """What the clients beside the load did in a phase: `rounds` is how often `clients` of them came,
+    `operations` what those that were asked to the end had done, `errors` theirs by kind."""
+
+    name: str
+    clients: int
+    rounds: int
+    operations: int = 0
+    errors: dict[str, int] = Field(default_factory=dict)
+
+
+class Recovery(Frozen):
+    """How a server came through what was done to it: `stop_s` until it had ended where it was asked to,
+    `ready_s` from its next start until it answered. Where the act cannot be done on this host, `blocked` says
+    why, and `remedy` what would allow it; nothing was done then."""
+
+    act: Act
+    stop_s: float | None = None
+    ready_s: float | None = None
+    blocked: str = ""
+    remedy: str = ""
+
+
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
-    one that was `counted` in place of timed."""
+    one that was `counted` in place of timed, that rested, or that stopped the server. `clients` is their
+    number where it is the phase's own."""
 
     name: str
     tally: StoredTally | None = None
@@ -160,6 +206,10 @@ class PhaseRecord(Frozen):
     counted: Counted | None = None
     checks: tuple[Check, ...] = ()
     doubts: dict[Doubt, str] = Field(default_factory=dict)
+    clients: int | None = Field(default=None, exclude_if=lambda clients: clients is None)
+    watched: Watched | None = Field(default=None, exclude_if=lambda watched: watched is None)
+    guests: tuple[Guested, ...] = Field(default=(), exclude_if=lambda guests: not guests)
+    recovery: Recovery | None = Field(default=None, exclude_if=lambda recovery: recovery is None)
 
 
 class Record(Frozen):
@@ -312,7 +362,8 @@ class Run(Frozen):
     `budget_s` leaves out what its first block found blocked. `reference` is the run that took turns with this
     one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
     the host: side by side, in slices of about `slice_s` each, or, without one, one after the other.
-    `counting` says how builds are counted where the study leaves that open. One that
+    `counting` says how builds are counted where the study leaves that open. A run with a `soak` has a rung of
+    it in each block, and no speeds to compare. One that
     was `brought` has no study but what it says of itself; `study_text` then lists the logs."""
 
     format: int = RUN_FORMAT
@@ -337,6 +388,7 @@ class Run(Frozen):
     arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
     counting: Counting | None = Field(default=None, exclude_if=lambda counting: counting is None)
+    soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
     brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
 
 

@@ -1,19 +1,49 @@
-"""The phases of a trial: loads that follow one another, each observed and checked by itself."""
+"""The phases of a trial: loads that follow one another, each observed and checked by itself. A trial of a
+soak has many."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from dbdyno.frozen import Frozen
+from dbdyno.study.act import Act
 from dbdyno.study.nouns import SLICE_S, Arrangement, Study
+from dbdyno.study.soak import Disturbance, Soak
 
 SETTLE_S = 0.1
 """How long the load runs before a slice is measured: the server's caches and the CPUs' are those of another
 server's slice until then."""
 
 
+SUSTAINED, CONTROL = "sustained", "control"
+"""The names of the phases of a soak that are judged for drift, and against which."""
+BURST_S, BURST_SHARE = 10.0, 0.1
+"""How long the load lasts that shows that all connections are open, at most, and of the sustained one."""
+BEFORE_ACT_S = 1.5
+"""How long the load goes on before something is done to the server."""
+GUESTS_SHARE = 0.1
+"""How many others there are for each client of the load."""
+
+
+class Guest(Frozen):
+    """Clients beside those of the load: they disturb it, or put another workload on the server."""
+
+    clients: int
+    disturbance: Disturbance | None = None
+    workload: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.disturbance.value if self.disturbance else self.workload
+
+
 class Phase(Frozen):
     """One stretch of load: its clients come within `ramp_s`, and the first `warmup_s` are not measured.
 
-    With `slices` the rest is measured in so many pieces, and the load waits before each of them.
+    With `slices` the rest is measured in so many pieces, and the load waits before each of them. `clients` is
+    their number where it is not the study's. A phase that `rests` has no load of its own. `guests` are there
+    all the time. What the server holds is `watched` where that is asked for. `then` is done to the server: a
+    stop after the load, anything else in its midst.
     """
 
     name: str
@@ -21,6 +51,11 @@ class Phase(Frozen):
     warmup_s: float = 0.0
     duration_s: float
     slices: int | None = None
+    clients: int | None = None
+    rests: bool = False
+    guests: tuple[Guest, ...] = ()
+    watched: bool = False
+    then: Act | None = None
 
     @property
     def settle_s(self) -> float:
@@ -57,6 +92,31 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
             slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
         ),
     )
+
+
+def rung_of(soak: Soak, study: Study, rung: int) -> tuple[Phase, ...]:
+    """The phases of a soak's trial, on the rung of that number from 0."""
+    clients = soak.clients[rung]
+    others = max(1, round(GUESTS_SHARE * clients))
+    guests = [Guest(clients=others, disturbance=one) for one in soak.disturb]
+    guests += [Guest(clients=others, workload=name) for name in soak.beside]
+    burst_s = min(BURST_S, BURST_SHARE * soak.duration_s)
+
+    def phase(name: str, duration_s: float, **more: Any) -> Phase:
+        return Phase(name=name, duration_s=duration_s, clients=clients, watched=True, **more)
+
+    phases = [
+        phase("storm", burst_s),
+        phase("gradual", burst_s, ramp_s=soak.opening_s),
+        phase(SUSTAINED, soak.duration_s, warmup_s=study.workload.warmup_s),
+        # On a warm server, so that what grows only now is the guests' doing.
+        *(phase(guest.name, soak.disturbed_s, guests=(guest,)) for guest in guests),
+    ]
+    if soak.control_s:
+        waiting = (Guest(clients=clients, disturbance=Disturbance.IDLE),) if soak.sessions else ()
+        phases.append(phase(CONTROL, soak.control_s, rests=True, guests=waiting))
+    ends = (Phase(name=act.value, duration_s=BEFORE_ACT_S, clients=clients, then=act) for act in soak.ends)
+    return (*phases, *ends)
 
 
 def _slices(duration_s: float, slice_s: float) -> int:

@@ -101,10 +101,15 @@ def _kill(running: Running, killed: Event) -> None:
 
 
 def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
-    """Starts the engine on what the kill left, with a load process of its own. `undo` ends both. Raises
-    ServerFailed where it does not come up."""
+    """Starts the engine on what a kill left. Raises ServerFailed where it does not come up."""
     running.load.kill()
     running.server.kill()
+    return started(running, open_load, undo)
+
+
+def started(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
+    """Starts an engine that has ended, on the data that it left, with a load process of its own. `undo` ends
+    both. Raises ServerFailed where it does not come up."""
     setup = running.setup
     runtime = paths.runtime() / setup.scratch.name
     server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)

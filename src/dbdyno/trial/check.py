@@ -25,9 +25,12 @@ Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 
 
 def check(running: Running, phase: Phase, observation: Observation, cores: int) -> Findings:
-    """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host."""
+    """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host.
+    After a rest there is nothing but the log to judge."""
     tally = running.tally
-    assert tally is not None, "the check follows the load"
+    if tally is None:
+        log = _log(running.server.log_problems())
+        return (), {Doubt.SERVER_LOG: log} if log else {}
     invariants = running.load.check(running.setup.job, running.told_so_far)
     checks, doubts = judge(tally, invariants, running.server.log_problems(), observation, cores)
     return (*checks, *_slices(tally, phase)), doubts

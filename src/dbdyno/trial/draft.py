@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,18 +17,22 @@ from dbdyno.records.record import (
     Doubt,
     Evidence,
     Filled,
+    Guested,
     Observation,
     Outcome,
     PhaseRecord,
     Record,
+    Watched,
 )
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
+from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.correctness import Correctness
 
-UNDER_LOAD = ("fill", "drive", "check")
-"""A server that dies in one of these stages was broken by the load; one that dies earlier failed to start."""
+UNDER_LOAD = ("fill", "drive", "restart", "check")
+"""A server that dies in one of these stages was broken by the load, or by what was done to it on purpose; one
+that dies earlier failed to start."""
 
 
 @dataclass
@@ -42,6 +46,7 @@ class Draft:
     code: CodeBeside | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     _running: Running | None = None
+    _ready_s: float | None = None
     _filled: Filled | None = None
     _outcome: Outcome = Outcome.MEASURED
     _cause: str = ""
@@ -80,8 +85,9 @@ class Draft:
             self._log = getattr(failure, "log", "") or self._log
 
     def started(self, running: Running, reset: Mapping[str, Level]) -> Running:
-        """The server is up."""
+        """The server is up. It may be started again later, which is another story."""
         self._running, self.reset = running, reset
+        self._ready_s = running.server.ready_s
         return running
 
     def gated(self, found: Correctness) -> None:
@@ -106,30 +112,41 @@ class Draft:
             )
 
     def phase_began(self, phase: Phase) -> None:
-        self._phases.append(PhaseRecord(name=phase.name))
+        self._phases.append(PhaseRecord(name=phase.name, clients=phase.clients))
+
+    def acted(self, acted: Acted) -> Running:
+        """Something was done to the server on purpose, and it runs again."""
+        self._running = acted.running
+        self._note(recovery=acted.recovery)
+        self.judged(acted.checks, {})
+        return acted.running
+
+    def seen(self, watched: Watched | None, guests: Sequence[Guested]) -> None:
+        """What the server held in the phase, and who was there beside the load."""
+        self._note(watched=watched, guests=tuple(guests))
 
     def driven(self, running: Running, observation: Observation) -> Observation:
-        """The phase's load is over. Raises ServerFailed when the server did not live through it."""
-        assert running.tally is not None, "the load is over"
+        """The phase's load, or its rest, is over. Raises ServerFailed when the server did not live through
+        it."""
         self._running = running
         if running.counted:
             # Under Valgrind nothing goes at its own speed.
             observation = Observation(duration_s=0.0)
             self._note(counted=running.counted)
-        else:
+        elif running.tally is not None:
             self._note(tally=running.tally, observation=observation)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         return observation
 
-    def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str]) -> None:
-        """The phase's checks are made: one that does not hold takes the trial's speed away, and so does a
-        driver that had no time left."""
+    def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str], compared: bool = True) -> None:
+        """The phase's checks are made: one that does not hold takes the trial's speed away. Where speeds are
+        `compared`, so does a driver that had no time left."""
         self._note(checks=checks, doubts=dict(doubts))
         broken = [f"{check.name}: {check.detail}" for check in checks if not check.holds]
         if broken:
             self._outcome, self._cause = Outcome.BROKEN, "; ".join(broken)
-        elif Doubt.DRIVER_SATURATED in doubts:
+        elif compared and Doubt.DRIVER_SATURATED in doubts:
             # A speed that the driver set says nothing of the server.
             self._outcome, self._cause = Outcome.FAILED, doubts[Doubt.DRIVER_SATURATED]
             self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
@@ -160,7 +177,7 @@ class Draft:
             cause=self._cause,
             remedy=self._remedy,
             engine_version=running.server.version if running else self.bench.installation.version,
-            ready_s=running.server.ready_s if running and timed else None,
+            ready_s=self._ready_s if timed else None,
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
             evidence=self.evidence,

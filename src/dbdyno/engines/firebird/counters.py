@@ -9,6 +9,7 @@ from dbdyno.engines.engine import Ask
 
 CACHE_MISSES = ""
 exercised = embedded.exercised
+held = embedded.held
 unmoved = embedded.unmoved
 
 

@@ -64,6 +64,20 @@ CACHE_MISSES = "Innodb_buffer_pool_read_requests"
 """The cache of a vector index has no counter. What it misses is read through the buffer pool."""
 
 
+HELD = {
+    "Memory_used": "heap_bytes",
+    "Innodb_history_list_length": "undo",
+    "Innodb_checkpoint_age": "redo_bytes",
+}
+"""The gauges that its status variables tell."""
+
+
+def held(ask: Ask) -> dict[str, float]:
+    names = ", ".join(f"'{name}'" for name in HELD)
+    told = numbers(ask(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"))
+    return {HELD[name]: value for name, value in told.items()}
+
+
 def status(ask: Ask) -> dict[str, float]:
     return numbers(ask("SHOW GLOBAL STATUS"))
 

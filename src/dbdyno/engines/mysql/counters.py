@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.engines import counting
-from dbdyno.engines.counting import Proofs, View, proved, viewed
+from dbdyno.engines.counting import Proofs, View, numbers, proved, viewed
+from dbdyno.engines.engine import Ask
 from dbdyno.engines.mariadb import counters as mariadb
 from dbdyno.records.record import Reading
 
@@ -19,6 +20,20 @@ VIEW: View = mariadb.VIEW
 
 CACHE_MISSES = ""
 status = mariadb.status
+
+HELD_SQL = (
+    "SELECT 'undo', `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
+    " UNION ALL SELECT 'heap_bytes', SUM(current_number_of_bytes_used)"
+    " FROM performance_schema.memory_summary_global_by_event_name"
+    " HAVING SUM(current_number_of_bytes_used) > 0"
+    " UNION ALL SELECT 'redo_bytes', variable_value FROM performance_schema.global_status"
+    " WHERE variable_name = 'Innodb_redo_log_logical_size'"
+)
+"""Memory is counted where the performance schema is on."""
+
+
+def held(ask: Ask) -> dict[str, float]:
+    return numbers(ask(HELD_SQL))
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

@@ -50,6 +50,16 @@ VIEW: View = {
 CACHE_MISSES = "blks_read"
 
 
+HELD_SQL = (
+    "SELECT 'undo', COALESCE(SUM(n_dead_tup), 0) FROM pg_stat_user_tables"
+    " UNION ALL SELECT 'redo_bytes', SUM(size) FROM pg_ls_waldir()"
+)
+
+
+def held(ask: Ask) -> dict[str, float]:
+    return numbers(ask(HELD_SQL))
+
+
 def status(ask: Ask) -> dict[str, float]:
     views = {str(row[0]) for row in ask("SELECT viewname FROM pg_views WHERE viewname LIKE 'pg_stat%'")}
     values: dict[str, float] = {}

@@ -68,9 +68,10 @@ class Observer:
             self._sample()
 
     def observation(self, running: Running) -> Observation:
-        """What happened in the measured part of the load that the tally tells of."""
+        """What happened in the measured part of the load that the tally tells of; nothing after a rest."""
         tally = running.tally
-        assert tally is not None, "there is an observation once there was a load"
+        if tally is None:
+            return Observation(duration_s=0.0)
         windows = tally.windows
         gained = window.gained_in(self._samples, windows)
         resident = [

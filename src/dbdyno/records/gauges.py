@@ -1,0 +1,70 @@
+"""The gauges: what a server holds at a moment, and is watched for in a soak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dbdyno.records.metrics import Format, bytes_text, number_text
+
+
+class Source(StrEnum):
+    """Who tells a gauge's value."""
+
+    KERNEL = "the kernel"
+    ENGINE = "the engine"
+    DRIVER = "the driver"
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """One gauge. `definition` says what its value is. What is `counted` grows with the transactions, so that
+    its growth is told by the million of them. Where a rise is no `fault`, it is told and not judged: the load
+    itself writes rows."""
+
+    name: str
+    title: str
+    source: Source
+    definition: str
+    style: Format = Format.NUMBER
+    unit: str = ""
+    counted: bool = True
+    fault: bool = True
+
+    def format(self, value: float) -> str:
+        """A value with its unit."""
+        if self.style is Format.BYTES:
+            return bytes_text(value)
+        return f"{number_text(value)} {self.unit}".strip()
+
+
+P99 = "p99_us"
+"""The one gauge that the load process tells, with its tally."""
+
+GAUGES: dict[str, Gauge] = {
+    gauge.name: gauge
+    for gauge in (
+        Gauge("resident_bytes", "resident memory", Source.KERNEL,
+              "Memory of the server's processes that is resident; what several share counts for each.",
+              Format.BYTES),
+        Gauge("private_bytes", "private memory", Source.KERNEL,
+              "Memory that the server's processes have to themselves, resident or swapped out (RssAnon and "
+              "VmSwap of /proc/PID/status).", Format.BYTES),
+        Gauge("heap_bytes", "memory by the engine's own count", Source.ENGINE,
+              "What the engine says that it has allocated.", Format.BYTES),
+        Gauge("open_files", "open files", Source.KERNEL,
+              "Open descriptors of the server's processes, sockets included."),
+        Gauge("threads", "threads", Source.KERNEL, "Threads of the server's processes."),
+        Gauge("disk_bytes", "data on the disk", Source.KERNEL,
+              "Blocks that the files of the data directory occupy.", Format.BYTES, fault=False),
+        Gauge("undo", "undo log", Source.ENGINE,
+              "Versions of rows that the engine still keeps for older readers: InnoDB's history list, "
+              "PostgreSQL's dead rows."),
+        Gauge("redo_bytes", "redo log", Source.ENGINE,
+              "Redo log that the engine still needs: InnoDB's checkpoint age, the files of PostgreSQL's "
+              "write-ahead log.", Format.BYTES, fault=False),
+        Gauge(P99, "99th percentile latency", Source.DRIVER,
+              "Of the transactions that ended in each second.", unit="us", counted=False),
+    )
+}  # fmt: skip
+"""All gauges by name, in the order in which reports list them."""

@@ -1,0 +1,84 @@
+"""What is done to a server on purpose, one function for each act. Each ends with a server that runs again on
+what was left, and is checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from dbdyno.driver.tally import Acknowledged
+from dbdyno.errors import Blocked
+from dbdyno.layers.setup import Running
+from dbdyno.records.record import Check, Recovery
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.trial.act import kill_under_load, start_again, started
+from dbdyno.trial.bench import Bench
+
+STOP_S = 300.0
+"""How long a clean end may take: a server with a large cache writes all of it."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """The server that runs again, how it came there, and whether all is there that any client was told."""
+
+    running: Running
+    recovery: Recovery
+    checks: tuple[Check, ...] = ()
+
+
+Deed = Callable[[Running, Phase, Bench, ExitStack], Acted]
+"""Raises Blocked where it cannot be done here, and nothing was done; ServerFailed where the server does not
+end or does not come up again."""
+
+
+def act_on(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
+    """Does to the server what the phase asks for. What cannot be done here is told as such, and the server
+    goes on as it was."""
+    assert phase.then is not None, "there is something to be done"
+    try:
+        return DEEDS[phase.then](running, phase, bench, undo)
+    except Blocked as refused:
+        told = Recovery(act=phase.then, blocked=refused.message, remedy=refused.hint)
+        return Acted(running, told)
+
+
+def _stop(running: Running, _phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
+    """Asks for a clean end. An embedded engine ends with its last connection, in the load process."""
+    began_s = time.monotonic()
+    running.load.close()
+    running.server.stop(STOP_S * running.setup.launch.patience)
+    stop_s = time.monotonic() - began_s
+    again = started(running, bench.open_load, undo)
+    recovery = Recovery(act=Act.STOP, stop_s=stop_s, ready_s=again.server.ready_s)
+    return _checked(running, again, Acknowledged(), recovery)
+
+
+def _kill(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
+    """Kills the engine while all clients of the phase are at work."""
+    job = running.setup.job
+    running.setup.job = job.but(clients=phase.clients or job.clients)
+    told = kill_under_load(running)
+    again = start_again(running, bench.open_load, undo)
+    running.setup.job = running.setup.job.but(clients=job.clients)
+    recovery = Recovery(act=Act.KILL, ready_s=again.server.ready_s)
+    return _checked(running, again, told, recovery)
+
+
+def _checked(before: Running, again: Running, told: Acknowledged, recovery: Recovery) -> Acted:
+    """Whether all is there that clients were told until the server went down."""
+    again = replace(again, tally=None, told=before.told_so_far.plus(told))
+    invariants = again.load.check(again.setup.job, again.told)
+    problems: Sequence[str] = again.server.log_problems()
+    checks = [
+        Check(name=f"{one.name}_after_{recovery.act.value}", holds=one.holds, detail=one.detail)
+        for one in invariants
+    ]
+    log = Check(name=f"server_log_after_{recovery.act.value}", holds=True, detail=" | ".join(problems))
+    return Acted(again, recovery, (*checks, *([log] if problems else [])))
+
+
+DEEDS: Mapping[Act, Deed] = {Act.STOP: _stop, Act.KILL: _kill}

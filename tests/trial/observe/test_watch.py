@@ -1,0 +1,101 @@
+"""The watch reads while a phase goes on, whatever fails meanwhile, and says when the disk was the fault."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dbdyno.errors import DriverFailed, DynoError, ServerFailed
+from dbdyno.layers.setup import Running, Setup
+from dbdyno.study.phases import Phase
+from dbdyno.trial.observe import watch as watching
+from dbdyno.trial.observe.watch import Watch
+
+PHASE = Phase(name="sustained", duration_s=1.0, watched=True)
+
+
+class Asked:
+    """An engine that counts how often it was asked, and answers as it is told to."""
+
+    def __init__(self, answer: Callable[[], dict[str, float]]) -> None:
+        self.answer = answer
+        self.often = threading.Semaphore(0)
+
+    def held(self, _ask: object) -> dict[str, float]:
+        self.often.release()
+        return self.answer()
+
+    def wait(self, times: int) -> None:
+        """Until it was asked so often."""
+        for _ in range(times):
+            assert self.often.acquire(timeout=60)
+
+
+def watch_of(data: Path, asked: Asked) -> Watch:
+    engine = SimpleNamespace(counters=asked, embedded=False)
+    setup = cast(Setup, SimpleNamespace(engine=engine, data=data))
+    server = SimpleNamespace(url="", process_ids=(os.getpid(),))
+    return Watch(Running(setup, cast(Any, server), cast(Any, None)), PHASE)
+
+
+def test_gauges_of_kernel_disk_and_engine_are_read_side_by_side(tmp_path: Path) -> None:
+    asked = Asked(lambda: {"heap_bytes": 7.0})
+    watch = watch_of(tmp_path, asked)
+    with watch.looking():
+        asked.wait(4)
+    found = watch.watched()
+    assert len(found.seconds) >= 4
+    assert list(found.seconds) == sorted(found.seconds)
+    assert {"resident_bytes", "private_bytes", "open_files", "threads", "disk_bytes", "heap_bytes"} == set(
+        found.series
+    )
+    assert {len(values) for values in found.series.values()} == {len(found.seconds)}
+    assert set(found.series["heap_bytes"]) == {7.0}
+    assert found.limits["private_bytes"].most > 0 and found.missing == {}
+
+
+def test_an_engine_that_does_not_answer_leaves_a_gap_and_a_reason(tmp_path: Path) -> None:
+    answers = iter([{"heap_bytes": 1.0}])
+
+    def once() -> dict[str, float]:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise DriverFailed("too many connections") from None
+
+    asked = Asked(once)
+    watch = watch_of(tmp_path, asked)
+    with watch.looking():
+        asked.wait(3)
+    found = watch.watched()
+    assert found.series["heap_bytes"][0] == 1.0 and found.series["heap_bytes"][-1] is None
+    assert "heap_bytes" not in found.missing
+    assert found.missing["undo"] == "the server did not answer: too many connections"
+
+
+def test_a_full_disk_is_named_in_the_place_of_what_it_led_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(dict)
+    watch = watch_of(tmp_path, asked)
+    with (
+        pytest.raises(DynoError, match="the disk that holds the data was full after") as told,
+        watch.looking(),
+    ):
+        monkeypatch.setattr(watching, "usable_disk_bytes", lambda folder: 1 << 20)
+        raise ServerFailed("the server died under the load")
+    assert "the load ended with: the server died under the load" in told.value.message
+    assert not isinstance(told.value, ServerFailed), "the disk is nobody's fault of the server's"
+
+
+def test_another_failure_passes_as_it_is(tmp_path: Path) -> None:
+    watch = watch_of(tmp_path, Asked(dict))
+    with pytest.raises(ServerFailed, match=r"^died$"), watch.looking():
+        raise ServerFailed("died")
+    assert watch.watched().seconds != ()
