@@ -88,6 +88,20 @@ GOAL = st.fixed_dictionaries(
         "guards": st.lists(GUARD, max_size=2),
     },
 )
+SOAK = st.fixed_dictionaries(
+    {},
+    optional={
+        "clients": st.lists(st.sampled_from([0, 1, 5, 100_000, 100_001, "5"]), max_size=3),
+        "duration": DURATION,
+        "opening": DURATION,
+        "disturb": st.lists(st.sampled_from(["idle", "churn", "half-open", "loud"]), max_size=3),
+        "beside": st.lists(st.sampled_from(["tpcb", "point_select", "nothing"]), max_size=2),
+        "disturbed": DURATION,
+        "control": DURATION,
+        "ends": st.lists(st.sampled_from(["stop", "kill", "explode"]), max_size=2),
+        "sessions": st.booleans(),
+    },
+)
 OPTIONAL = {
     "title": st.text(max_size=6),
     "design": st.sampled_from(
@@ -103,6 +117,7 @@ OPTIONAL = {
     "factors": st.one_of(st.dictionaries(NAME, LEVELS, max_size=3), NESTED),
     "variants": st.lists(VARIANT, max_size=3),
     "goal": GOAL,
+    "soak": SOAK,
     "notes": st.integers(),
 }
 DOCUMENT = st.fixed_dictionaries({"engine": ENGINE, "workload": WORKLOAD}, optional=OPTIONAL)
@@ -157,6 +172,7 @@ SOUND = st.fixed_dictionaries(
         "blocks": st.integers(1, 10),
         "settings": st.dictionaries(st.sampled_from(["config.s", "storage.t"]), SOUND_LEVEL),
         "goal": st.sampled_from([{}, {"margin": "1%"}, {"guards": ["p99_ms <= 2x"]}]),
+        "soak": st.sampled_from([{}, {"clients": [1, 8], "control": "0s"}, {"disturb": ["slow", "silent"]}]),
     },
 )  # fmt: skip
 

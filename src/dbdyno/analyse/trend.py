@@ -57,6 +57,7 @@ class Omission(StrEnum):
     UNFINISHED = "unfinished"
     CHANGED = "changed"
     REFERENCE = "reference"
+    SOAK = "soak"
     WITHOUT_RATIO = "without ratio"
     OLDER = "older"
     BEYOND_LIMIT = "beyond limit"

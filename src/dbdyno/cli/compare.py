@@ -11,7 +11,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import compare
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import asked_of, is_of, study_of
+from dbdyno.cli.stored_study import asked_of, is_of, require_speeds, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
@@ -74,6 +74,8 @@ def _analyses(names: str, url: str) -> list[Analysis]:
     """The runs of one side; a run's name holds no comma."""
     with Store(url) as opened:
         runs = [opened.run(name.strip()) for name in names.split(",")]
+        for run in runs:
+            require_speeds(run)
         return [analyse(study_of(run), run, opened.records(run.run)) for run in runs]
 
 

@@ -87,7 +87,8 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
     """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
     takes its own time."""
     for summary in store.runs():
-        if summary.run.installation.get("engine") != engine or Outcome.MEASURED not in summary.outcomes:
+        of_engine = summary.run.installation.get("engine") == engine and summary.run.soak is None
+        if not of_engine or Outcome.MEASURED not in summary.outcomes:
             continue
         seen_s = [
             max(0.0, record.beside_load_s - _settling_s(record.tally))

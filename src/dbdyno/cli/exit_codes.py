@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
+from dbdyno.analyse.soak import SoakResult, SoakVerdict
 from dbdyno.cli.preferences import PreferredOption
 from dbdyno.errors import BaselineFailed
 
@@ -89,6 +90,21 @@ def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:
     if gate.reference_result.response is None or gate.result.reason is Reason.BASELINE_BROKEN:
         return _told(NO_BASELINE, f"{gate.against} has no speed to compare with")
     return _worst([gate.result], fail_on)
+
+
+OF_SOAK = {
+    SoakVerdict.BROKEN: FAIL_ON["broken"][0],
+    SoakVerdict.FAILED: FAIL_ON["failed"][0],
+    SoakVerdict.BLOCKED: FAIL_ON["failed"][0],
+    SoakVerdict.DRIFTS: FAIL_ON["slower"][0],
+}
+"""A soak that stands, and one that is open, end with 0."""
+
+
+def soak_code(found: SoakResult) -> int:
+    """0, or the code of a soak's verdict, which is said on standard error."""
+    code = OF_SOAK.get(found.verdict, 0)
+    return _told(code, found.verdict.value) if code else 0
 
 
 def _worst(variants: Sequence[VariantResult], fail_on: tuple[str, ...]) -> int:

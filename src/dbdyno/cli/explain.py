@@ -11,7 +11,7 @@ from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import study_of
+from dbdyno.cli.stored_study import require_speeds, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.store import Store, store_url
@@ -52,6 +52,7 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
+        require_speeds(found)
         records = opened.records(found.run)
     study = study_of(found)
     variants = {variant.name: variant for variant in variants_of(study)}

@@ -163,7 +163,7 @@ def _history(store: Store, run: Run) -> Iterator[Run]:
     alike = _circumstances(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or other.brought or _circumstances(other) != alike:
+        if not summary.finished or other.brought or other.soak or _circumstances(other) != alike:
             continue
         try:
             asked = study_of(other)

@@ -71,7 +71,7 @@ def _analyses(store: Store, engine: str, study: str, unread: list[str]) -> Itera
     path. Those of a study that this Dyno cannot read are added to `unread`."""
     for summary in store.runs():
         run = summary.run
-        if study not in run.study_path or not summary.outcomes:
+        if study not in run.study_path or not summary.outcomes or run.soak is not None:
             continue
         try:
             asked = study_of(run)

@@ -15,6 +15,7 @@ from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
+from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
@@ -88,6 +89,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "gate": _without_text(Gate),
     "compare": _without_text(Comparison),
     "trend": _of(Trend),
+    "soak": _without_text(SoakResult),
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),

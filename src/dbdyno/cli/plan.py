@@ -29,11 +29,13 @@ from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, forese
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
+from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural, seconds_text
 from dbdyno.study import Design, Study, fraction
 from dbdyno.study.designs import counted_variants, trials_in_all
+from dbdyno.study.soak import Soak
 from dbdyno.study.trials import Plan, Trial, Variant
 from dbdyno.trial.pristine import worth_s
 
@@ -130,6 +132,15 @@ def command(
     console.print(
         f"{plural(trials_in_all(read), 'trial')}, about {duration(expected_s)}", style="bold", markup=False
     )
+    if read.soak is not None:
+        console.print(Text(_soak_text(read, read.soak)))
+
+
+def _soak_text(study: Study, soak: Soak) -> str:
+    """What `dyno soak` would do with the study."""
+    rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
+    whole_s = soak_s(soak, study, overhead_s(study))
+    return f"`dyno soak` has rungs of {rungs} clients, and takes about {duration(whole_s)}"
 
 
 def _images_text(study: Study, budget_s: float | None) -> str:

@@ -96,8 +96,12 @@ class Lines(Quiet):
         click.echo(line, err=True)
 
     def _stretch_began(self, trial: Trial) -> str:
-        """Which slice of the trial's load begins; empty where it is its warm-up, or a load in one piece."""
+        """Which slice of the trial's load begins, or which of its phases; empty where it is a warm-up, or the
+        only load in one piece."""
         over, slices = self._left.stretch_began(trial), trial.phases[0].slices
+        loads = [phase for phase in trial.phases if phase.then is None]
+        if len(loads) > 1:
+            return f"{loads[over].clients} clients, {loads[over].name}"
         return f"slice {over} of {slices}" if slices and over else ""
 
     def _left_text(self) -> str:

@@ -9,10 +9,12 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, verdicts_of
+from dbdyno.analyse.soak import soaked
+from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import study_of
+from dbdyno.cli.soak_report import deliver_soak
+from dbdyno.cli.stored_study import require_speeds, study_of
 from dbdyno.errors import UserError
 from dbdyno.host import paths
 from dbdyno.records.record import Run
@@ -43,6 +45,10 @@ def command(
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = opened.run(run)
+        if found.soak is not None:
+            result = soaked(study_of(found), found, opened.records(found.run))
+            deliver_soak(result, form, output)
+            sys.exit(soak_code(result) if fail_on else 0)
         analysis = analysis_of(opened, found)
     deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
@@ -50,7 +56,8 @@ def command(
 
 
 def analysis_of(store: Store, run: Run) -> Analysis:
-    """The analysis of a run's records. Raises UserError where it has none yet."""
+    """The analysis of a run's records. Raises UserError where it has none yet, and for a soak."""
+    require_speeds(run)
     records = store.records(run.run)
     if not records:
         raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")

@@ -4,6 +4,7 @@ one that is interrupted."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -20,16 +21,29 @@ UNNAMED = ""
 """What `--resume` without a name stands for."""
 
 
-def run_to_resume(store: Store, path: Path | None, name: str) -> Run:
+def study_and_run(study: Path | None, resume: str | None) -> tuple[Path | None, str | None]:
+    """The study and the run that were meant: in `dyno run --resume STUDY` the option took the argument for
+    its own."""
+    if resume and study is None and resume.endswith(".toml"):
+        return Path(resume), UNNAMED
+    return study, resume
+
+
+def run_to_resume(store: Store, path: Path | None, name: str, soak: bool = False) -> Run:
     """The run that was named, or the latest unfinished one: of the study at `path`, or of any, after asking.
+    It is a soak, or is none.
 
     Raises UserError where there is none, where the two do not belong together, and where nobody can be asked.
     """
     if name != UNNAMED:
-        return _of_study(store.run(name), path)
+        run = store.run(name)
+        if (run.soak is not None) != soak:
+            told = f"run {run.run} is {'no' if soak else 'a'} soak"
+            raise UserError(told, f"{verb_of(run)} --resume {run.run}")
+        return _of_study(run, path)
+    unfinished = [run for run in store.unfinished_runs() if (run.soak is not None) == soak]
     if path is not None:
-        return _unfinished(store, path)
-    unfinished = store.unfinished_runs()
+        return _unfinished(unfinished, path)
     if not unfinished:
         raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
     _ask(store, unfinished[0])
@@ -44,17 +58,24 @@ def extended(run: Run, add_blocks: int) -> Run:
     return longer
 
 
-def interrupted(store: Store, run: Run, add_blocks: int | None) -> int:
-    """Tells what is kept and how to go on. Returns the exit code."""
+def verb_of(run: Run) -> str:
+    """The command that carries such a run out."""
+    return "dyno run" if run.soak is None else "dyno soak"
+
+
+def interrupted(store: Store, run: Run, add_blocks: int | None, planned: int | None = None) -> int:
+    """Tells what is kept and how to go on. Returns the exit code. Without `planned`, as many trials were to
+    come as the run's study has."""
     try:
         stored = store.run(run.run)
     except UserError:
         click.echo("interrupted before the run began: nothing was measured", err=True)
         return 130
-    kept, planned = len(store.records(run.run)), trials_in_all(study_of(stored))
+    kept = sum(record.whole for record in store.records(run.run))
+    planned = planned or trials_in_all(study_of(stored))
     added = f" --add-blocks {add_blocks}" if add_blocks and stored.blocks != run.blocks else ""
     click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
-    click.echo(f"  go on with: dyno run --resume {run.run}{added}", err=True)
+    click.echo(f"  go on with: {verb_of(run)} --resume {run.run}{added}", err=True)
     return 130
 
 
@@ -62,14 +83,14 @@ def _of_study(run: Run, path: Path | None) -> Run:
     if path is not None and not is_of(run, study_at(path)):
         raise UserError(
             f"run {run.run} is not of {path} in its present form",
-            f"leave the study out: dyno run --resume {run.run}",
+            f"leave the study out: {verb_of(run)} --resume {run.run}",
         )
     return run
 
 
-def _unfinished(store: Store, path: Path) -> Run:
+def _unfinished(unfinished: Sequence[Run], path: Path) -> Run:
     study = study_at(path)
-    run = next((run for run in store.unfinished_runs() if is_of(run, study)), None)
+    run = next((run for run in unfinished if is_of(run, study)), None)
     if run is None:
         raise UserError(
             f"no unfinished run is of {path} in its present form",
@@ -86,7 +107,7 @@ def _ask(store: Store, run: Run) -> None:
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",
-            f"dyno run --resume {run.run}, or name the study: dyno run STUDY --resume",
+            f"{verb_of(run)} --resume {run.run}, or name the study: {verb_of(run)} STUDY --resume",
         )
     click.echo(f"the latest unfinished run: {told}", err=True)
     click.confirm("Go on with it?", abort=True, err=True)

@@ -32,7 +32,7 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.report import deliver_report, html_beside
-from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume
+from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume, study_and_run
 from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
 from dbdyno.datasets.vectors import with_vector_set
@@ -201,10 +201,8 @@ def _reference(
 
 
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
-    """The study and the run that were meant: in `dyno run --resume STUDY` the option took the argument for
-    its own."""
-    if resume and study is None and resume.endswith(".toml"):
-        study, resume = Path(resume), UNNAMED
+    """The study and the run that were meant. Raises UserError for blocks that no run is to have."""
+    study, resume = study_and_run(study, resume)
     if add_blocks is not None and not resume:
         raise UserError("--add-blocks needs the run that it extends", "dyno run --resume RUN --add-blocks N")
     return study, resume
@@ -216,7 +214,10 @@ def _begin(
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
-    here = adapted(study_at(path, blocks, seed), budget_s, calibration)
+    read = study_at(path, blocks, seed)
+    if not read.factors and not read.aa:
+        raise UserError(f"{path} compares nothing: it has no factors", f"dyno soak {path} soaks it")
+    here = adapted(read, budget_s, calibration)
     study = here.study.model_copy(update={"seed": seed_of(here.study)})
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)

@@ -58,6 +58,15 @@ def require_measured(run: Run) -> None:
         )
 
 
+def require_speeds(run: Run) -> None:
+    """Raises UserError for a soak, whose trials are no repetitions of each other."""
+    if run.soak is not None:
+        raise UserError(
+            f"run {run.run} is a soak, which compares no speeds",
+            f"dyno report {run.run} shows it; dyno run {run.study_path} compares speeds",
+        )
+
+
 def measured_installation(study: Study, run: Run) -> Installation:
     """The engine that a run measured. Raises UserError when there is another in its place now."""
     require_measured(run)

@@ -110,6 +110,8 @@ def _sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[Run
             asks_the_same[text] = is_of(run, study)
         if not asks_the_same[text]:
             left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
+        elif run.soak is not None:
+            left_out[Omission.SOAK] += 1
         elif run.run in references:
             left_out[Omission.REFERENCE] += 1
         elif not summary.finished:

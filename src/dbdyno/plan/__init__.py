@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dbdyno.plan import budget, counted, fixed, sequential
+from dbdyno.plan import budget, counted, fixed, sequential, soak
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
@@ -17,5 +17,7 @@ Ask = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 
 def ask_for(run: Run) -> Ask:
     """How a run finds its next trials."""
+    if run.soak is not None:
+        return partial(soak.ask, run.soak)
     timed = sequential.ask if run.sequential else fixed.ask if run.budget_s is None else budget.ask
     return partial(counted.ask, timed)

@@ -26,11 +26,13 @@ from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
+from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
+from dbdyno.report.figures import soak as soak_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import (
     builds,
@@ -47,6 +49,7 @@ from dbdyno.report.parts import (
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
+from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
 
 
@@ -140,6 +143,18 @@ def gate(found: Gate) -> str:
         mark=verdicts.LOOKS[verdict].glyph if verdict else "",
         figure=gate_figure.figure(found),
         own_css=Markup(_text("gate.css")),
+    )
+
+
+def soak(found: SoakResult) -> str:
+    """A soak, as a page of its own, with the curves of every rung."""
+    made = {f"rung-{index}": soak_figure.curves(rung) for index, rung in enumerate(found.rungs)}
+    return _page(
+        "soak.html",
+        found=found,
+        soak=soak_part,
+        numbers=numbers,
+        figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
     )
 
 

@@ -9,9 +9,11 @@ from xml.etree import ElementTree
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Kept, VariantResult, Verdict
+from dbdyno.analyse.soak import Rung, SoakResult, SoakVerdict, Standing
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import numbers, remarks, safe
 
 NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
@@ -36,6 +38,35 @@ def gate(found: Gate, failing: Collection[Verdict]) -> str:
     name = f"{metrics.find(found.method.response).title} against {found.against}"
     suite.judged(name, found.result, failing, gate_part.sentence(found))
     return suite.text("\n".join(gate_part.notes(found)))
+
+
+def soak(found: SoakResult) -> str:
+    """A soak, ending in a newline: a test case for each phase and each gauge of each rung. What broke, failed
+    or grows is a failure; what is open is skipped."""
+    suite = _Suite(soak_part.title(found), found.run)
+    for rung in found.rungs:
+        _phases(suite, rung)
+        for drift in soak_part.worth_telling(rung):
+            kind = "drift" if drift.standing is Standing.RISING and drift.fault else ""
+            why = soak_part.says(drift) if drift.fault and drift.standing in soak_part.MATTERS else ""
+            suite.case(f"{soak_part.rung_name(rung)}: {soak_part.gauge_text(drift)}", why, kind)
+    return suite.text("\n".join((soak_part.headline(found), *soak_part.notes(found))))
+
+
+ENDED_BADLY = (SoakVerdict.BROKEN, SoakVerdict.FAILED)
+
+
+def _phases(suite: _Suite, rung: Rung) -> None:
+    """The phases of a rung. Its cause is that of the last one, where it ended badly."""
+    for phase in rung.phases:
+        last = phase is rung.phases[-1] and rung.verdict in ENDED_BADLY
+        not_done = phase.recovery.blocked if phase.recovery else ""
+        why = "; ".join(phase.broken) or (rung.cause if last else not_done)
+        kind = rung.verdict.value if phase.broken or last else ""
+        suite.case(f"{soak_part.rung_name(rung)}: {phase.name}", why, kind)
+    if not rung.phases:
+        kind = rung.verdict.value if rung.verdict in ENDED_BADLY else ""
+        suite.case(soak_part.rung_name(rung), rung.cause, kind)
 
 
 def _seen(variant: VariantResult) -> str:

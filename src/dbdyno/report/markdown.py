@@ -10,12 +10,14 @@ from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
+from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import museum as museum_part
+from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
 COSTS = (
@@ -91,6 +93,24 @@ def over_time(found: Trend) -> str:
     if same := trend.shared(found):
         parts.append(f"All: {_escaped(same)}")
     return "\n\n".join([*parts, _bullets(map(_escaped, trend.notes(found)))]) + "\n"
+
+
+def soak(found: SoakResult) -> str:
+    """A soak, ending in a newline."""
+    parts = [
+        f"# {_text(soak_part.title(found))}",
+        f"**{_escaped(soak_part.headline(found))}**",
+        _bullets(map(_escaped, soak_part.findings(found))),
+        _words(soak_part.RUNG_HEADS, soak_part.rung_rows(found)),
+        _words(soak_part.DRIFT_HEADS, soak_part.drift_rows(found)),
+    ]
+    for rung in found.rungs:
+        parts += [
+            f"## {_escaped(soak_part.rung_name(rung))}",
+            _words(soak_part.PHASE_HEADS, soak_part.phase_rows(rung)),
+        ]
+    parts.append(_bullets(map(_escaped, (*soak_part.notes(found), *soak_part.next_steps(found)))))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def code(found: CodeDifference) -> str:

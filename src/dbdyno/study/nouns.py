@@ -14,6 +14,7 @@ from dbdyno.driver.job import Arrivals
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
+from dbdyno.study.soak import Soak
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""
@@ -145,8 +146,8 @@ class Study(Frozen):
     long as the host's calibration found best, else `SLICE_S`. Blocks take `images` of the pristine data in
     turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
-    many `baselines`. `variants` is only for `list`, whose factors are what its variants set. `text` is the
-    file as it was, `digest` its hash."""
+    many `baselines`. `variants` is only for `list`, whose factors are what its variants set. `soak` says how
+    `dyno soak` carries it out. `text` is the file as it was, `digest` its hash."""
 
     title: str
     engine: Reference
@@ -165,6 +166,7 @@ class Study(Frozen):
     factors: tuple[Factor, ...]
     variants: tuple[ListedVariant, ...] = ()
     goal: Goal = Goal()
+    soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
     path: str = ""
     text: str = ""
     digest: str = ""
@@ -177,13 +179,14 @@ class Study(Frozen):
     @property
     def meaning(self) -> str:
         """A digest of what the study asks, however its file spells it: comments, spacing, the order of keys
-        and the spelling of values do not matter."""
+        and the spelling of values do not matter. How it is soaked is another question."""
         # What follows from the workload's name is left out, because a set has no order of its own.
         spelling: Any = {
             "path": True,
             "text": True,
             "digest": True,
             "configuration": True,
+            "soak": True,
             "workload": {"run_options"},
         }
         asked = self.model_dump(mode="json", exclude=spelling)

@@ -26,6 +26,7 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
+from dbdyno.study.rungs import read_soak
 from dbdyno.study.section import ENGINE_KEYS, FIXED_KEYS, GATHER, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
 from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
@@ -83,7 +84,7 @@ class _Reader(SectionReader):
             self.pace(workload, factors)
         configuration = self.configuration(Path(path).parent)
         settings = self.settings({factor.name for factor in factors})
-        goal = self.goal()
+        goal, soak = self.goal(), read_soak(self)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         self.symmetry(head, goal)
@@ -98,6 +99,7 @@ class _Reader(SectionReader):
             factors=factors,
             variants=variants,
             goal=goal,
+            soak=soak,
             path=path,
             text=self.document.text,
             digest=self.document.digest,
@@ -218,7 +220,8 @@ class _Reader(SectionReader):
                 )
         workload = self.at(("workload",))
         lists = isinstance(workload, dict) and any(isinstance(value, list) for value in workload.values())
-        if not self.at(("factors",)) and not lists and not aa:
+        # A soak needs nothing to compare.
+        if not self.at(("factors",)) and not lists and not aa and self.at(("soak",)) is None:
             hint = 'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true'
             self.note(("factors",), "there are no factors: nothing would be compared", hint)
         first = next((key for key in self.document.values if key in ("workload", "factors")), "")

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.study import pacing, values
+from dbdyno.study.act import Act
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, SLICE_S, Arrangement, Design, Goal, Interval
 from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, IMAGES_MAX
+from dbdyno.study.rungs import RUNGS_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
+from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
 Schema = dict[str, Any]
@@ -76,6 +79,7 @@ def study_schema(catalogue: Catalogue) -> Schema:
             },
             "variants": _variants(catalogue),
             "goal": _goal(catalogue),
+            "soak": _soak(catalogue),
         },
     }
 
@@ -268,4 +272,45 @@ def _goal(catalogue: Catalogue) -> Schema:
                 "description": 'What a variant must keep to count: invariants, "p99_ms <= 1.2x" ...',
             },
         },
+    }
+
+
+def _soak(catalogue: Catalogue) -> Schema:
+    default = Soak()
+    workloads = [offer.name for offer in catalogue.workloads]
+    return {
+        "type": "object",
+        "description": "How `dyno soak` carries the study out.",
+        "additionalProperties": False,
+        "properties": {
+            "clients": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1, "maximum": CLIENTS_MAX},
+                "minItems": 1,
+                "maxItems": RUNGS_MAX,
+                "uniqueItems": True,
+                "default": list(default.clients),
+                "description": "The ladder: so many clients on each rung, a trial each.",
+            },
+            "duration": _duration("30m", "The sustained load of each rung, which is judged for drift."),
+            "opening": _duration("10s", "Over how long connections are opened gradually."),
+            "disturb": _names(
+                [str(one) for one in Disturbance], "Clients beside the load, one after the other."
+            ),
+            "beside": _names(workloads, "Other workloads at once, with tables of their own."),
+            "disturbed": _duration(
+                "1m", "How long each disturbance and each workload beside the load lasts."
+            ),
+            "control": _duration("3m", "How long the server rests, as a control; 0s: not at all."),
+            "ends": _names([str(one) for one in Act], "What is done to the server at the end of each rung."),
+        },
+    }
+
+
+def _names(allowed: list[str], description: str) -> Schema:
+    return {
+        "type": "array",
+        "items": {"enum": allowed},
+        "uniqueItems": True,
+        "description": description,
     }

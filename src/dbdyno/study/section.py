@@ -36,6 +36,7 @@ STUDY_KEYS = frozenset(
         "factors",
         "variants",
         "goal",
+        "soak",
     }
 )
 ENGINE_KEYS = frozenset(("name", "configuration"))

@@ -23,6 +23,7 @@ OMITTED = {
     Omission.UNFINISHED: "{runs} not finished",
     Omission.CHANGED: "{runs} of a file of this name that asked something else",
     Omission.REFERENCE: "{runs} measured beside another, for a gate",
+    Omission.SOAK: "{runs} that soaked it",
     Omission.WITHOUT_RATIO: "{runs} without a ratio that holds",
     Omission.OLDER: "{runs} older than --since",
     Omission.BEYOND_LIMIT: "{runs} beyond --limit",

@@ -1,0 +1,145 @@
+"""Whether a quantity of a running server drifts: its slope, with an interval, from its values at even times.
+
+Neighbouring values of a server are alike, so an interval that takes them for independent finds a trend in
+every quiet series; the tests of Mann and Kendall are known for that. What is done instead:
+
+1.  The slope is Theil and Sen's (P. K. Sen, JASA 63, 1968): the median of the slopes between all pairs, so
+    that a burst moves it little. The series is averaged to `POINTS_MOST` points at most first.
+2.  The first-order autocorrelation of the residuals, with its small-sample bias taken off (Marriott and Pope,
+    Biometrika 41, 1954), is taken out of the series. Slope and interval are of what is left.
+3.  A series whose residuals remember nearly everything is a random walk as far as anyone can tell (Perron and
+    Yabu, Journal of Econometrics 151, 2009, treat it so). Its slope is then the mean of the increments of
+    `BATCHES` batches, with Student's interval. One large step gives no slope in this way, and many do.
+
+Warm-up is not assumed to be over. While the series grows, and the more slowly the longer it lasts, its first
+half is left out: a cache that fills ends flat, and a leak does not. Near its end, every curve looks straight.
+So a straight rise in less than half of the series proves no leak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analyse.quantiles import t_quantile
+from dbdyno.analyse.steady import noise
+from dbdyno.frozen import Frozen
+
+Values = npt.NDArray[np.float64]
+
+POINTS_MOST = 240
+POINTS_LEAST = 60
+"""Fewer give no interval that holds what it promises."""
+BATCHES = 20
+WALKS_WITHIN = 2.0
+"""An autocorrelation closer to 1 than so many times 1/sqrt(points) cannot be told from a random walk."""
+SLOWER = 0.75
+"""Growth that becomes less than this share of what it was slows down."""
+WARM_UP_MOST = 0.5
+"""Growth that goes on is told from a cache that fills slowly by this share of the series at the least."""
+
+
+class Slope(Frozen):
+    """By how much a quantity changes each second, over the seconds `since_s` to `until_s` of its series.
+
+    What came before was warm-up. `slowing` says that the growth still slowed down in the last part that is
+    long enough to tell, so that nobody knows yet where it ends. `last` is the level at the end.
+    """
+
+    per_s: float
+    low: float
+    high: float
+    since_s: float
+    until_s: float
+    last: float
+    slowing: bool = False
+
+
+def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> Slope | None:
+    """The slope of a series with a value in every `interval_s`; None where it is too short."""
+    series = np.asarray(values, dtype=np.float64)
+    if len(series) < POINTS_LEAST:
+        return None
+    first = 0
+    while True:
+        kept = series[first:]
+        slowing = _slows(kept)
+        if not slowing or len(kept) < 2 * POINTS_LEAST:
+            break
+        first += len(kept) // 2
+    per_s, low, high = (end / interval_s for end in _slope(kept, confidence))
+    return Slope(
+        per_s=per_s,
+        low=low,
+        high=high,
+        since_s=first * interval_s,
+        until_s=len(series) * interval_s,
+        last=float(np.median(kept[-max(len(kept) // 10, 1) :])),
+        slowing=low > 0.0 and (slowing or len(kept) < WARM_UP_MOST * len(series)),
+    )
+
+
+Estimate = tuple[float, float, float]
+"""A slope from value to value, and the ends of its interval."""
+
+
+def _slows(series: Values) -> bool:
+    """Whether a series that grew by more than its noise gained less from its middle third to its last one
+    than from its first to its middle one."""
+    early, middle, late = (float(np.median(third)) for third in np.array_split(series, 3))
+    return middle - early > noise(series) and late - middle < SLOWER * (middle - early)
+
+
+def _slope(series: Values, confidence: float) -> Estimate:
+    width = -(-len(series) // POINTS_MOST)
+    points = series[: len(series) - len(series) % width].reshape(-1, width).mean(axis=1)
+    residuals = points - float(np.median(_pairwise(points))) * np.arange(len(points))
+    memory = _autocorrelation(residuals - residuals.mean())
+    if memory > 1.0 - WALKS_WITHIN / math.sqrt(len(points)):
+        found = _of_increments(points, confidence)
+    else:
+        found = _of_pairs(points, max(memory, 0.0), confidence)
+    return found[0] / width, found[1] / width, found[2] / width
+
+
+def _pairwise(points: Values) -> Values:
+    """The slopes between all pairs of points, in rising order."""
+    early, late = np.triu_indices(len(points), 1)
+    return np.sort((points[late] - points[early]) / (late - early))
+
+
+def _autocorrelation(residuals: Values) -> float:
+    """Between neighbours, without the bias that taking off a trend brings."""
+    power = float(residuals[:-1] @ residuals[:-1])
+    if power == 0.0:
+        return 0.0
+    count = len(residuals)
+    return (count * float(residuals[1:] @ residuals[:-1]) / power + 2.0) / (count - 4)
+
+
+def _of_pairs(points: Values, memory: float, confidence: float) -> Estimate:
+    """Theil and Sen's slope of the points without their autocorrelation, with Sen's interval."""
+    innovations = points[1:] - memory * points[:-1]
+    slopes = _pairwise(innovations) / (1.0 - memory)
+    count, pairs = len(innovations), len(slopes)
+    deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * deviation
+    low, high = math.floor((pairs - reach) / 2.0), math.ceil((pairs + reach) / 2.0)
+    return (
+        float(np.median(slopes)),
+        float(slopes[max(low, 0)]),
+        float(slopes[min(high, pairs - 1)]),
+    )
+
+
+def _of_increments(points: Values, confidence: float) -> Estimate:
+    """The mean increment of a random walk. What does not fill a batch at the beginning is left out."""
+    each = (len(points) - 1) // BATCHES
+    increments = np.diff(points)[-each * BATCHES :].reshape(BATCHES, each).mean(axis=1)
+    mean = float(increments.mean())
+    half = t_quantile(confidence, BATCHES) * float(increments.std(ddof=1)) / math.sqrt(BATCHES)
+    return mean, mean - half, mean + half

@@ -1,0 +1,394 @@
+"""A soak: whether a setup stands, rung by rung, and what of it drifts.
+
+A drift is the slope of a gauge under the sustained load (`drift.py`) less that of a control: the same server
+with as many connections that ask nothing. Where other clients disturb the load, the control is the sustained
+load itself. What falls is no reason to expect growth, so such a control counts as level. The interval of the
+difference is made of those of the two slopes (G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008). A
+variant is held against the baseline on the same rung as well, by the million of its transactions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+import numpy as np
+from pydantic import Field
+
+from dbdyno.analyse.drift import Slope, slope_of
+from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.frozen import Frozen
+from dbdyno.records.gauges import GAUGES, P99
+from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
+from dbdyno.study import BASELINE, Study
+from dbdyno.study.phases import CONTROL, SUSTAINED
+from dbdyno.study.soak import Disturbance
+
+MILLION, THOUSAND = 1e6, 1e3
+COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)
+"""Guests who open connections all the time."""
+DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
+"""A rise that needs more than a year to its limit does not matter; nor, without a limit, one that adds less
+than the study's margin in a day."""
+POINTS_SHOWN = 300
+"""Of a curve in a figure."""
+
+
+class Standing(StrEnum):
+    """What may be said of one gauge. `NEGLIGIBLE`: it rises beyond doubt, and too slowly to matter.
+    `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends."""
+
+    STEADY = "steady"
+    NEGLIGIBLE = "negligible"
+    RISING = "rising"
+    FILLING = "still filling"
+
+
+class SoakVerdict(StrEnum):
+    """What may be said of a rung, the worst first. `OPEN`: a gauge still fills, or none could be told."""
+
+    BROKEN = "broken"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    DRIFTS = "drifts"
+    OPEN = "open"
+    STANDS = "stands"
+
+
+class Rate(Frozen):
+    """A growth, each second or by the million transactions, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> Rate:
+        return Rate(value=self.value * factor, low=self.low * factor, high=self.high * factor)
+
+    def less(self, other: Rate) -> Rate:
+        """The difference of two rates that were measured apart."""
+        value = self.value - other.value
+        down = math.hypot(self.value - self.low, other.high - other.value)
+        up = math.hypot(self.high - self.value, other.value - other.low)
+        return Rate(value=value, low=value - down, high=value + up)
+
+    def above_zero(self) -> Rate:
+        return Rate(value=max(self.value, 0.0), low=max(self.low, 0.0), high=max(self.high, 0.0))
+
+
+class Drift(Frozen):
+    """One gauge in a phase of a rung. `slope` is as measured. `per_s` is that less the control's, where there
+    is one; `per_million` is the same by transactions, and `per_thousand` by connections, where others came
+    and went. `beyond_baseline` is what of `per_million` the baseline has not on the same rung. `hours` is how
+    long a rise takes from the last level to the limit."""
+
+    gauge: str
+    phase: str
+    standing: Standing
+    slope: Slope
+    control: Slope | None
+    per_s: Rate
+    per_million: Rate | None
+    per_thousand: Rate | None = None
+    beyond_baseline: Rate | None = None
+    limit: Limit | None = None
+    hours: float | None = None
+
+    @property
+    def fault(self) -> bool:
+        """Whether a rise of this gauge speaks against the setup."""
+        return GAUGES[self.gauge].fault
+
+
+class Curve(Frozen):
+    """A gauge over the phases of a rung: seconds since the rung began, and the values then."""
+
+    gauge: str
+    seconds: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+class PhaseSeen(Frozen):
+    """One phase of a rung. There is no throughput where it rested, or where something was done to the
+    server. `broken` are the checks that did not hold, `log` the doubtful lines of the server's log."""
+
+    name: str
+    clients: int
+    began_s: float
+    operations: int = 0
+    throughput_per_s: float | None = None
+    p99_ms: float | None = None
+    errors: dict[str, int] = Field(default_factory=dict)
+    clients_lost: int = 0
+    broken: tuple[str, ...] = ()
+    log: str = ""
+    guests: tuple[Guested, ...] = ()
+    recovery: Recovery | None = None
+
+
+class Rung(Frozen):
+    """One variant with so many clients. `cause` and `remedy` are those of a rung that did not end well.
+    `unjudged` gauges were watched, and read too rarely for a slope."""
+
+    variant: str
+    clients: int
+    verdict: SoakVerdict
+    cause: str
+    remedy: str
+    took_s: float
+    phases: tuple[PhaseSeen, ...]
+    drifts: tuple[Drift, ...]
+    unjudged: tuple[str, ...] = ()
+    curves: tuple[Curve, ...]
+
+    @property
+    def operations(self) -> int:
+        return sum(phase.operations for phase in self.phases)
+
+
+class SoakResult(Frozen):
+    """A soak as far as it went. `rungs_left` are those that have no trial: they are to come, or left out
+    above one that a variant did not come through. All intervals hold together with `confidence`."""
+
+    title: str
+    run: Run
+    verdict: SoakVerdict
+    confidence: float
+    rungs: tuple[Rung, ...]
+    rungs_left: int
+
+
+def soaked(study: Study, run: Run, records: Sequence[Record]) -> SoakResult:
+    """What a soak's records say."""
+    assert run.soak is not None, "the run is a soak"
+    each = confidence_each(study.goal.confidence, sum(map(_judged, records)))
+    whole = sorted(records, key=lambda record: record.trial)
+    drifts = {record.trial: _drifts(record, each, study.goal.margin) for record in whole}
+    at_baseline = {record.block: drifts[record.trial] for record in whole if record.variant == BASELINE}
+    rungs = tuple(
+        _rung(record, run.soak.clients[record.block], _beyond(drifts[record.trial], record, at_baseline))
+        for record in whole
+    )
+    worst = min((rung.verdict for rung in rungs), key=list(SoakVerdict).index, default=SoakVerdict.OPEN)
+    return SoakResult(
+        title=study.title,
+        run=run,
+        verdict=worst,
+        confidence=study.goal.confidence,
+        rungs=rungs,
+        rungs_left=study.size.trials - len(rungs),
+    )
+
+
+def _phase(record: Record, name: str) -> PhaseRecord | None:
+    return next((phase for phase in record.phases if phase.name == name), None)
+
+
+def _judged(record: Record) -> int:
+    """How many slopes a rung may have."""
+    return sum(len(phase.watched.series) + 1 for phase in record.phases if phase.watched and phase.tally)
+
+
+def _drifts(record: Record, confidence: float, margin: float) -> tuple[Drift, ...]:
+    """The drift of each gauge whose series is long enough: under the sustained load, and beyond that where
+    others were there."""
+    sustained, control = _phase(record, SUSTAINED), _phase(record, CONTROL)
+    if sustained is None or sustained.tally is None:
+        return ()
+    at_rest = _slopes(control, confidence) if control else {}
+    loaded = _slopes(sustained, confidence)
+    found = [_drift(gauge, slope, at_rest.get(gauge), sustained, margin) for gauge, slope in loaded.items()]
+    for phase in filter(_disturbed, record.phases):
+        disturbed = _slopes(phase, confidence).items()
+        found += [_drift(gauge, slope, loaded.get(gauge), phase, margin) for gauge, slope in disturbed]
+    return tuple(found)
+
+
+def _disturbed(phase: PhaseRecord) -> bool:
+    """Whether clients misbehaved beside the load. Another workload fills caches with data of its own."""
+    names = {guest.name for guest in phase.guests}
+    return phase.tally is not None and bool(names) and names <= set(Disturbance)
+
+
+def _slopes(phase: PhaseRecord, confidence: float) -> dict[str, Slope]:
+    """The slope of each gauge of a phase: in the measured part of its load, or all of its rest."""
+    windows = phase.tally.windows if phase.tally else ((-math.inf, math.inf),)
+    made = {
+        gauge: slope_of(values, interval_s, confidence)
+        for gauge, (interval_s, values) in _series(phase, *windows[-1])
+    }
+    return {gauge: slope for gauge, slope in made.items() if slope is not None}
+
+
+Series = tuple[float, list[float]]
+"""An interval in seconds, and a value in each."""
+
+
+def _series(phase: PhaseRecord, start_unix_s: float, end_unix_s: float) -> Iterator[tuple[str, Series]]:
+    """Each gauge between two moments."""
+    watched = phase.watched
+    for gauge in watched.series if watched else ():
+        if watched and (series := _even(watched, gauge, start_unix_s, end_unix_s)) is not None:
+            yield gauge, series
+    seconds = phase.tally.series if phase.tally else ()
+    latencies = [point.p99_us for point in seconds if point.phase == "measured" and point.operations]
+    if latencies:
+        yield P99, (1.0, latencies)
+
+
+def _even(watched: Watched, gauge: str, start_unix_s: float, end_unix_s: float) -> Series | None:
+    """A gauge at even times, of as many as were read between two moments; None with fewer than two."""
+    points = [
+        (second, value)
+        for second, value in zip(watched.seconds, watched.series.get(gauge, ()), strict=False)
+        if value is not None and start_unix_s <= watched.started_unix_s + second <= end_unix_s
+    ]
+    if len(points) < 2 or points[-1][0] <= points[0][0]:
+        return None
+    seconds, values = zip(*points, strict=True)
+    even = np.linspace(seconds[0], seconds[-1], len(points))
+    return float(even[1] - even[0]), np.interp(even, seconds, values).tolist()
+
+
+def _drift(gauge: str, slope: Slope, control: Slope | None, phase: PhaseRecord, margin: float) -> Drift:
+    per_s = _rate(slope) if control is None else _rate(slope).less(_rate(control).above_zero())
+    limit = phase.watched.limits.get(gauge) if phase.watched else None
+    standing = _standing(per_s, slope, limit, margin)
+    hours = None
+    if limit is not None and standing is Standing.RISING:
+        # What the control has as well fills the rest of the room, too.
+        hours = max(limit.most - slope.last, 0.0) / slope.per_s / 3600.0
+    counted, tally = GAUGES[gauge].counted, phase.tally
+    operations = tally.operations if tally else 0
+    came = sum(guest.rounds * guest.clients for guest in phase.guests if guest.name in COME_AND_GO)
+    time_s = tally.duration_s if tally else 0.0
+    return Drift(
+        gauge=gauge,
+        phase=phase.name,
+        standing=standing,
+        slope=slope,
+        control=control,
+        per_s=per_s,
+        per_million=per_s.times(MILLION * time_s / operations) if operations and counted else None,
+        per_thousand=per_s.times(THOUSAND * time_s / came) if came and counted else None,
+        limit=limit,
+        hours=hours,
+    )
+
+
+def _standing(per_s: Rate, slope: Slope, limit: Limit | None, margin: float) -> Standing:
+    if per_s.low <= 0.0:
+        return Standing.STEADY
+    room, time_s = (limit.most - slope.last, YEAR_S) if limit else (margin * abs(slope.last), DAY_S)
+    if per_s.value * time_s < room:
+        return Standing.NEGLIGIBLE
+    return Standing.FILLING if slope.slowing else Standing.RISING
+
+
+def _rate(slope: Slope) -> Rate:
+    return Rate(value=slope.per_s, low=slope.low, high=slope.high)
+
+
+def _beyond(
+    drifts: Iterable[Drift], record: Record, at_baseline: dict[int, tuple[Drift, ...]]
+) -> tuple[Drift, ...]:
+    """The drifts of a variant, held against those of the baseline on the same rung."""
+    if record.variant == BASELINE:
+        return tuple(drifts)
+    there = at_baseline.get(record.block, ())
+    baseline = {(one.phase, one.gauge): one.per_million for one in there}
+    return tuple(
+        one.model_copy(update={"beyond_baseline": one.per_million.less(other)})
+        if one.per_million is not None and (other := baseline.get((one.phase, one.gauge))) is not None
+        else one
+        for one in drifts
+    )
+
+
+OF_OUTCOME = {
+    Outcome.BROKEN: SoakVerdict.BROKEN,
+    Outcome.FAILED: SoakVerdict.FAILED,
+    Outcome.BLOCKED: SoakVerdict.BLOCKED,
+    Outcome.INERT: SoakVerdict.BLOCKED,
+}
+
+
+def _rung(record: Record, clients: int, drifts: tuple[Drift, ...]) -> Rung:
+    unjudged = tuple(_unjudged(record, drifts))
+    whole = record.whole and not unjudged
+    return Rung(
+        variant=record.variant,
+        clients=clients,
+        verdict=OF_OUTCOME.get(record.outcome) or _verdict(drifts, whole),
+        cause=record.cause,
+        remedy=record.remedy,
+        took_s=record.took_s,
+        phases=tuple(_seen(phase, clients, record.started_unix_s) for phase in record.phases),
+        drifts=drifts,
+        unjudged=unjudged,
+        curves=tuple(_curves(record)),
+    )
+
+
+def _unjudged(record: Record, drifts: Sequence[Drift]) -> Iterator[str]:
+    """The gauges whose rise would speak against the setup, and of which nothing is known under the sustained
+    load."""
+    sustained = _phase(record, SUSTAINED)
+    if sustained is None or sustained.tally is None or sustained.watched is None:
+        return
+    judged = {drift.gauge for drift in drifts if drift.phase == SUSTAINED}
+    for gauge in sustained.watched.series:
+        if gauge not in judged and GAUGES[gauge].fault:
+            yield gauge
+
+
+def _verdict(drifts: Sequence[Drift], whole: bool) -> SoakVerdict:
+    """Of a rung whose phases all went well, and of which all is known where it is `whole`."""
+    standings = {one.standing for one in drifts if one.fault}
+    if Standing.RISING in standings:
+        return SoakVerdict.DRIFTS
+    known = bool(standings) and Standing.FILLING not in standings
+    return SoakVerdict.STANDS if whole and known else SoakVerdict.OPEN
+
+
+def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
+    tally = phase.tally
+    started_unix_s = phase.watched.started_unix_s if phase.watched else began_unix_s
+    seen = PhaseSeen(
+        name=phase.name,
+        clients=clients if phase.clients is None else phase.clients,
+        began_s=started_unix_s - began_unix_s,
+        broken=tuple(f"{check.name}: {check.detail}" for check in phase.checks if not check.holds),
+        log=phase.doubts.get(Doubt.SERVER_LOG, ""),
+        guests=phase.guests,
+        recovery=phase.recovery,
+    )
+    if tally is None:
+        return seen
+    p99_us = tally.latency_us.p99
+    return seen.model_copy(
+        update={
+            "operations": tally.operations,
+            "throughput_per_s": tally.operations / tally.duration_s if tally.duration_s else None,
+            "p99_ms": None if p99_us is None else p99_us / 1000.0,
+            "errors": tally.errors,
+            "clients_lost": tally.clients_lost,
+        }
+    )
+
+
+def _curves(record: Record) -> Iterator[Curve]:
+    """Each gauge over all phases that were watched, thinned evenly."""
+    for gauge in GAUGES:
+        points = [
+            (phase.watched.started_unix_s + second - record.started_unix_s, value)
+            for phase in record.phases
+            if phase.watched is not None
+            for second, value in zip(phase.watched.seconds, phase.watched.series.get(gauge, ()), strict=False)
+            if value is not None
+        ]
+        points = points[:: max(1, -(-len(points) // POINTS_SHOWN))]
+        if points:
+            seconds, values = zip(*points, strict=True)
+            yield Curve(gauge=gauge, seconds=tuple(round(one, 2) for one in seconds), values=values)

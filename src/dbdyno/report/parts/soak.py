@@ -1,0 +1,328 @@
+"""A soak: whether it stands, rung by rung; what drifts, and until when that would go well; how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.analyse.soak import (
+    Drift,
+    PhaseSeen,
+    Rate,
+    Rung,
+    SoakResult,
+    SoakVerdict,
+    Standing,
+)
+from dbdyno.driver.tally import by_kind
+from dbdyno.records.gauges import GAUGES, Gauge
+from dbdyno.records.metrics import number_text
+from dbdyno.records.record import Guested
+from dbdyno.report.parts.table import show
+from dbdyno.report.words import numbers, safe
+from dbdyno.study import BASELINE
+from dbdyno.study.phases import SUSTAINED
+
+LOOKS = {
+    SoakVerdict.STANDS: ("✓", "green"),
+    SoakVerdict.OPEN: ("?", "yellow"),
+    SoakVerdict.DRIFTS: ("↗", "red"),
+    SoakVerdict.BROKEN: ("✗", "red"),
+    SoakVerdict.FAILED: ("✗", "red"),
+    SoakVerdict.BLOCKED: ("–", "yellow"),
+}
+"""Glyph and colour of each verdict."""
+RUNG_HEADS = (
+    *("rung", "verdict", "transactions", "per s", "p99, ms"),
+    *("errors", "stop", "ready again"),
+)
+DRIFT_HEADS = ("what", "rung", "at the end", "per hour", "per million transactions", "says")
+PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors", "beside the load", "remark")
+WORDS = ("rung", "what", "verdict", "says", "errors")
+LONG = ("says", "errors", "beside the load", "remark")
+"""Heads of columns that hold text, whose lines may be broken."""
+MATTERS = (Standing.RISING, Standing.FILLING)
+"""What a reader must know of."""
+MONTH_H = 720.0
+"""Beyond this many hours a limit is not told to the hour."""
+
+
+def title(found: SoakResult) -> str:
+    """Which study was soaked."""
+    return f"{found.title} (a soak)"
+
+
+def headline(found: SoakResult) -> str:
+    """The answer in a sentence or two."""
+    worst = [rung for rung in found.rungs if rung.verdict is found.verdict]
+    names = ", ".join(map(rung_name, worst))
+    took_s = sum(rung.took_s for rung in found.rungs)
+    asked = f"{sum(rung.operations for rung in found.rungs):,} transactions"
+    whole = f"{asked} in {numbers.seconds_text(took_s)}"
+    told = {
+        SoakVerdict.STANDS: f"It stands: {whole}, and nothing grew that should not.",
+        SoakVerdict.OPEN: f"It is open whether it stands ({names}): {whole}. Soak for longer.",
+        SoakVerdict.DRIFTS: f"It drifts: {_risers(worst)}.",
+        SoakVerdict.BROKEN: f"It broke: {names}.",
+        SoakVerdict.FAILED: f"It failed: {names}.",
+        SoakVerdict.BLOCKED: f"It could not be tried: {names}.",
+    }[found.verdict]
+    left = f" {numbers.plural(found.rungs_left, 'rung')} had no trial." if found.rungs_left else ""
+    return told + left
+
+
+def rung_name(rung: Rung) -> str:
+    """A rung by its clients, and by its variant where that is not the baseline."""
+    clients = numbers.plural(rung.clients, "client")
+    return clients if rung.variant == BASELINE else f"{safe.clean(rung.variant)} with {clients}"
+
+
+def findings(found: SoakResult) -> Iterator[str]:
+    """What whoever deploys this must know of each rung, and what to do next."""
+    for rung in found.rungs:
+        if rung.cause:
+            remedy = f" Next: {safe.clean(rung.remedy)}." if rung.remedy else ""
+            yield f"{rung_name(rung)}: {safe.clean(rung.cause)}.{remedy}"
+        for drift in rung.drifts:
+            if drift.standing in MATTERS and drift.fault:
+                yield f"{rung_name(rung)}: {gauge_text(drift)} {says(drift)}{_source(drift)}."
+        if rung.unjudged:
+            names = ", ".join(GAUGES[gauge].title for gauge in rung.unjudged)
+            yield f"{rung_name(rung)}: there were too few readings to judge {names}."
+        for phase in rung.phases:
+            if phase.recovery is not None and phase.recovery.blocked:
+                not_done = phase.recovery
+                told = f"{not_done.blocked}; {not_done.remedy}"
+                yield f"Not done, {not_done.act.value}: {safe.clean(told)}."
+
+
+def rung_rows(found: SoakResult) -> list[tuple[str, ...]]:
+    """A row for each rung."""
+    return [
+        (
+            rung_name(rung),
+            marked(rung.verdict),
+            f"{rung.operations:,}",
+            *_speed(_sustained(rung)),
+            _errors(rung.phases),
+            _seconds([phase.recovery.stop_s for phase in rung.phases if phase.recovery]),
+            _seconds([phase.recovery.ready_s for phase in rung.phases if phase.recovery]),
+        )
+        for rung in found.rungs
+    ]
+
+
+def drift_rows(found: SoakResult) -> list[tuple[str, ...]]:
+    """A row for each gauge of each rung, and for what grew beside guests."""
+    return [
+        (
+            gauge_text(drift),
+            rung_name(rung),
+            GAUGES[drift.gauge].format(drift.slope.last),
+            GAUGES[drift.gauge].format(drift.per_s.value * 3600.0),
+            _by_the_million(drift),
+            says(drift),
+        )
+        for rung in found.rungs
+        for drift in worth_telling(rung)
+    ]
+
+
+def worth_telling(rung: Rung) -> list[Drift]:
+    """The drifts under the sustained load, and those beyond it that matter."""
+    return [drift for drift in rung.drifts if drift.phase == SUSTAINED or drift.standing in MATTERS]
+
+
+def gauge_text(drift: Drift) -> str:
+    """A gauge, with the phase where that is not the sustained load."""
+    title = GAUGES[drift.gauge].title
+    return title if drift.phase == SUSTAINED else f"{title}, beside `{safe.clean(drift.phase)}`"
+
+
+def phase_rows(rung: Rung) -> list[tuple[str, ...]]:
+    """A row for each phase of a rung."""
+    return [
+        (
+            phase.name,
+            f"{phase.clients:,}",
+            f"{phase.operations:,}" if phase.operations else numbers.DASH,
+            *_speed(phase),
+            by_kind(phase.errors),
+            "; ".join(map(_guest, phase.guests)),
+            safe.clean("; ".join([*phase.broken, *_lost(phase), *_recovered(phase), *_logged(phase)])),
+        )
+        for phase in rung.phases
+    ]
+
+
+def says(drift: Drift) -> str:
+    """What may be said of a gauge: until when it would go well, or down to what nothing grew."""
+    gauge = GAUGES[drift.gauge]
+    if drift.standing is Standing.RISING:
+        said = "rises" if drift.fault else "rises with the load"
+        if drift.per_thousand is not None:
+            said += f" by {gauge.format(drift.per_thousand.value)} for a thousand connections"
+        if drift.hours is not None and drift.limit is not None:
+            said += f"; {_hours(drift.hours)} until the limit of {gauge.format(drift.limit.most)}"
+        beyond = drift.beyond_baseline
+        if beyond is not None and beyond.low <= 0.0:
+            said += "; no faster than the baseline, as far as this tells"
+        return said
+    if drift.standing is Standing.FILLING:
+        return "still filling: it rose, and more slowly towards the end"
+    if drift.standing is Standing.NEGLIGIBLE:
+        return (
+            "rises, and needs more than a year to its limit"
+            if drift.limit is not None
+            else "rises, in a day by less than the margin"
+        )
+    if drift.per_million is not None:
+        bound = gauge.format(max(drift.per_million.high, 0.0))
+        return f"no growth down to {bound} per million transactions"
+    return f"no growth down to {gauge.format(max(drift.per_s.high, 0.0) * 3600.0)} per hour"
+
+
+def notes(found: SoakResult) -> Iterator[str]:
+    """How the figures were made."""
+    sure = numbers.share_text(found.confidence)
+    yield (
+        "Each rung is a trial on a server of its own, on pristine data. Growth is Theil and Sen's slope under"
+        " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
+        f" which is warm-up. All intervals hold together with a confidence of {sure}."
+    )
+    if any(drift.control is not None for rung in found.rungs for drift in rung.drifts):
+        yield (
+            "From each slope that of a control is taken off: the same server, with as many connections that"
+            " ask nothing. Where other clients disturb the load, the control is the sustained load."
+        )
+    yield "Data on the disk and the redo log grow with what the load writes. They are told, and not judged."
+
+
+def next_steps(found: SoakResult) -> Iterator[str]:
+    """What whoever reads this can do."""
+    run, study = safe.argument(found.run.run), safe.argument(found.run.study_path)
+    if found.verdict in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
+        yield f"See the server's log and all checks: dyno show {run}"
+    elif found.verdict is SoakVerdict.OPEN and found.run.soak is not None:
+        longer_min = 2 * found.run.soak.duration_s / 60.0
+        yield f"Soak for longer: dyno soak {study} --duration {longer_min:g}m"
+    if found.rungs_left and found.verdict not in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
+        yield f"Go on: dyno soak --resume {run}"
+
+
+def render(found: SoakResult, console: Console) -> None:
+    """Prints the answer, the rungs and what grew."""
+    _, colour = LOOKS[found.verdict]
+    console.print(Text(safe.clean(title(found)), style="bold"))
+    console.print(Text(headline(found), style=f"bold {colour}"))
+    for line in findings(found):
+        console.print(Text(line))
+    for heads, rows in ((RUNG_HEADS, rung_rows(found)), (DRIFT_HEADS, drift_rows(found))):
+        if rows:
+            console.print()
+            show(console, heads, rows, words=_words(heads))
+    console.print()
+    for note in (*notes(found), *next_steps(found)):
+        console.print(Text(note, style="dim"))
+
+
+def marked(verdict: SoakVerdict) -> str:
+    """A verdict with its glyph."""
+    return f"{LOOKS[verdict][0]} {verdict.value}"
+
+
+def _risers(rungs: Sequence[Rung]) -> str:
+    told = [
+        f"{gauge_text(drift)} {says(drift)}{_source(drift)} ({rung_name(rung)})"
+        for rung in rungs
+        for drift in rung.drifts
+        if drift.standing is Standing.RISING and drift.fault
+    ]
+    more = f", and {len(told) - 1} more" if told[1:] else ""
+    return "".join(told[:1]) + more
+
+
+def _sustained(rung: Rung) -> PhaseSeen | None:
+    """The phase whose speed stands for the rung: the one with the most transactions."""
+    return max(rung.phases, key=lambda phase: phase.operations, default=None)
+
+
+def _speed(phase: PhaseSeen | None) -> tuple[str, str]:
+    if phase is None or phase.throughput_per_s is None:
+        return numbers.DASH, numbers.DASH
+    p99 = numbers.DASH if phase.p99_ms is None else number_text(phase.p99_ms)
+    return number_text(phase.throughput_per_s), p99
+
+
+def _errors(phases: Sequence[PhaseSeen]) -> str:
+    """Errors of the load over all phases, by kind."""
+    total: dict[str, int] = {}
+    for phase in phases:
+        for kind, count in phase.errors.items():
+            total[kind] = total.get(kind, 0) + count
+    return safe.clean(by_kind(total)) or "none"
+
+
+def _seconds(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return ", ".join(map(numbers.seconds_text, known)) or numbers.DASH
+
+
+def _rate_text(gauge: Gauge, rate: Rate) -> str:
+    return f"{gauge.format(rate.value)} ({gauge.format(rate.low)} {numbers.DASH} {gauge.format(rate.high)})"
+
+
+def _source(drift: Drift) -> str:
+    """What says the limit of a rise."""
+    known = drift.standing is Standing.RISING and drift.hours is not None and drift.limit is not None
+    return f" ({safe.clean(drift.limit.source)})" if known and drift.limit else ""
+
+
+def _by_the_million(drift: Drift) -> str:
+    if drift.per_million is None:
+        return numbers.DASH
+    return _rate_text(GAUGES[drift.gauge], drift.per_million)
+
+
+def _hours(hours: float) -> str:
+    if hours > MONTH_H:
+        return "more than a month"
+    return numbers.seconds_text(hours * 3600.0)
+
+
+def _guest(guest: Guested) -> str:
+    """Who came along, how often, and what the server told them."""
+    told = f"{guest.name}: {numbers.plural(guest.clients, 'client')}, {numbers.plural(guest.rounds, 'round')}"
+    return safe.clean(f"{told}; {by_kind(guest.errors)}" if guest.errors else told)
+
+
+def _lost(phase: PhaseSeen) -> Iterator[str]:
+    if phase.clients_lost:
+        yield f"{numbers.plural(phase.clients_lost, 'client')} lost"
+
+
+def _logged(phase: PhaseSeen) -> Iterator[str]:
+    if phase.log:
+        yield f"the server's log: {phase.log}"
+
+
+def _recovered(phase: PhaseSeen) -> Iterator[str]:
+    recovery = phase.recovery
+    if recovery is None:
+        return
+    if recovery.blocked:
+        yield f"not done: {recovery.blocked}"
+        return
+    if recovery.stop_s is not None:
+        yield f"ended within {numbers.seconds_text(recovery.stop_s)}"
+    if recovery.ready_s is not None:
+        yield f"ready again after {numbers.seconds_text(recovery.ready_s)}"
+    if not phase.broken:
+        yield "everything was found"
+
+
+def _words(heads: Sequence[str]) -> list[int]:
+    """The places of the columns that hold words."""
+    return [place for place, head in enumerate(heads) if head in WORDS]

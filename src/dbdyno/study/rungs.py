@@ -1,0 +1,89 @@
+"""The section [soak] of a study: its rungs, what disturbs them, and how each ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from dbdyno.study import values
+from dbdyno.study.act import Act
+from dbdyno.study.catalogue import WorkloadOffer
+from dbdyno.study.section import CLIENTS_MAX, SectionReader
+from dbdyno.study.soak import Disturbance, Soak
+from dbdyno.study.values import Fault, kind, shown
+
+SECTION = "soak"
+KEYS = frozenset(("clients", "duration", "opening", "disturb", "beside", "disturbed", "control", "ends"))
+RUNGS_MAX = 20
+OF_SBTEST = frozenset(("tables", "table_size"))
+T = TypeVar("T")
+
+
+def read_soak(reader: SectionReader) -> Soak | None:
+    """How the study is soaked; None where it does not say."""
+    if reader.at((SECTION,)) is None:
+        return None
+    reader.table((SECTION,), KEYS)
+    default = Soak()
+    workloads = frozenset(offer.name for offer in reader.catalogue.workloads)
+
+    def take(key: str, read: Callable[[Any], T], otherwise: T) -> T:
+        return reader.take((SECTION, key), read, otherwise)
+
+    lasting = partial(values.duration_s, least_s=1.0)
+    beside = take("beside", partial(_listed, read=partial(values.one_of, allowed=workloads)), default.beside)
+    _require_other_tables(reader, beside)
+    return Soak(
+        clients=take("clients", rungs, default.clients),
+        duration_s=take("duration", lasting, default.duration_s),
+        opening_s=take("opening", lasting, default.opening_s),
+        disturb=take("disturb", partial(_listed, read=_disturbance), default.disturb),
+        beside=beside,
+        disturbed_s=take("disturbed", lasting, default.disturbed_s),
+        control_s=take("control", partial(values.duration_s, least_s=0.0), default.control_s),
+        ends=take("ends", partial(_listed, read=_act), default.ends),
+    )
+
+
+def rungs(value: Any) -> tuple[int, ...]:
+    """A ladder: numbers of clients, each more than the one before."""
+    found = _listed(value, partial(values.integer, low=1, high=CLIENTS_MAX))
+    if not found or list(found) != sorted(set(found)) or len(found) > RUNGS_MAX:
+        told = ", ".join(map(str, found)) or "empty"
+        raise Fault(f"is no ladder: {told}", f"write 1 to {RUNGS_MAX} numbers, each more than the one before")
+    return found
+
+
+def _require_other_tables(reader: SectionReader, beside: tuple[str, ...]) -> None:
+    """Notes a workload whose tables are those of the study's own: it would make them anew."""
+    own = reader.offer
+    for name in beside if own is not None else ():
+        other = reader.catalogue.workload(name)
+        if own is not None and other is not None and _tables(own) == _tables(other):
+            hint = f"{own.name} and {name} have the same tables: take a workload with others"
+            reader.note((SECTION, "beside"), f"`beside`: {name} would drop the tables of the load", hint)
+
+
+def _tables(offer: WorkloadOffer) -> str:
+    """Whose tables a workload has. Those of sysbench share theirs, and are known by their options."""
+    return "sbtest" if {option.name for option in offer.options} & OF_SBTEST else offer.name
+
+
+def _disturbance(value: Any) -> Disturbance:
+    return Disturbance(values.one_of(value, frozenset(Disturbance)))
+
+
+def _act(value: Any) -> Act:
+    return Act(values.one_of(value, frozenset(Act)))
+
+
+def _listed(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:
+    """A list without repetitions, each value as `read` understands it."""
+    if not isinstance(value, list):
+        raise Fault(f"must be a list, not {kind(value)}", "write it in brackets: [...]")
+    found = tuple(map(read, value))
+    again = next((one for place, one in enumerate(found) if one in found[:place]), None)
+    if again is not None:
+        raise Fault(f"holds {shown(again)} twice", "keep one of the two")
+    return found

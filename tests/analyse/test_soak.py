@@ -1,0 +1,236 @@
+"""Whether a rung stands follows from its records: what rises, what fills, and what a control takes off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dbdyno.analyse.soak import Rate, SoakResult, SoakVerdict, Standing, soaked
+from dbdyno.records.record import Check, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Watched
+from dbdyno.report.parts.soak import findings
+from dbdyno.study import BASELINE
+from dbdyno.study.act import Act
+from dbdyno.study.phases import CONTROL, SUSTAINED
+from dbdyno.study.soak import Soak
+from tests.analyse.factory import STARTED_UNIX_S, a_run, a_study, records_of
+from tests.fakes import make_tally
+
+SECONDS = 200
+RATE_PER_S = 5_000.0
+STUDY = a_study(blocks=1)
+OTHER = "config.page_cache=64k"
+RUN = a_run(STUDY).model_copy(update={"soak": Soak(clients=(8,), control_s=SECONDS)})
+Values = npt.NDArray[np.float64]
+Grows = Callable[[Values], Values]
+
+
+def watched(series: Mapping[str, Grows], started_unix_s: float) -> Watched:
+    time = np.arange(float(SECONDS))
+    noise = np.random.default_rng(3).normal(0.0, 2_000.0, SECONDS)
+    return Watched(
+        started_unix_s=started_unix_s,
+        seconds=tuple(time.tolist()),
+        series={name: tuple((grow(time) + noise).tolist()) for name, grow in series.items()},
+        limits={"private_bytes": Limit(most=8e9, source="the host's memory")},
+    )
+
+
+def flat(time: Values) -> Values:
+    return np.full_like(time, 1e9)
+
+
+def leaking(bytes_per_query: float) -> Grows:
+    return lambda time: 1e9 + bytes_per_query * RATE_PER_S * time
+
+
+def filling(time: Values) -> Values:
+    return 1e9 + 5e8 * (1.0 - np.exp(-time / 60.0))
+
+
+def rung(record: Record, grows: Grows, at_rest: Grows | None = flat) -> Record:
+    """The record of a trial whose private memory grew so."""
+    tally = make_tally(
+        started_unix_s=STARTED_UNIX_S, duration_s=float(SECONDS), operations=round(RATE_PER_S * SECONDS)
+    )
+    phases = [
+        PhaseRecord(
+            name=SUSTAINED, clients=8, tally=tally, watched=watched({"private_bytes": grows}, STARTED_UNIX_S)
+        )
+    ]
+    if at_rest is not None:
+        resting = watched({"private_bytes": at_rest}, STARTED_UNIX_S + SECONDS)
+        phases.append(PhaseRecord(name=CONTROL, clients=8, watched=resting))
+    stop = Recovery(act=Act.STOP, stop_s=1.5, ready_s=0.5)
+    phases.append(PhaseRecord(name="stop", clients=8, recovery=stop))
+    return record.model_copy(update={"phases": tuple(phases), "started_unix_s": STARTED_UNIX_S})
+
+
+def a_soak(**by_variant: tuple[Grows, Grows | None]) -> SoakResult:
+    """A soak of one rung whose baseline, and whose other variant, grew so."""
+    records = records_of(STUDY)
+    made = [rung(record, *by_variant.get(_short(record), (flat, flat))) for record in records]
+    return soaked(STUDY, RUN, made)
+
+
+def _short(record: Record) -> str:
+    return "other" if record.variant == OTHER else "baseline"
+
+
+def test_a_leak_of_64_bytes_a_query_is_told_with_the_hours_that_are_left() -> None:
+    found = a_soak(baseline=(leaking(64.0), flat))
+    assert found.verdict is SoakVerdict.DRIFTS
+    [drift] = next(one for one in found.rungs if one.variant == "baseline").drifts
+    assert drift.standing is Standing.RISING
+    assert drift.per_million is not None
+    assert drift.per_million.low < 64e6 < drift.per_million.high
+    left_bytes = 8e9 - (1e9 + 64.0 * RATE_PER_S * SECONDS)
+    assert drift.hours == pytest.approx(left_bytes / (64.0 * RATE_PER_S) / 3600.0, rel=0.05)
+
+
+def test_a_rise_that_takes_years_to_its_limit_is_negligible() -> None:
+    found = a_soak(baseline=(leaking(0.02), flat))
+    [drift] = next(one for one in found.rungs if one.variant == "baseline").drifts
+    assert drift.per_s.low > 0.0
+    assert (drift.standing, found.verdict) == (Standing.NEGLIGIBLE, SoakVerdict.STANDS)
+
+
+def test_a_server_that_stays_stands_down_to_so_many_bytes() -> None:
+    found = a_soak()
+    assert found.verdict is SoakVerdict.STANDS
+    [drift] = found.rungs[0].drifts
+    assert drift.standing is Standing.STEADY and drift.hours is None
+    assert drift.per_million is not None and 0.0 < drift.per_million.high < 64e6
+
+
+def test_a_cache_that_still_fills_is_open_and_no_leak() -> None:
+    found = a_soak(baseline=(filling, flat))
+    assert found.verdict is SoakVerdict.OPEN
+    [drift] = next(one for one in found.rungs if one.variant == "baseline").drifts
+    assert drift.standing is Standing.FILLING and drift.hours is None
+
+
+def test_a_gauge_that_was_read_too_rarely_leaves_the_answer_open() -> None:
+    whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    sustained = whole.phases[0]
+    assert sustained.watched is not None
+    rare = (1.0, *[None] * (SECONDS - 1))
+    series = {**sustained.watched.series, "heap_bytes": rare, "redo_bytes": rare}
+    with_heap = sustained.model_copy(
+        update={"watched": sustained.watched.model_copy(update={"series": series})}
+    )
+    record = whole.model_copy(update={"phases": (with_heap, *whole.phases[1:])})
+    found = soaked(STUDY, RUN, [record])
+    assert (found.verdict, found.rungs[0].unjudged) == (SoakVerdict.OPEN, ("heap_bytes",))
+    assert any("too few readings to judge memory by the engine's own count" in one for one in findings(found))
+
+
+def test_what_grows_at_rest_as_well_is_not_the_loads_doing() -> None:
+    both = leaking(64.0)
+    assert a_soak(baseline=(both, both), other=(both, both)).verdict is SoakVerdict.STANDS
+    # What falls at rest is no reason to expect growth under load.
+    shrinking = leaking(-64.0)
+    assert a_soak(baseline=(flat, shrinking), other=(flat, shrinking)).verdict is SoakVerdict.STANDS
+
+
+def test_without_a_control_the_slope_stands_for_itself() -> None:
+    found = a_soak(baseline=(leaking(64.0), None), other=(flat, None))
+    assert found.verdict is SoakVerdict.DRIFTS
+    assert all(drift.control is None for one in found.rungs for drift in one.drifts)
+
+
+def test_a_variant_that_leaks_as_its_baseline_does_leaks_no_more_than_that() -> None:
+    both = leaking(64.0)
+    found = a_soak(baseline=(both, flat), other=(both, flat))
+    [drift] = next(one for one in found.rungs if one.variant == OTHER).drifts
+    assert drift.beyond_baseline is not None
+    assert drift.beyond_baseline.low < 0.0 < drift.beyond_baseline.high
+    worse = a_soak(baseline=(flat, flat), other=(both, flat))
+    [drift] = next(one for one in worse.rungs if one.variant == OTHER).drifts
+    assert drift.beyond_baseline is not None and drift.beyond_baseline.low > 0.0
+
+
+def test_a_gauge_that_grows_with_what_is_written_is_told_and_not_judged() -> None:
+    records = records_of(STUDY)
+    grown = [rung(record, flat) for record in records]
+    on_disk = watched({"disk_bytes": leaking(64.0), "private_bytes": flat}, STARTED_UNIX_S)
+    first = grown[0].phases[0].model_copy(update={"watched": on_disk})
+    grown[0] = grown[0].model_copy(update={"phases": (first, *grown[0].phases[1:])})
+    found = soaked(STUDY, RUN, grown)
+    assert found.verdict is SoakVerdict.STANDS
+    assert [drift.standing for drift in found.rungs[0].drifts if drift.gauge == "disk_bytes"] == [
+        Standing.RISING
+    ]
+
+
+def churned(record: Record, grows: Grows) -> Record:
+    """The record with a phase in which 3,000 others came and went while memory grew so."""
+    loaded = record.phases[0]
+    later_s = STARTED_UNIX_S + 2 * SECONDS
+    tally = loaded.tally and loaded.tally.model_copy(update={"started_unix_s": later_s})
+    churn = PhaseRecord(
+        name="churn",
+        clients=8,
+        tally=tally,
+        watched=watched({"private_bytes": grows}, later_s),
+        guests=(Guested(name="churn", clients=10, rounds=300),),
+    )
+    return record.model_copy(update={"phases": (loaded, churn, *record.phases[1:])})
+
+
+def test_what_grows_with_connections_alone_is_told_by_the_thousand() -> None:
+    first, *rest = (rung(record, flat) for record in records_of(STUDY))
+    found = soaked(STUDY, RUN, [churned(first, leaking(64.0)), *rest])
+    assert found.verdict is SoakVerdict.DRIFTS
+    [drift] = [one for one in found.rungs[0].drifts if one.phase == "churn"]
+    assert drift.standing is Standing.RISING and drift.per_thousand is not None
+    grown_bytes = 64.0 * RATE_PER_S * SECONDS
+    assert drift.per_thousand.low < grown_bytes / 3.0 < drift.per_thousand.high
+    # What the load does by itself is not the connections' doing.
+    found = soaked(STUDY, RUN, [churned(rung(first, leaking(64.0)), leaking(64.0)), *rest])
+    [drift] = [one for one in found.rungs[0].drifts if one.phase == "churn"]
+    assert drift.standing is Standing.STEADY
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        (Outcome.BROKEN, SoakVerdict.BROKEN),
+        (Outcome.FAILED, SoakVerdict.FAILED),
+        (Outcome.BLOCKED, SoakVerdict.BLOCKED),
+    ],
+)
+def test_a_rung_that_ended_badly_says_so_whatever_grew(outcome: Outcome, verdict: SoakVerdict) -> None:
+    records = [rung(record, leaking(64.0)) for record in records_of(STUDY)]
+    told = {"outcome": outcome, "cause": "it died", "remedy": "look"}
+    found = soaked(STUDY, RUN, [records[0].model_copy(update=told), records[1]])
+    assert found.verdict is verdict
+    assert (found.rungs[0].cause, found.rungs[0].remedy) == ("it died", "look")
+
+
+def test_a_rung_that_was_cut_short_is_open() -> None:
+    first, *_ = [rung(record, flat) for record in records_of(STUDY)]
+    found = soaked(STUDY, RUN, [first.model_copy(update={"whole": False})])
+    assert (found.verdict, found.rungs_left) == (SoakVerdict.OPEN, 1)
+
+
+def test_a_soak_without_a_record_is_open() -> None:
+    assert soaked(STUDY, RUN, []).verdict is SoakVerdict.OPEN
+
+
+def test_a_phase_tells_its_checks_its_stop_and_its_start() -> None:
+    record = rung(records_of(STUDY)[0], flat)
+    lost = Check(name="balances_equal_after_stop", holds=False, detail="12, 13")
+    last = record.phases[-1].model_copy(update={"checks": (lost,)})
+    record = record.model_copy(update={"phases": (*record.phases[:-1], last)})
+    seen = soaked(STUDY, RUN, [record]).rungs[0].phases[-1]
+    assert seen.broken == ("balances_equal_after_stop: 12, 13",)
+    assert seen.recovery is not None and seen.recovery.stop_s == 1.5
+
+
+def test_a_difference_of_rates_is_as_wide_as_both_together() -> None:
+    one, other = Rate(value=5.0, low=2.0, high=9.0), Rate(value=1.0, low=-3.0, high=4.0)
+    assert one.less(other) == Rate(value=4.0, low=4.0 - 18.0**0.5, high=4.0 + 32.0**0.5)
+    assert one.less(Rate(value=0.0, low=0.0, high=0.0)) == one

@@ -1,0 +1,232 @@
+"""`dyno soak`: a real engine that leaks 64 bytes a query drifts, and one that does not stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dbdyno.records.store import Store, store_url
+from tests.cli.schemas import require_valid
+from tests.cli.test_cli import complaint, dyno
+from tests.conftest import DYNO
+
+STILL = """
+[[transactions]]
+name = "still"
+statements = ["SELECT 64"]
+"""
+LEAKING = """
+[[transactions]]
+name = "leaking"
+atomic = false
+statements = ["CREATE TEMP TABLE IF NOT EXISTS leak (x BLOB)", "INSERT INTO leak VALUES (zeroblob(64))"]
+"""
+"""A temporary table in memory is never seen by anyone else, and goes with its connection."""
+STUDY = """
+title  = "Does it leak?"
+engine = "sqlite"
+[workload]
+name   = "script"
+file   = "{folder}/{script}.toml"
+warmup = "1s"
+[settings]
+"config.temp_store" = "memory"
+[soak]
+clients  = [1, 2]
+duration = "12s"
+opening  = "1s"
+control  = "8s"
+"""
+
+
+def study(folder: Path, script: str, **changes: str) -> str:
+    (folder / "still.toml").write_text(STILL)
+    (folder / "leaking.toml").write_text(LEAKING)
+    text = STUDY.format(folder=folder, script=script)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    path = folder / f"{script}-study.toml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.engine
+def test_an_engine_that_leaks_64_bytes_a_query_is_caught(homes: Path) -> None:
+    report = homes / "soak.xml"
+    said = dyno("soak", study(homes, "leaking"), "--clients", "1", "--output", str(report))
+    assert said.returncode == 6, said.stdout + said.stderr
+    assert "exit code 6, drifts" in said.stderr
+    suite = ElementTree.parse(report).getroot()[0]
+    failed = [case.attrib["name"] for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert "1 client: private memory" in failed
+    document = json.loads(dyno("report", "--json").stdout)
+    [drift] = [one for one in document["rungs"][0]["drifts"] if one["gauge"] == "private_bytes"]
+    # A row takes some bytes beside its 64.
+    assert drift["per_million"]["high"] >= 64e6 and drift["per_million"]["low"] < 200e6
+    assert drift["hours"] > 0
+    require_valid("soak", json.dumps(document))
+
+
+LEAKING_SERVER = """
+[[transactions]]
+name = "leaking"
+atomic = false
+statements = [
+    "CREATE TEMPORARY TABLE IF NOT EXISTS leak (x CHAR(64)) ENGINE = MEMORY",
+    "INSERT INTO leak VALUES ('x')",
+]
+"""
+OF_SERVER = """
+title  = "Does the server leak?"
+engine = "mariadb@11.8"
+[workload]
+name   = "script"
+file   = "{folder}/leaking.toml"
+mode   = "simple"
+warmup = "1s"
+[settings]
+"config.max_heap_table_size" = "1G"
+[soak]
+clients  = [2]
+duration = "12s"
+opening  = "1s"
+disturb  = []
+control  = "8s"
+"""
+
+
+@pytest.mark.engine
+def test_a_server_that_leaks_in_its_sessions_is_caught_by_two_gauges(homes_with_engines: Path) -> None:
+    (homes_with_engines / "leaking.toml").write_text(LEAKING_SERVER)
+    path = homes_with_engines / "server.toml"
+    path.write_text(OF_SERVER.format(folder=homes_with_engines))
+    said = dyno("soak", str(path), "--json")
+    assert said.returncode == 6, said.stdout + said.stderr
+    [rung] = json.loads(said.stdout)["rungs"]
+    rising = {drift["gauge"] for drift in rung["drifts"] if drift["standing"] == "rising"}
+    assert {"private_bytes", "heap_bytes"} <= rising
+    assert [phase["name"] for phase in rung["phases"] if phase["broken"]] == []
+
+
+@pytest.mark.engine
+def test_one_that_does_not_is_not_and_every_form_is_written(homes: Path) -> None:
+    said = dyno("soak", study(homes, "still"), "--clients", "1", "--quiet")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "✓ stands" in said.stdout
+    page = Path(said.stdout.rsplit("report: ", 1)[1].strip())
+    assert "data-figure" in page.read_text()
+    with Store(store_url()) as store:
+        [record] = store.records(store.run("last").run)
+    assert [phase.name for phase in record.phases] == ["storm", "gradual", "sustained", "control", "stop"]
+    for verb in (["compare", "last", "last"], ["explain"]):
+        refused = dyno(*verb)
+        assert refused.returncode == 2 and "is a soak" in refused.stderr
+
+
+@pytest.mark.engine
+def test_a_soak_whose_dyno_is_killed_goes_on_with_the_rungs_that_are_left(homes: Path) -> None:
+    path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"'})
+    with subprocess.Popen([*DYNO, "soak", path], stderr=subprocess.PIPE, text=True) as soak:
+        assert soak.stderr is not None
+        for line in soak.stderr:
+            if line.startswith("[1/2]"):
+                break
+        os.kill(soak.pid, signal.SIGKILL)
+    with Store(store_url()) as store:
+        [run] = store.unfinished_runs()
+        first = [record for record in store.records(run.run) if record.whole]
+    refused = dyno("run", "--resume", run.run)
+    assert refused.returncode == 2 and "is a soak" in refused.stderr
+    said = dyno("soak", "--resume", run.run)
+    assert said.returncode == 0, said.stdout + said.stderr
+    with Store(store_url()) as store:
+        assert store.unfinished_runs() == []
+        records = store.records(run.run)
+    assert [record.block for record in records if record.whole] == [0, 1]
+    assert {phase.clients for phase in records[1].phases} == {2}
+    assert records[0] == first[0], "what was over stays as it was"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "no study was named"),
+        (["--clients", "5,2"], "is no ladder"),
+        (["--clients", "many"], "is no list of numbers"),
+        (["--resume", "--smoke"], "contradict each other"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_runs(homes: Path, arguments: list[str], told: str) -> None:
+    named = [study(homes, "still")] if arguments and arguments[0] == "--clients" else []
+    said = dyno("soak", *named, *arguments)
+    assert said.returncode == 2 and told in said.stderr
+    with Store(store_url()) as store:
+        assert store.runs() == []
+
+
+def test_the_clients_of_a_soak_are_those_of_its_rungs(homes: Path) -> None:
+    path = Path(study(homes, "still"))
+    path.write_text(path.read_text().replace('warmup = "1s"', 'warmup = "1s"\nclients = [1, 2]'))
+    assert "the rungs of a soak give the clients" in complaint("soak", str(path))
+
+
+def test_a_study_that_compares_nothing_is_for_soaks_alone(homes: Path) -> None:
+    assert "compares nothing" in complaint("run", study(homes, "still"))
+
+
+SERVER = """
+title  = "Is it refused?"
+engine = "mariadb@11.8"
+[workload]
+name   = "tpcb"
+warmup = "0s"
+[settings]
+"config.max_connections" = 20
+[soak]
+clients   = [5, 40, 60]
+duration  = "2s"
+opening   = "1s"
+disturb   = ["churn"]
+disturbed = "1s"
+control   = "2s"
+ends      = ["stop", "kill"]
+"""
+
+
+@pytest.mark.engine
+def test_a_server_that_refuses_at_its_limit_ends_the_ladder_there(homes_with_engines: Path) -> None:
+    path = homes_with_engines / "refused.toml"
+    path.write_text(SERVER)
+    said = dyno("soak", str(path), "--json")
+    assert said.returncode == 5, said.stdout + said.stderr
+    found = json.loads(said.stdout)
+    assert found["verdict"] == "failed" and found["rungs_left"] == 1
+    low, high = found["rungs"]
+    assert [phase["name"] for phase in low["phases"]] == [
+        "storm", "gradual", "sustained", "churn", "control", "stop", "kill",
+    ]  # fmt: skip
+    assert [phase["broken"] for phase in low["phases"]] == [[]] * 7
+    ends = [phase["recovery"] for phase in low["phases"][-2:]]
+    assert ends[0]["stop_s"] > 0 and all(end["ready_s"] > 0 for end in ends)
+    assert high["verdict"] == "failed" and "Too many connections" in high["cause"]
+    assert "max_connections" in high["remedy"]
+
+
+def test_more_clients_than_descriptors_are_told_before_anything_runs(homes_with_engines: Path) -> None:
+    path = homes_with_engines / "refused.toml"
+    path.write_text(SERVER)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard > 100_000:
+        pytest.skip("this user may open as many files as a ladder can ask for")
+    assert f"this user may have {hard:,}" in complaint("soak", str(path), "--clients", "100000")
+
+
+def test_a_plan_tells_what_a_soak_would_take(homes: Path) -> None:
+    assert "rungs of 1, 2 clients, and takes about " in dyno("plan", study(homes, "still")).stdout

@@ -1,0 +1,111 @@
+"""What is said of a soak, in every form: the answer first, and the hours until a limit."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
+from dbdyno.records.gauges import GAUGES
+from dbdyno.records.record import Guested, Outcome, Recovery
+from dbdyno.report import as_json, html, junit, markdown
+from dbdyno.report.parts import soak as words
+from dbdyno.study import BASELINE
+from dbdyno.study.act import Act
+from tests.analyse.factory import records_of
+from tests.analyse.test_soak import RUN, STUDY, a_soak, filling, flat, leaking, rung
+from tests.report.cases import HOSTILE
+from tests.report.forms import on_terminal
+
+LEAKS = a_soak(baseline=(leaking(64.0), flat))
+STANDS = a_soak()
+FILLS = a_soak(baseline=(filling, flat))
+
+
+def broken(cause: str = "the server died under the load") -> SoakResult:
+    records = [rung(record, flat) for record in records_of(STUDY)]
+    told = {"outcome": Outcome.BROKEN, "cause": cause, "remedy": "look at its log"}
+    return soaked(STUDY, RUN, [records[0].model_copy(update=told), *records[1:]])
+
+
+def blocked_end() -> SoakResult:
+    record = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    kill = Recovery(act=Act.KILL, blocked="no volume of Dyno's", remedy="run as root")
+    last = record.phases[-1].model_copy(update={"name": "kill", "recovery": kill})
+    guests = (Guested(name="churn", clients=3, rounds=12, operations=9, errors={"1040 too many": 2}),)
+    first = record.phases[0].model_copy(update={"guests": guests})
+    return soaked(STUDY, RUN, [record.model_copy(update={"phases": (first, last)})])
+
+
+def test_a_leak_is_told_by_gauge_rate_and_hours() -> None:
+    said = words.headline(LEAKS)
+    assert said.startswith("It drifts: private memory rises; ")
+    assert "until the limit of 7.451 GiB (the host's memory)" in said
+    [row] = [row for row in words.drift_rows(LEAKS) if row[1] == "8 clients"]
+    assert row[0] == "private memory" and "GiB" in row[3] and "MiB – " in row[4]
+
+
+def test_a_setup_that_stands_says_down_to_what() -> None:
+    assert words.headline(STANDS).startswith("It stands: ")
+    assert all("no growth down to " in row[-1] for row in words.drift_rows(STANDS))
+
+
+def test_what_fills_is_open_and_the_next_step_is_longer() -> None:
+    assert words.headline(FILLS).startswith("It is open")
+    assert any("--duration 60m" in step for step in words.next_steps(FILLS))
+
+
+def test_what_broke_tells_its_cause_and_the_remedy() -> None:
+    found = broken()
+    assert words.headline(found).startswith("It broke: ")
+    assert any("the server died under the load" in line for line in words.findings(found))
+    assert any("look at its log" in line for line in words.findings(found))
+
+
+def test_what_this_host_cannot_do_is_said_and_breaks_nothing() -> None:
+    found = blocked_end()
+    assert any(line.startswith("Not done, kill: no volume of Dyno's") for line in words.findings(found))
+    rows = words.phase_rows(found.rungs[0])
+    assert "churn: 3 clients, 12 rounds; 1040 too many (2)" in rows[0][6]
+    assert "not done" in rows[1][7]
+
+
+@pytest.mark.parametrize(
+    "found", [LEAKS, STANDS, FILLS, broken(), blocked_end()], ids=lambda one: one.verdict
+)
+def test_every_form_holds_the_answer(found: SoakResult) -> None:
+    answer = words.headline(found)
+    assert answer in on_terminal(lambda console: words.render(found, console), width=2_000)
+    page, text = html.soak(found), markdown.soak(found)
+    assert found.rungs[0].variant in page and "data-figure" in page
+    assert text.endswith("\n") and "## " in text
+    document = json.loads(as_json.of_model(found, {"run": as_json.OF_A_RUN}))
+    assert document["verdict"] == found.verdict.value
+
+
+def cases(found: SoakResult) -> dict[str, str]:
+    suite = ElementTree.fromstring(junit.soak(found).encode())[0]
+    return {case.attrib["name"]: case[0].tag if len(case) else "passed" for case in suite.iter("testcase")}
+
+
+def test_a_pipeline_stops_by_what_grew_or_broke() -> None:
+    drift = f"8 clients: {GAUGES['private_bytes'].title}"
+    assert cases(LEAKS)[drift] == "failure"
+    assert cases(STANDS)[drift] == "passed"
+    assert cases(FILLS)[drift] == "skipped"
+    assert list(cases(broken()).values()).count("failure") == 1
+    assert cases(blocked_end())["8 clients: kill"] == "skipped"
+
+
+def test_hostile_text_stays_text() -> None:
+    found = broken(HOSTILE)
+    assert "<script>alert" not in html.soak(found)
+    assert "\x1b[31m" not in on_terminal(lambda console: words.render(found, console))
+
+
+def test_every_verdict_has_a_look_and_words() -> None:
+    assert set(words.LOOKS) == set(SoakVerdict)
+    said = {words.headline(LEAKS.model_copy(update={"verdict": verdict})) for verdict in SoakVerdict}
+    assert len(said) == len(SoakVerdict)

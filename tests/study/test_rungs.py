@@ -1,0 +1,107 @@
+"""The section [soak]: what it says of rungs and phases, and every mistake in it with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.errors import StudyError
+from dbdyno.study import Study, parse_study
+from dbdyno.study.act import Act
+from dbdyno.study.phases import CONTROL, SUSTAINED, rung_of
+from dbdyno.study.soak import SMOKE, Disturbance, Soak
+from tests.study.catalogue import CATALOGUE
+
+STUDY = """\
+engine = "mariadb"
+[workload]
+name = "tpcb"
+warmup = "3s"
+[soak]
+"""
+
+
+def soak_of(section: str) -> Soak:
+    found = parse_study(f"{STUDY}{section}".encode(), CATALOGUE).soak
+    assert found is not None
+    return found
+
+
+def study() -> Study:
+    return parse_study(STUDY.encode(), CATALOGUE)
+
+
+def test_a_section_of_its_own_says_all() -> None:
+    found = soak_of(
+        'clients = [10, 20]\nduration = "2m"\nopening = "5s"\ndisturb = ["churn"]\ndisturbed = "20s"\n'
+        'control = "0s"\nbeside = ["point_select"]\nends = ["kill", "stop"]\n'
+    )
+    assert found == Soak(
+        clients=(10, 20),
+        duration_s=120.0,
+        opening_s=5.0,
+        disturb=(Disturbance.CHURN,),
+        disturbed_s=20.0,
+        control_s=0.0,
+        beside=("point_select",),
+        ends=(Act.KILL, Act.STOP),
+    )
+
+
+def test_an_empty_section_takes_the_defaults_and_needs_no_factors() -> None:
+    assert soak_of("") == Soak()
+    assert study().factors == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("clients = [20, 10]", "is no ladder: 20, 10"),
+        ("clients = []", "is no ladder: empty"),
+        ("clients = 5", "must be a list"),
+        ('duration = "0.1s"', "cannot be"),
+        ('disturb = ["churm"]', "cannot be"),
+        ('disturb = ["churn", "churn"]', "twice"),
+        ('beside = ["no_workload"]', "cannot be"),
+        ('ends = ["explode"]', "cannot be"),
+        ("rungs = 3", "unknown key"),
+        ('beside = ["tpcb"]', "would drop the tables of the load"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(line: str, told: str) -> None:
+    with pytest.raises(StudyError) as refused:
+        parse_study(f"{STUDY}{line}\n".encode(), CATALOGUE)
+    [mistake] = refused.value.mistakes
+    assert mistake.line == STUDY.count("\n") + 1
+    assert told in mistake.message
+
+
+def test_how_a_study_is_soaked_does_not_change_what_it_asks() -> None:
+    other = parse_study(f"{STUDY}clients = [7]\n".encode(), CATALOGUE)
+    assert other.meaning == study().meaning and other.digest != study().digest
+
+
+def test_a_rung_opens_disturbs_sustains_rests_and_ends() -> None:
+    soak = Soak(clients=(10, 200), disturb=(Disturbance.SLOW,), beside=("point_select",))
+    phases = rung_of(soak, study(), 1)
+    assert [phase.name for phase in phases] == [
+        "storm", "gradual", SUSTAINED, "slow", "point_select", CONTROL, "stop",
+    ]  # fmt: skip
+    assert {phase.clients for phase in phases} == {200}
+    by_name = {phase.name: phase for phase in phases}
+    assert by_name["storm"].ramp_s == 0.0 and by_name["gradual"].ramp_s == soak.opening_s
+    assert [guest.clients for guest in by_name["slow"].guests] == [20]
+    assert by_name[SUSTAINED].warmup_s == 3.0 and by_name[SUSTAINED].duration_s == soak.duration_s
+    assert by_name[CONTROL].rests and [guest.clients for guest in by_name[CONTROL].guests] == [200]
+    assert by_name["stop"].then is Act.STOP and not by_name["stop"].watched
+    assert all(phase.watched for phase in phases[:-1])
+
+
+def test_an_engine_in_the_load_process_has_no_guests() -> None:
+    phases = rung_of(Soak(clients=(4,)).within_process(), study(), 0)
+    assert [phase.guests for phase in phases] == [()] * len(phases)
+
+
+def test_a_smoke_soak_takes_less_than_five_minutes_of_load() -> None:
+    phases = rung_of(SMOKE, study(), 0)
+    assert [phase.then for phase in phases if phase.then] == [Act.KILL, Act.STOP]
+    assert sum(phase.takes_s for phase in phases) < 200.0
