@@ -65,6 +65,23 @@ def test_a_database_file_is_found_with_its_folder(homes: Path) -> None:
         assert os.getpid() in found.process_ids
 
 
+def test_a_url_of_another_engine_is_refused(homes: Path) -> None:
+    with (
+        pytest.raises(UserError, match="for MariaDB, and the URL leads to sqlite"),
+        found_server(f"sqlite:///{homes}/data.sqlite", None, MARIADB, PRODUCTION, {}),
+    ):
+        pass
+
+
+def test_a_file_that_is_not_there_is_refused_and_not_made(homes: Path) -> None:
+    with (
+        pytest.raises(UserError, match="there is no database"),
+        found_server(f"sqlite:///{homes}/data.sqlite", None, SQLITE, production_of(SQLITE), {}),
+    ):
+        pass
+    assert not (homes / "data.sqlite").exists()
+
+
 def test_what_does_not_answer_and_what_is_no_process_are_told(homes: Path) -> None:
     nowhere = f"mysql://root@localhost/test?socket={homes}/nothing"
     with pytest.raises(DriverFailed), found_server(nowhere, None, MARIADB, PRODUCTION, {}):

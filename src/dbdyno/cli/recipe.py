@@ -17,7 +17,7 @@ from dbdyno.cli.stored_study import require_measured
 from dbdyno.cli.variants import chosen
 from dbdyno.deploy import ansible, tuned
 from dbdyno.deploy.built import Contents, build_of
-from dbdyno.deploy.check import Checked, Finding, State, checked
+from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.evidence import page
 from dbdyno.deploy.files import File, by_hand, files_beside, files_for_host
@@ -175,23 +175,28 @@ def check_command(folder: Path, url: str, process_id: int | None, as_json: bool,
 
 def _print(found: Checked, console: Console) -> None:
     table = Table(box=None, pad_edge=False)
-    for head in ("", "level", "recipe", "here", ""):
+    for head in ("", "level", "recipe", "here"):
         table.add_column(head, overflow="fold")
     for finding in found.findings:
-        table.add_row(*_row(finding))
+        state = Text(finding.state.value, style=STYLES[finding.state])
+        cells = (finding.factor, finding.wanted, finding.found)
+        table.add_row(state, *(Text(safe.clean(cell)) for cell in cells))
     console.print(table)
-    different = [each for each in found.conditions if each.state is State.DIFFERS]
-    if different:
-        console.print("\nThe gain was measured with other levels of these, which the recipe leaves alone:")
-        for each in different:
-            told = f"  {each.factor}: measured with {each.wanted}, here {each.found}"
-            console.print(Text(safe.clean(told)))
+    _print_lines("Why:", [f"{one.factor}: {one.reason}" for one in found.findings if one.reason], console)
+    different = [
+        f"{each.factor}: measured with {each.wanted}, here {each.found}"
+        for each in found.conditions
+        if each.state is State.DIFFERS
+    ]
+    title = "The gain was measured with other levels of these, which the recipe leaves alone:"
+    _print_lines(title, different, console)
     counts = {state: sum(each.state is state for each in found.findings) for state in State}
     told = ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)
-    console.print(f"\n{safe.clean(found.version)} beside run {found.run}: {told}")
+    console.print(f"\n{safe.clean(found.version)} beside run {found.run}: {told}", markup=False)
 
 
-def _row(finding: Finding) -> tuple[Text, ...]:
-    state = Text(finding.state.value, style=STYLES[finding.state])
-    told = (finding.factor, finding.wanted, finding.found, finding.reason)
-    return (state, *(Text(safe.clean(one)) for one in told))
+def _print_lines(title: str, lines: list[str], console: Console) -> None:
+    if lines:
+        console.print(f"\n{title}")
+    for line in lines:
+        console.print(Text(f"  {safe.clean(line)}"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
@@ -85,8 +85,9 @@ class Found(Running):
 def found_server(
     url: str, process_id: int | None, engine: Engine, production: Production, settings: Mapping[str, Level]
 ) -> Iterator[Found]:
-    """The server at a URL. Raises DriverFailed where it does not answer, and UserError where it has no such
-    process."""
+    """The server at a URL. Raises DriverFailed where it does not answer, and UserError for a URL of another
+    engine, for a file that is not there, and for a process that is not there."""
+    _require_fitting(url, engine, production)
     if process_id is not None and not family(process_id):
         raise UserError(f"there is no process {process_id}", "give the number of the server's process")
     with open_journal() as journal, LoadProcess({}, Launch()) as load:
@@ -107,6 +108,19 @@ def found_server(
             folder=_folder(ask, production, url),
         )
         yield Found(setup, server, load)
+
+
+def _require_fitting(url: str, engine: Engine, production: Production) -> None:
+    target = urlsplit(url)
+    path = unquote(target.path)
+    if target.scheme and target.scheme not in production.protocols:
+        raise UserError(
+            f"the recipe is for {engine.title}, and the URL leads to {target.scheme}",
+            f"give a URL that begins with {production.protocols[0]}:",
+        )
+    # SQLite would make an empty file without a word.
+    if target.scheme and is_file(url) and not Path(path).is_file():
+        raise UserError(f"there is no database {path}", "correct the path")
 
 
 def process_at(url: str, production: Production) -> int | None:

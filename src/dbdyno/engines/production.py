@@ -16,10 +16,11 @@ class Production:
 
     `written` is the text of `file` that gives the server these settings; the server reads it in `folder`. A
     file that is `shared` holds other lines too, of which the first counts. A line that begins with `comment`
-    says nothing to it. `service` is the systemd unit, or empty for an engine that lives in its application,
-    and `port` is where the server listens. `environment` is the file that a server takes its environment from
-    where it does not take that of its unit. `client` is the shell command that a statement follows, empty
-    where none can ask all settings; it prints the value last on its line, behind a tab.
+    says nothing to it. `service` is the systemd unit, or empty for an engine that lives in its application. A
+    URL of the engine begins with one of `protocols`, and `port` is where its server listens. `environment` is
+    the file that a server takes its environment from where it does not take that of its unit. `client` is the
+    shell command that a statement follows, empty where none can ask all settings; it prints the value last on
+    its line, behind a tab.
 
     `limits` are the directives of a unit without which settings have no effect, and `in_data` how those
     settings are set that stand in the data themselves. `version_sql` and `data_sql` ask a server for its
@@ -31,6 +32,7 @@ class Production:
     written: Callable[[Mapping[str, Level]], str]
     version_sql: str
     data_sql: str
+    protocols: tuple[str, ...]
     folder: str = ""
     shared: bool = False
     comment: str = "#"

@@ -35,6 +35,7 @@ PRODUCTION = Production(
     written=written,
     version_sql="SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION') FROM RDB$DATABASE",
     data_sql="SELECT MON$DATABASE_NAME FROM MON$DATABASE",
+    protocols=("firebird",),
     folder="/opt/firebird",
     shared=True,
     service="firebird",

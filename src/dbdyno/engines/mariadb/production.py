@@ -37,6 +37,7 @@ PRODUCTION = Production(
     written=written,
     version_sql="SELECT VERSION()",
     data_sql="SELECT @@datadir",
+    protocols=("mysql", "mariadb"),
     folder="/etc/mysql/mariadb.conf.d",
     service="mariadb",
     port=3306,

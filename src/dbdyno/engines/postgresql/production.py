@@ -31,6 +31,7 @@ PRODUCTION = Production(
     written=written,
     version_sql="SHOW server_version",
     data_sql="SHOW data_directory",
+    protocols=("postgresql", "postgres"),
     folder="/etc/postgresql/{release}/main/conf.d",
     service="postgresql@{release}-main",
     port=5432,

@@ -25,6 +25,7 @@ PRODUCTION = Production(
     written=written,
     version_sql="SELECT sqlite_version()",
     data_sql="SELECT file FROM pragma_database_list WHERE name = 'main'",
+    protocols=("sqlite",),
     comment="--",
     in_data={name: partial(_by_vacuum, name) for name in sorted(CREATION)},
 )
