@@ -254,7 +254,7 @@ def test_a_function_that_bolt_cannot_rewrite_is_left_as_it_was(tmp_path: Path) -
             "#!/bin/sh\necho 'BOLT-WARNING: 1 (16.7% of all profiled) function have invalid (possibly stale)"
             " profile.'\n",
             BuildFailed,
-            "does not fit 1 functions",
+            "does not fit 1 of the functions",
         ),
     ],
     ids=["stuck", "full", "mute", "idle", "unfit"],

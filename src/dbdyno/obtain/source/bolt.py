@@ -175,7 +175,7 @@ class Rewriting:
         said, left = self._rewrite(LAID_OUT, f"-data={data}", *REORDERING)
         if unfit := UNFIT.search(said):
             raise BuildFailed(
-                f"the profile does not fit {unfit[1]} functions that BOLT lays out by it",
+                f"the profile does not fit {unfit[1]} of the functions that BOLT lays out by it",
                 "the trained program is not the one that BOLT instrumented: run again",
                 said[-LOG_BYTES:],
             )
