@@ -4,11 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes
 MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin
-RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml')
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo test check format picture fuzz bench bench-driver bench-stall bench-power bench-slices lock clean
+.PHONY: setup demo test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -64,12 +64,20 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) nice -n 10 crates/driver/fuzz/run $(TARGETS)
 
+NEEDS_SYSBENCH = command -v sysbench >/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && apt-get install -qq -y sysbench >/dev/null; } \
+	|| { echo 'sysbench is not installed: apt-get install sysbench' >&2; exit 1; }
+
 # The driver's cost per operation beside sysbench's, both against one server in one run.
 bench-driver: setup
-	@command -v sysbench >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y sysbench >/dev/null; } \
-		|| { echo 'sysbench is not installed: apt-get install sysbench' >&2; exit 1; }
+	@$(NEEDS_SYSBENCH)
 	@$(BIN)/python benches/driver.py
 	@$(BIN)/python benches/tpcc.py
+
+# Scripts of sysbench under the driver beside sysbench itself.
+bench-lua: setup
+	@$(NEEDS_SYSBENCH)
+	@$(BIN)/python benches/lua.py
 
 # Latencies under a server that stands still, against what arithmetic says.
 bench-stall: setup

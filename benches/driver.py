@@ -136,7 +136,7 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
         "ours/sysbench", "not g./bare", "q/s: ours/sysb.",
     ))  # fmt: skip
     for clients in CONNECTIONS:
-        found = _rounds(arguments, {
+        found = rounds(arguments, {
             "sysbench": partial(sysbench, server, "oltp_point_select", clients, arguments.seconds),
             "epoll": partial(bare, loop, "epoll", server, clients, arguments.seconds),
             "io_uring": partial(bare, loop, "io_uring", server, clients, arguments.seconds),
@@ -144,9 +144,9 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
             "ours": partial(ours, job, clients, arguments.seconds),
         })  # fmt: skip
         print(row.format(
-            clients, *(_spread(runs) for runs in found.values()),
-            _ratio(COST, found["ours"], found["sysbench"]), _ratio(COST, found["at once"], found["io_uring"]),
-            _ratio(RATE, found["ours"], found["sysbench"]),
+            clients, *(spread(runs) for runs in found.values()),
+            ratio(COST, found["ours"], found["sysbench"]), ratio(COST, found["at once"], found["io_uring"]),
+            ratio(RATE, found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
@@ -156,19 +156,20 @@ def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
     row = "{:>11}  {:>22}  {:>22}  {:>13}  {:>16}"
     print(row.format("clients", "sysbench", "ours", "ours/sysbench", "tx/s: ours/sysb."))
     for clients in (8, 64):
-        found = _rounds(arguments, {
+        found = rounds(arguments, {
             "sysbench": partial(sysbench, server, "oltp_read_write", clients, arguments.seconds),
             "ours": partial(ours, {**job, "workload": "read_write"}, clients, arguments.seconds),
         })  # fmt: skip
         print(row.format(
-            clients, _spread(found["sysbench"]), _spread(found["ours"]),
-            _ratio(COST, found["ours"], found["sysbench"]), _ratio(RATE, found["ours"], found["sysbench"]),
+            clients, spread(found["sysbench"]), spread(found["ours"]),
+            ratio(COST, found["ours"], found["sysbench"]), ratio(RATE, found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
 
 
-def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Memory and threads of the process that holds 10,000 driven connections."""
-    many = 10_000
+def connections(
+    server: Server, job: dict[str, Any], arguments: argparse.Namespace, many: int = 10_000
+) -> None:
+    """Memory and threads of the process that holds so many driven connections."""
     with LoadProcess({}, Launch()) as load:
         # An answer shows that the process has loaded the driver.
         load.query(server.url, "SELECT 1")
@@ -201,7 +202,7 @@ def _memory_bytes(process_id: int) -> int:
     return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def _rounds(
+def rounds(
     arguments: argparse.Namespace, contenders: dict[str, Callable[[], Outcome]]
 ) -> dict[str, list[Outcome]]:
     """Every contender once a round, so that what disturbs the machine for a while disturbs all."""
@@ -212,12 +213,12 @@ def _rounds(
     return found
 
 
-def _ratio(figure: Callable[[Outcome], float], ours: list[Outcome], theirs: list[Outcome]) -> str:
+def ratio(figure: Callable[[Outcome], float], ours: list[Outcome], theirs: list[Outcome]) -> str:
     pairs = zip(map(figure, ours), map(figure, theirs), strict=True)
     return f"{statistics.median(mine / other for mine, other in pairs):.2f}"
 
 
-def _spread(runs: list[Outcome]) -> str:
+def spread(runs: list[Outcome]) -> str:
     costs = [run.cpu_us_per_op for run in runs]
     return f"{statistics.median(costs):.2f} ({min(costs):.2f}-{max(costs):.2f})"
 

@@ -50,7 +50,8 @@ pub(crate) fn prepare<S: Session, W: Workload>(
 ) -> Result<Value> {
     let (target, from_ns) = (job.target()?, clock::now_ns());
     with_one(&target, &job.backend, watch, async |session: &mut S| workload.create(session).await)?;
-    let loading = Loading { job, target: &target, bytes: AtomicU64::new(0) };
+    let together = workload.loads_together();
+    let loading = Loading { job, target: &target, together, bytes: AtomicU64::new(0) };
     let sessions = loading.sessions::<S>(workload.load_parts());
     let rows = loading.in_parallel::<S>(workload.load_parts(), watch, async |part, session| {
         workload.load(part, session, Random::new(job.seed, part)).await
@@ -73,6 +74,8 @@ pub(crate) fn prepare<S: Session, W: Workload>(
 struct Loading<'a> {
     job: &'a Job,
     target: &'a Target,
+    /// Each part has a session of its own.
+    together: bool,
     /// Sent to the server by all sessions.
     bytes: AtomicU64,
 }
@@ -80,7 +83,11 @@ struct Loading<'a> {
 impl Loading<'_> {
     fn sessions<S: Session>(&self, parts: u64) -> u64 {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let wanted = if self.job.threads == 0 { cpus } else { self.job.threads as usize };
+        let wanted = match (self.together, self.job.threads) {
+            (true, _) => parts as usize,
+            (false, 0) => cpus,
+            (false, threads) => threads as usize,
+        };
         (wanted.min(S::LOADERS_MAX) as u64).clamp(1, parts.max(1))
     }
 

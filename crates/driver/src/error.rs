@@ -39,6 +39,8 @@ pub enum Fate {
     Retry,
     /// The connection is gone. Whether a commit under way took effect is unknown.
     Lost,
+    /// The workload itself is at fault: the whole run makes no sense any more.
+    Fatal,
 }
 
 /// Boxed, so that the `Result` of every call on the hot path stays one word wide.
@@ -52,14 +54,16 @@ struct Inner {
     label: String,
     message: String,
     hint: String,
+    sqlstate: String,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     fn new(kind: Kind, fate: Fate, label: &str, message: impl Into<String>) -> Self {
-        let (label, message, hint) = (label.to_owned(), message.into(), String::new());
-        Error(Box::new(Inner { kind, fate, label, message, hint }))
+        let (label, message, hint, sqlstate) =
+            (label.to_owned(), message.into(), String::new(), String::new());
+        Error(Box::new(Inner { kind, fate, label, message, hint, sqlstate }))
     }
 
     pub fn user(message: impl Into<String>) -> Self {
@@ -93,6 +97,24 @@ impl Error {
     /// The same error as one that another transaction has caused.
     pub fn retried(mut self) -> Self {
         self.0.fate = Fate::Retry;
+        self
+    }
+
+    /// The same error as one that no other try would mend.
+    pub fn failed(mut self) -> Self {
+        self.0.fate = Fate::Failed;
+        self
+    }
+
+    /// The same error as one that ends the run.
+    pub fn fatal(mut self) -> Self {
+        self.0.fate = Fate::Fatal;
+        self
+    }
+
+    /// The same error with the five letters of SQL's standard that the server sent beside its own code.
+    pub fn with_sqlstate(mut self, sqlstate: impl Into<String>) -> Self {
+        self.0.sqlstate = sqlstate.into();
         self
     }
 
@@ -130,6 +152,11 @@ impl Error {
 
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Empty where the server sent none, or none beside its own code.
+    pub fn sqlstate(&self) -> &str {
+        &self.0.sqlstate
     }
 
     pub fn hint_text(&self) -> &str {

@@ -214,6 +214,7 @@ impl Job {
             return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
         job.require_sliceable()?;
+        workload::resolve_lua(&mut job.workload, &mut job.options);
         workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
         Ok(job)
     }

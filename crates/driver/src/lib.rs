@@ -26,7 +26,7 @@ use job::Job;
 use run::dispatch::{dispatch, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session};
-use workload::{Acknowledged, WithWorkload, Workload};
+use workload::{Acknowledged, Circumstances, WithWorkload, Workload};
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
@@ -56,8 +56,9 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
             }
             let start = data::inspect::<S, W>(&job, &workload, self.1)?;
             let total = run::run::<S, W>(&job, &workload, self.1)?;
-            let tally = Tally { start, ..total.tally(workload.phases())? };
-            Ok(json!(tally))
+            let tally = total.tally(workload.phases())?;
+            let saturated = tally.saturated.clone().or_else(|| workload.hindrance());
+            Ok(json!(Tally { start, saturated, ..tally }))
         }
     }
     let job = Job::parse(job)?;
@@ -112,7 +113,7 @@ pub fn pauses(workload: &str, options: &str) -> Result<bool> {
     }
     let options =
         serde_json::from_str(options).map_err(|error| Error::user(format!("the options: {error}")))?;
-    workload::with_workload(workload, &options, Pauses)
+    workload::with_workload(workload, &options, &Circumstances::default(), Pauses)
 }
 
 /// Every workload with its options, transactions and whether it only reads.

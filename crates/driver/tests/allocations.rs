@@ -5,7 +5,7 @@ mod echo;
 use dyno_driver::error::Result;
 use dyno_driver::io::{block_on, Backend};
 use dyno_driver::random::Random;
-use dyno_driver::workload::{with_workload, Place, WithWorkload, Workload};
+use dyno_driver::workload::{with_workload, Circumstances, Place, WithWorkload, Workload};
 use echo::Echo;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ fn allocations(name: &str, text: &str) -> u64 {
     let path = std::env::temp_dir().join(format!("dyno-allocations-{}-{name}", std::process::id()));
     std::fs::write(&path, text).unwrap();
     let options = serde_json::json!({"file": path}).as_object().cloned().unwrap();
-    let counted = with_workload("script", &options, Count).unwrap();
+    let counted = with_workload("script", &options, &Circumstances::default(), Count).unwrap();
     let _ = std::fs::remove_file(path);
     counted
 }

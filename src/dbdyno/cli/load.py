@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,9 @@ Carry = Callable[[Job, dict[str, Any]], None]
 _CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
 # A workload's name with one of these endings is a file of the user's own, see docs/guides/own-workloads.md.
-_SCRIPTS = (".toml", ".sql", ".pgbench")
+_SCRIPTS = (".toml", ".sql", ".pgbench", ".lua")
+
+_SCRIPT_OPTIONS = "script_options"
 
 _URL = click.Option(
     ["--url"],
@@ -76,8 +78,16 @@ class _Workloads(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         offers = {offer.name: offer for offer in workload_offers(_driver.workloads())}
-        offer = offers.get("script" if "/" in name or Path(name).suffix in _SCRIPTS else name)
+        offer = offers.get(_offer_of(name))
         return _workload_command(name, offer, self._carry, self._options) if offer else None
+
+
+def _offer_of(name: str) -> str:
+    """The workload that runs what the user named: a file by its ending, any other by its name."""
+    suffix = Path(name).suffix
+    if suffix == ".lua":
+        return "lua"
+    return "script" if "/" in name or suffix in _SCRIPTS else name
 
 
 def _workload_command(
@@ -89,6 +99,9 @@ def _workload_command(
     def callback(url: str, **given: Any) -> None:
         own = {option: given.pop(option) for option in names}
         set_options = {option: value for option, value in own.items() if value is not None}
+        if of_script := given.pop(_SCRIPT_OPTIONS, ()):
+            variables = [*_assignments(of_script), *filter(None, [set_options.get("variables")])]
+            set_options["variables"] = ",".join(variables)
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
             set_options = with_vector_set(name, defaults | set_options, _tell)
@@ -97,7 +110,31 @@ def _workload_command(
         _translating(carry, Job(url=url, workload=name, options=set_options), given)
 
     parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
-    return click.Command(name, callback=callback, params=parameters, help=offer.description)
+    if offer.name != "lua":
+        return click.Command(name, callback=callback, params=parameters, help=offer.description)
+    # The script alone knows its options: whatever Dyno does not know is taken for one of them.
+    parameters.append(click.Argument([_SCRIPT_OPTIONS], nargs=-1, type=click.UNPROCESSED))
+    return click.Command(
+        name,
+        callback=callback,
+        params=parameters,
+        help=offer.description,
+        options_metavar="[OPTIONS] [--SCRIPT-OPTION=VALUE]...",
+        context_settings={"ignore_unknown_options": True},
+    )
+
+
+def _assignments(words: Sequence[str]) -> Iterator[str]:
+    """`name=value` of options as sysbench takes them: `--name=value`, `--name value`, or `--name` for on."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise UserError(f"{word!r} is neither an option nor the value of one", "write --NAME=VALUE")
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "on"
+        yield f"{name.replace('-', '_')}={value}"
 
 
 def _require_file(url: str) -> None:

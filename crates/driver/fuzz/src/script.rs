@@ -4,7 +4,7 @@ use crate::echo::Echo;
 use dyno_driver::error::Result;
 use dyno_driver::io::{block_on, Backend};
 use dyno_driver::random::Random;
-use dyno_driver::workload::{with_workload, Place, WithWorkload, Workload};
+use dyno_driver::workload::{with_workload, Circumstances, Place, WithWorkload, Workload};
 
 /// Writes `text` to a file of this ending and runs it as a workload.
 pub fn run_script(text: &[u8], ending: &str) {
@@ -12,7 +12,7 @@ pub fn run_script(text: &[u8], ending: &str) {
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("the folder for temporary files can be written");
     let options = serde_json::json!({"file": path}).as_object().cloned().unwrap_or_default();
-    let _ = with_workload("script", &options, Transactions);
+    let _ = with_workload("script", &options, &Circumstances::default(), Transactions);
 }
 
 struct Transactions;

@@ -112,7 +112,7 @@ impl<W: Workload> Client<'_, W> {
                     self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
                     self.pause();
-                    return connection.session.close().await;
+                    return self.leave(connection).await;
                 }
                 End::Lost => {
                     self.lane.over(clock::now_ns());
@@ -130,6 +130,17 @@ impl<W: Workload> Client<'_, W> {
                 }
             }
         }
+    }
+
+    /// Says goodbye to the workload and to the server.
+    async fn leave<S: Session>(&self, mut connection: Connection<S, W::Client>) {
+        let Connection { session, state, .. } = &mut connection;
+        match self.workload.leave(state, session).await {
+            // A server that is gone by now was there for as long as it was measured.
+            Err(error) if error.fate() != Fate::Lost => self.course.fail(error),
+            _ => {}
+        }
+        connection.session.close().await;
     }
 
     /// Waits for the stretch after stretch `over`; all variants of a block draw the same in each of theirs.
@@ -177,6 +188,10 @@ impl<W: Workload> Client<'_, W> {
                 Ok(Outcome::Finished) => return End::Through,
                 Ok(_) => successful = true,
                 Err(error) if error.fate() == Fate::Lost => return End::Lost,
+                Err(error) if error.fate() == Fate::Fatal => {
+                    self.course.fail(error);
+                    return End::Through;
+                }
                 Err(error) => {
                     failures += 1;
                     if failures >= FAILURES_MAX && !successful {
@@ -253,6 +268,9 @@ impl<W: Workload> Client<'_, W> {
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
         recorder.last_ended_ns = now_ns;
+        for label in self.workload.take_overcome(&mut connection.state) {
+            recorder.failed(&label, now_ns);
+        }
         match &outcome {
             Ok(Outcome::Finished | Outcome::Waited) => {}
             Ok(outcome) => {
@@ -287,7 +305,7 @@ impl<W: Workload> Client<'_, W> {
             let Connection { session, state, .. } = &mut *connection;
             let error = match self.workload.perform(kind, state, session, random).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(error) if error.fate() == Fate::Lost => return Err(error),
+                Err(error) if matches!(error.fate(), Fate::Lost | Fate::Fatal) => return Err(error),
                 Err(error) => error,
             };
             session.rollback().await?;

@@ -2,14 +2,14 @@
 
 use crate::data;
 use crate::error::Result;
-use crate::job::Job;
+use crate::job::{Job, Load};
 use crate::session::firebird::Firebird;
 use crate::session::mysql::Mysql;
 use crate::session::postgresql::Postgresql;
 use crate::session::sqlite::Sqlite;
 use crate::session::{Protocol, Session, Target};
 use crate::watch::Watch;
-use crate::workload::{with_workload, WithWorkload, Workload};
+use crate::workload::{with_workload, Circumstances, WithWorkload, Workload};
 use serde_json::Value;
 use std::marker::PhantomData;
 
@@ -42,7 +42,18 @@ pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value
 }
 
 fn with_session<S: Session, A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
-    with_workload(&job.workload, &job.options, With::<S, A>(activity, PhantomData))
+    let circumstances = Circumstances {
+        target: Some(job.target()?),
+        clients: job.clients,
+        seed: job.seed,
+        duration_s: job.duration_s,
+        operations: job.operations,
+        rate_per_s: match job.load {
+            Load::Open { rate_per_s, .. } => rate_per_s,
+            Load::Closed { .. } => 0.0,
+        },
+    };
+    with_workload(&job.workload, &job.options, &circumstances, With::<S, A>(activity, PhantomData))
 }
 
 struct With<S, A>(A, PhantomData<S>);

@@ -118,11 +118,12 @@ impl Lane {
         }
     }
 
+    /// Adds what has gone over a session. A workload that opened the session anew began to count at 0 again.
     pub fn count_traffic(&self, before: Traffic, after: Traffic) {
         let mut sum = self.traffic.get();
-        sum.bytes_sent += after.bytes_sent - before.bytes_sent;
-        sum.bytes_received += after.bytes_received - before.bytes_received;
-        sum.rows_received += after.rows_received - before.rows_received;
+        sum.bytes_sent += after.bytes_sent.saturating_sub(before.bytes_sent);
+        sum.bytes_received += after.bytes_received.saturating_sub(before.bytes_received);
+        sum.rows_received += after.rows_received.saturating_sub(before.rows_received);
         self.traffic.set(sum);
     }
 }

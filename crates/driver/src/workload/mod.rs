@@ -4,7 +4,8 @@
 mod options;
 mod zipf;
 
-pub use options::{About, OptionSpec, OptionType, Options};
+pub use lua::resolve_lua;
+pub use options::{About, Circumstances, OptionSpec, OptionType, Options};
 pub use script::resolve_script;
 
 use crate::error::{Error, Fate, Kind, Result};
@@ -147,6 +148,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// Into how many independent parts the rows are divided; parts are loaded in parallel.
     fn load_parts(&self) -> u64;
 
+    /// True where the parts wait for each other, so that all of them must be under way at once.
+    fn loads_together(&self) -> bool {
+        false
+    }
+
     /// Loads one part and commits it; returns its rows. `random` is a stream of its own per part, so that the data
     /// depends on the seed alone.
     async fn load<S: Session>(&self, part: u64, session: &mut S, random: Random) -> Result<u64>;
@@ -190,6 +196,18 @@ pub trait Workload: Sized + Send + Sync + 'static {
         random: &mut Random,
     ) -> Result<Outcome>;
 
+    /// What a client does when it has no more transactions to do, outside of the measured time. A client whose
+    /// connection was lost does not.
+    async fn leave<S: Session>(&self, _client: &mut Self::Client, _session: &mut S) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes the labels of the errors that the last transaction has met and got over by itself.
+    #[inline]
+    fn take_overcome(&self, _client: &mut Self::Client) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How much of the right answer the last transaction got, 0 to 1; `None` where that is no question or was not
     /// looked at.
     #[inline]
@@ -200,6 +218,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// The phases of the run that is over, where the workload has some of its own.
     fn phases(&self) -> Vec<Phase> {
         Vec::new()
+    }
+
+    /// How the workload itself kept the driver from its work in the run that is over; `None` where it did not.
+    fn hindrance(&self) -> Option<String> {
+        None
     }
 
     /// Compares the data with the workload's invariants.
@@ -253,11 +276,12 @@ macro_rules! workloads {
         pub fn with_workload<T: WithWorkload>(
             name: &str,
             given: &serde_json::Map<String, serde_json::Value>,
+            circumstances: &Circumstances,
             task: T,
         ) -> Result<T::Output> {
             $(
                 if let Some(about) = <$file::$workload as Workload>::OFFERS.iter().find(|about| about.name == name) {
-                    let options = Options::resolve(about, given)?;
+                    let options = Options::resolve(about, given, circumstances)?;
                     return task.with(<$file::$workload as Workload>::new(about, &options)?);
                 }
             )*
@@ -272,6 +296,7 @@ workloads! {
     tpcc::TpcC,
     flexasync::FlexAsync,
     script::Script,
+    lua::LuaScript,
     vector_search::VectorSearch,
     ycsb::Ycsb,
 }

@@ -1,6 +1,7 @@
 //! The options of workloads: what there are, their types and limits, and how a job's values are checked.
 
 use crate::error::{Error, Result};
+use crate::session::Target;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
@@ -121,13 +122,46 @@ impl Serialize for About {
     }
 }
 
+/// What a job says beside its options. Few workloads look at it before they are given a session.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    /// `None` where the workload is looked at without a server.
+    pub target: Option<Target>,
+    pub clients: u32,
+    pub seed: u64,
+    pub duration_s: f64,
+    pub operations: Option<u64>,
+    /// 0 in closed loop.
+    pub rate_per_s: f64,
+}
+
+impl Default for Circumstances {
+    fn default() -> Self {
+        Circumstances {
+            target: None,
+            clients: 1,
+            seed: 0,
+            duration_s: 0.0,
+            operations: None,
+            rate_per_s: 0.0,
+        }
+    }
+}
+
 /// A value for every option of a workload.
 #[derive(Clone, Debug)]
-pub struct Options(BTreeMap<&'static str, Value>);
+pub struct Options {
+    values: BTreeMap<&'static str, Value>,
+    circumstances: Circumstances,
+}
 
 impl Options {
     /// Fills in defaults and refuses unknown names and values that are not allowed.
-    pub fn resolve(about: &'static About, given: &Map<String, Value>) -> Result<Self> {
+    pub fn resolve(
+        about: &'static About,
+        given: &Map<String, Value>,
+        circumstances: &Circumstances,
+    ) -> Result<Self> {
         let mut values: BTreeMap<&'static str, Value> =
             about.options.iter().map(|option| (option.name, option.default())).collect();
         for (name, value) in given {
@@ -141,26 +175,54 @@ impl Options {
             }
             values.insert(option.name, value.clone());
         }
-        Ok(Options(values))
+        Ok(Options { values, circumstances: circumstances.clone() })
     }
 
     /// An option of type `Int`. Asking for a name or type that the workload does not declare gives 0, which its own
     /// tests notice.
     pub fn int(&self, name: &str) -> i64 {
-        self.0.get(name).and_then(Value::as_i64).unwrap_or_default()
+        self.values.get(name).and_then(Value::as_i64).unwrap_or_default()
     }
 
     pub fn float(&self, name: &str) -> f64 {
-        self.0.get(name).and_then(Value::as_f64).unwrap_or_default()
+        self.values.get(name).and_then(Value::as_f64).unwrap_or_default()
     }
 
     pub fn flag(&self, name: &str) -> bool {
-        self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
+        self.values.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
     pub fn text(&self, name: &str) -> &str {
-        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+        self.values.get(name).and_then(Value::as_str).unwrap_or_default()
     }
+
+    pub fn circumstances(&self) -> &Circumstances {
+        &self.circumstances
+    }
+}
+
+/// The options of a workload that is a file: those that are not the workload's `own` are the file's, and become its
+/// `variables`.
+pub(super) fn of_file(
+    file: &str,
+    given: &Map<String, Value>,
+    own: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
+    let (mut options, mut variables) = (Map::new(), Vec::new());
+    for (name, value) in given {
+        if own(name) {
+            options.insert(name.clone(), value.clone());
+        } else {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            variables.push(format!("{name}={text}"));
+        }
+    }
+    if let Some(text) = options.get("variables").and_then(Value::as_str) {
+        variables.push(text.to_owned());
+    }
+    options.insert("variables".to_owned(), variables.join(",").into());
+    options.insert("file".to_owned(), file.into());
+    options
 }
 
 /// The error for a name that does not exist: names the nearest one and lists the rest.
@@ -209,7 +271,7 @@ mod tests {
     };
 
     fn resolve(text: &str) -> Result<Options> {
-        Options::resolve(&ABOUT, &serde_json::from_str(text).unwrap())
+        Options::resolve(&ABOUT, &serde_json::from_str(text).unwrap(), &Circumstances::default())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::auth::{encrypted, terminated, Line, Plugin, CACHING_SHA2_KEY_REQUEST};
 use super::channel::Channel;
 use super::packet::{put_string, Reader};
-use super::server_error;
+use super::refusal::server_error;
 use crate::error::{Error, Result};
 use crate::io::{Address, Stream};
 use crate::session::Target;

@@ -7,6 +7,7 @@ mod channel;
 mod handshake;
 mod literal;
 mod packet;
+mod refusal;
 mod row;
 mod skim;
 
@@ -18,6 +19,7 @@ use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use literal::put_literal;
 use packet::{put_string, Reader};
+use refusal::server_error;
 use row::{Cells, Column, Decoded};
 
 mod command {
@@ -532,26 +534,6 @@ fn pieces(sql: &str) -> Vec<String> {
     pieces
 }
 
-/// The error that an ERR packet stands for.
-fn server_error(payload: &[u8]) -> Error {
-    let mut reader = Reader::new(payload.get(1..).unwrap_or_default());
-    let Ok(code) = reader.u16() else { return Error::protocol("the server sent an error without a number") };
-    let rest = reader.rest();
-    let text = if rest.first() == Some(&b'#') { rest.get(6..).unwrap_or_default() } else { rest };
-    let text = String::from_utf8_lossy(text);
-    let (label, fate) = match code {
-        1213 => ("1213 deadlock", Fate::Retry),
-        1205 => ("1205 lock wait timeout", Fate::Retry),
-        1020 => ("1020 record changed", Fate::Retry),
-        1062 => ("1062 duplicate key", Fate::Failed),
-        1146 => ("1146 no such table", Fate::Failed),
-        1053 => ("1053 server shutdown", Fate::Lost),
-        1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
-        _ => return Error::server(&format!("{code} error"), Fate::Failed, format!("{text} (error {code})")),
-    };
-    Error::server(label, fate, format!("{text} (error {code})"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -578,18 +560,9 @@ mod tests {
         assert_eq!(out, [1, 0]);
     }
 
-    #[test]
-    fn errors_say_whether_to_try_again() {
-        let error = server_error(b"\xFF\xBD\x04#40001Deadlock found");
-        assert_eq!((error.label(), error.fate()), ("1213 deadlock", Fate::Retry));
-        assert_eq!(server_error(b"\xFF\x26\x04#42000Duplicate").fate(), Fate::Failed);
-        assert_eq!(server_error(b"\xFF").label(), "protocol");
-    }
-
     proptest! {
         #[test]
         fn no_packet_makes_the_parsers_panic(payload in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let _ = server_error(&payload);
             let _ = ok(&payload);
             let _ = end_of_rows(&payload, true);
             let _ = end_of_rows(&payload, false);

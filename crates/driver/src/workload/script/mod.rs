@@ -23,6 +23,7 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
+use super::options::of_file;
 use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -53,25 +54,11 @@ pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64) {
     }
 }
 
-/// Options that the file declares, and those that `script` does not know, go into `variables`.
+/// Options that the file declares, and those that `script` does not know, become its variables.
 fn options_of_file(file: &str, given: &Given) -> Given {
     let declared = std::fs::read_to_string(file).map(|text| file::option_names(&text)).unwrap_or_default();
     let own = |name: &str| Script::OFFERS[0].options.iter().any(|option| option.name == name);
-    let (mut options, mut variables) = (Given::new(), Vec::new());
-    for (name, value) in given {
-        if own(name) && !declared.contains(name) {
-            options.insert(name.clone(), value.clone());
-        } else {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            variables.push(format!("{name}={text}"));
-        }
-    }
-    if let Some(text) = options.get("variables").and_then(serde_json::Value::as_str) {
-        variables.push(text.to_owned());
-    }
-    options.insert("variables".to_owned(), variables.join(",").into());
-    options.insert("file".to_owned(), file.into());
-    options
+    of_file(file, given, |name| own(name) && !declared.iter().any(|other| other == name))
 }
 
 pub struct Script {

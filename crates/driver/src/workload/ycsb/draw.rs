@@ -134,7 +134,7 @@ pub(super) fn text_of(letters: &[u8]) -> &str {
 mod tests {
     use super::*;
     use crate::workload::ycsb::Ycsb;
-    use crate::workload::Workload;
+    use crate::workload::{Circumstances, Workload};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -142,7 +142,8 @@ mod tests {
 
     fn popularity(distribution: &str) -> Popularity {
         let options = json!({"distribution": distribution});
-        let options = Options::resolve(&Ycsb::OFFERS[0], options.as_object().unwrap());
+        let options =
+            Options::resolve(&Ycsb::OFFERS[0], options.as_object().unwrap(), &Circumstances::default());
         Popularity::new(&options.unwrap())
     }
 

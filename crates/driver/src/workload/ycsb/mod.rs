@@ -434,9 +434,10 @@ fn field_name(field: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Circumstances;
 
     fn workload(about: &'static About) -> Ycsb {
-        let options = Options::resolve(about, &serde_json::Map::new()).unwrap();
+        let options = Options::resolve(about, &serde_json::Map::new(), &Circumstances::default()).unwrap();
         Ycsb::new(about, &options).unwrap()
     }
 

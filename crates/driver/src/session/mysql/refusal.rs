@@ -1,0 +1,50 @@
+//! What the server says when it refuses something.
+
+use super::packet::Reader;
+use crate::error::{Error, Fate};
+
+/// The error that an ERR packet stands for.
+pub(super) fn server_error(payload: &[u8]) -> Error {
+    let mut reader = Reader::new(payload.get(1..).unwrap_or_default());
+    let Ok(code) = reader.u16() else { return Error::protocol("the server sent an error without a number") };
+    let rest = reader.rest();
+    let (sqlstate, text) = match rest.strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5)) {
+        Some(parts) => parts,
+        None => (&b""[..], rest),
+    };
+    let (sqlstate, text) = (String::from_utf8_lossy(sqlstate), String::from_utf8_lossy(text));
+    let other = format!("{code} error");
+    let (label, fate) = match code {
+        1213 => ("1213 deadlock", Fate::Retry),
+        1205 => ("1205 lock wait timeout", Fate::Retry),
+        1020 => ("1020 record changed", Fate::Retry),
+        1062 => ("1062 duplicate key", Fate::Failed),
+        1146 => ("1146 no such table", Fate::Failed),
+        1053 => ("1053 server shutdown", Fate::Lost),
+        1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
+        _ => (other.as_str(), Fate::Failed),
+    };
+    Error::server(label, fate, format!("{text} (error {code})")).with_sqlstate(sqlstate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn errors_say_whether_to_try_again() {
+        let error = server_error(b"\xFF\xBD\x04#40001Deadlock found");
+        assert_eq!((error.label(), error.fate()), ("1213 deadlock", Fate::Retry));
+        assert_eq!((error.sqlstate(), error.message()), ("40001", "Deadlock found (error 1213)"));
+        assert_eq!(server_error(b"\xFF\x26\x04#42000Duplicate").fate(), Fate::Failed);
+        assert_eq!(server_error(b"\xFF").label(), "protocol");
+    }
+
+    proptest! {
+        #[test]
+        fn no_packet_makes_the_parser_panic(payload in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = server_error(&payload);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One client's conversation with its script: calls a function of it, and does what it asks for until it ends.
+
+use super::answers::Stored;
+use super::connections::Connections;
+use super::request::{Ending, Request};
+use super::settings::{code, Ignored};
+use super::state::{of_script, State};
+use crate::error::{Error, Fate, Result};
+use crate::io;
+use crate::random::Random;
+use crate::session::{Answer, RowBuffer, Session, Target, Value};
+use mlua::{IntoLuaMulti, MultiValue, String as LuaString, Value as LuaValue};
+
+/// The length of an SQLSTATE; a code of another length is a number.
+const SQLSTATE_LETTERS: usize = 5;
+
+/// A script, its connections, and what they are about.
+pub struct Client {
+    state: State,
+    connections: Connections,
+    ignored: Ignored,
+    /// The last error that the script was told of.
+    refusal: Option<Error>,
+    /// The labels of errors before that one, which the script has caught.
+    overcome: Vec<String>,
+    /// A function of the script was called and has not ended.
+    calling: bool,
+    /// It has asked the driver for something since it was called.
+    asked: bool,
+    parameters: RowBuffer,
+    /// Rows that statements have changed.
+    pub(super) affected: u64,
+    /// An event has said that it was the last.
+    pub(super) stopped: bool,
+}
+
+impl Client {
+    pub(super) fn new(state: State, target: Option<Target>, ignored: Ignored) -> Self {
+        Client {
+            state,
+            connections: Connections::new(target),
+            ignored,
+            refusal: None,
+            overcome: Vec::new(),
+            calling: false,
+            asked: false,
+            parameters: RowBuffer::default(),
+            affected: 0,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(super) fn take_overcome(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.overcome)
+    }
+
+    /// Calls a function of the script to its end; nothing where it has none of this name.
+    pub(super) async fn call<S: Session>(&mut self, name: &str, session: &mut S) -> Result<()> {
+        if std::mem::replace(&mut self.calling, true) {
+            // Its connection was lost, or it was ended.
+            return Err(Error::lost("script left", "the script was left in the middle of a function"));
+        }
+        (self.refusal, self.asked) = (None, false);
+        let mut request = self.state.resume(name)?;
+        loop {
+            request = match request {
+                Request::Done(ending) => {
+                    self.calling = false;
+                    return self.end::<S>(ending).await;
+                }
+                other => self.answer(other, session).await?,
+            };
+        }
+    }
+
+    /// The same with random numbers drawn from `random`, which goes on where the script leaves it.
+    pub(super) async fn call_drawing<S: Session>(
+        &mut self,
+        name: &str,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<()> {
+        self.state.draw_from(*random);
+        let outcome = self.call(name, session).await;
+        *random = self.state.random();
+        if !self.asked {
+            // Whoever asks for nothing waits for nothing, and would never let the thread's other clients go on.
+            io::yield_now().await;
+        }
+        outcome
+    }
+
+    async fn end<S: Session>(&mut self, ending: Ending) -> Result<()> {
+        self.state.answers.borrow_mut().forget_begun();
+        match ending {
+            Ending::Fine { stops } => {
+                self.stopped |= stops;
+                self.overcome.extend(self.refusal.take().map(|error| error.label().to_owned()));
+                Ok(())
+            }
+            Ending::Restart => {
+                self.connections.rollback_others::<S>().await?;
+                let by_script = || Error::server("restarted by the script", Fate::Retry, "restarted");
+                Err(self.refusal.take().unwrap_or_else(by_script).retried())
+            }
+            Ending::Refused { place } => {
+                self.connections.rollback_others::<S>().await?;
+                let lost = || Error::internal("the script was refused something that nobody knows");
+                Err(self.refusal.take().unwrap_or_else(lost).failed().at(place))
+            }
+            Ending::Broken { reason } => Err(of_script(&reason)),
+        }
+    }
+
+    /// Does what the script asks for, and gives it the answer; returns what it asks for next.
+    async fn answer<S: Session>(&mut self, request: Request, session: &mut S) -> Result<Request> {
+        self.asked = true;
+        match request {
+            Request::Query { connection, sql } => {
+                let mut rows = self.state.begin_answer(connection);
+                let sql = statement_text(&sql)?;
+                let outcome = self.connections.query(connection, session, &sql, &mut rows).await;
+                self.give_rows(connection, rows, outcome)
+            }
+            Request::Execute { connection, statement, parameters } => {
+                let mut rows = self.state.begin_answer(connection);
+                fill(&mut self.parameters, parameters);
+                let values: Vec<Value<'_>> = self.parameters.values().collect();
+                let outcome =
+                    self.connections.execute(connection, session, statement, &values, &mut rows).await;
+                self.give_rows(connection, rows, outcome)
+            }
+            Request::Prepare { connection, sql } => {
+                let sql = statement_text(&sql)?;
+                let outcome = self.connections.prepare(connection, session, &sql).await;
+                self.give(outcome)
+            }
+            Request::Connect => {
+                let outcome = self.connections.connect(session).await;
+                self.give(outcome)
+            }
+            Request::Reconnect { connection } => {
+                let outcome = self.connections.reconnect(connection, session).await;
+                self.give(outcome)
+            }
+            Request::Disconnect { connection } => {
+                self.connections.disconnect::<S>(connection).await;
+                self.give(Ok(()))
+            }
+            Request::Sleep { duration_ns } => {
+                io::sleep_ns(duration_ns).await;
+                self.give(Ok(()))
+            }
+            Request::Done(_) => Err(Error::internal("a script that has ended is asked to go on")),
+        }
+    }
+
+    fn give_rows(&mut self, connection: usize, rows: Stored, outcome: Result<Answer>) -> Result<Request> {
+        let outcome = outcome.map(|answer| {
+            self.affected += answer.affected;
+            let columns = rows.columns();
+            let number = self.state.answers.borrow_mut().keep(connection, rows);
+            (answer.rows, columns, number)
+        });
+        self.give(outcome)
+    }
+
+    /// Lets the script go on with the answer, or with the refusal. A lost connection is nothing for the script: the
+    /// driver ends the client, or begins it anew.
+    fn give(&mut self, outcome: Result<impl IntoLuaMulti>) -> Result<Request> {
+        match outcome {
+            Ok(answer) => self.state.resume((true, answer)),
+            Err(error) if matches!(error.fate(), Fate::Lost | Fate::Fatal) => Err(error),
+            Err(error) => {
+                let ignorable = self.ignored.has(&error);
+                let code = code(&error);
+                let (number, sqlstate) = match code.parse::<i64>() {
+                    Ok(number) if code.len() != SQLSTATE_LETTERS => (number, error.sqlstate()),
+                    _ => (0, code),
+                };
+                let given = (false, ignorable, number, sqlstate.to_owned(), error.message().to_owned());
+                let earlier = self.refusal.replace(error);
+                self.overcome.extend(earlier.map(|error| error.label().to_owned()));
+                self.state.resume(given)
+            }
+        }
+    }
+}
+
+/// The text of a statement. Sessions speak UTF-8.
+fn statement_text(sql: &LuaString) -> Result<String> {
+    sql.to_str().map(|text| (*text).to_owned()).map_err(|_| {
+        let sql = sql.to_string_lossy();
+        Error::user(format!("a statement of the script is not text in UTF-8: {sql}")).fatal()
+    })
+}
+
+/// Puts the values of a statement's parameters into `row`.
+fn fill(row: &mut RowBuffer, parameters: MultiValue) {
+    row.clear();
+    for parameter in &parameters {
+        match parameter {
+            LuaValue::Integer(number) => row.int(*number),
+            LuaValue::Number(number) => row.float(*number),
+            LuaValue::String(text) => match text.to_str() {
+                Ok(text) => row.text(&text),
+                Err(_) => row.bytes(&text.as_bytes()),
+            },
+            _ => row.null(),
+        };
+    }
+}

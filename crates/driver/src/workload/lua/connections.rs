@@ -1,0 +1,245 @@
+//! The connections of one client's script: the session that the driver opened for the client, and others of the same
+//! kind that the script opens beside it.
+
+use crate::error::{Error, Result};
+use crate::session::{self, open, Answer, Rows, Session, Target, Value};
+use std::any::Any;
+use std::collections::HashMap;
+
+/// What a server cannot prepare is sent as text: MySQL's "not supported in the prepared statement protocol".
+const UNPREPARABLE: &str = "1295";
+
+/// Connections by number: 0 is the driver's session, which it lends for each call.
+pub(super) struct Connections {
+    target: Option<Target>,
+    first: First,
+    /// Number 1 and on. The sessions are of the type of the driver's.
+    others: Vec<Option<Box<dyn Any>>>,
+    statements: Vec<Statements>,
+}
+
+/// Whether the script has the driver's session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    Unused,
+    Open,
+    /// The script closed it. The session stays open until the script wants a connection again.
+    Closed,
+}
+
+/// The statements that a connection has prepared, each text once.
+#[derive(Default)]
+struct Statements {
+    by_text: HashMap<String, usize>,
+    all: Vec<Statement>,
+}
+
+#[derive(Clone)]
+enum Statement {
+    Prepared(session::Statement),
+    Transaction(Transaction),
+    Text(String),
+}
+
+/// A statement that is a call of the session's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transaction {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+impl Connections {
+    pub fn new(target: Option<Target>) -> Self {
+        Connections { target, first: First::Unused, others: Vec::new(), statements: Vec::new() }
+    }
+
+    /// Gives the script a connection: the driver's session first.
+    pub async fn connect<S: Session>(&mut self, session: &mut S) -> Result<usize> {
+        let number = match self.first {
+            First::Unused => 0,
+            First::Closed => {
+                replace(session, self.target()?).await?;
+                0
+            }
+            First::Open => {
+                let opened: Box<dyn Any> = Box::new(open::<S>(self.target()?).await?);
+                let free = self.others.iter().position(Option::is_none);
+                let place = free.unwrap_or(self.others.len());
+                self.others.resize_with(self.others.len().max(place + 1), || None);
+                self.others[place] = Some(opened);
+                place + 1
+            }
+        };
+        if number == 0 {
+            self.first = First::Open;
+        }
+        self.forget_statements(number);
+        Ok(number)
+    }
+
+    pub async fn disconnect<S: Session>(&mut self, connection: usize) {
+        if connection == 0 {
+            self.first = First::Closed;
+        } else if let Some(other) = self.others.get_mut(connection - 1).and_then(Option::take) {
+            if let Ok(session) = other.downcast::<S>() {
+                session.close().await;
+            }
+        }
+    }
+
+    pub async fn reconnect<S: Session>(&mut self, connection: usize, session: &mut S) -> Result<()> {
+        let target = self.target()?.clone();
+        replace(self.session(connection, session)?, &target).await?;
+        self.forget_statements(connection);
+        Ok(())
+    }
+
+    /// Executes one statement given as text.
+    pub async fn query<S: Session, R: Rows>(
+        &mut self,
+        connection: usize,
+        session: &mut S,
+        sql: &str,
+        rows: &mut R,
+    ) -> Result<Answer> {
+        execute_text(self.session(connection, session)?, sql, rows).await
+    }
+
+    /// Prepares a statement, or finds the one of the same text; returns its number on this connection.
+    pub async fn prepare<S: Session>(
+        &mut self,
+        connection: usize,
+        session: &mut S,
+        sql: &str,
+    ) -> Result<usize> {
+        if let Some(number) = self.statements[connection].by_text.get(sql) {
+            return Ok(*number);
+        }
+        let statement = match Transaction::of(sql) {
+            Some(transaction) => Statement::Transaction(transaction),
+            None => match self.session(connection, session)?.prepare(sql).await {
+                Ok(statement) => Statement::Prepared(statement),
+                Err(error) if error.label().starts_with(UNPREPARABLE) => Statement::Text(sql.to_owned()),
+                Err(error) => return Err(error),
+            },
+        };
+        let statements = &mut self.statements[connection];
+        let number = statements.all.len();
+        statements.all.push(statement);
+        statements.by_text.insert(sql.to_owned(), number);
+        Ok(number)
+    }
+
+    /// Executes a statement by its number.
+    pub async fn execute<S: Session, R: Rows>(
+        &mut self,
+        connection: usize,
+        session: &mut S,
+        statement: usize,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let known = self.statements.get(connection).and_then(|statements| statements.all.get(statement));
+        let statement = known.cloned().ok_or_else(unknown_number)?;
+        let session = self.session(connection, session)?;
+        match statement {
+            Statement::Prepared(statement) => session.execute(statement, parameters, rows).await,
+            Statement::Transaction(transaction) => transaction.perform(session).await,
+            Statement::Text(sql) => execute_text(session, &sql, rows).await,
+        }
+    }
+
+    /// Rolls back on all connections but the driver's session, which the driver itself rolls back.
+    pub async fn rollback_others<S: Session>(&mut self) -> Result<()> {
+        for other in self.others.iter_mut().flatten() {
+            if let Some(session) = other.downcast_mut::<S>() {
+                session.rollback().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The session of a connection.
+    fn session<'a, S: Session>(&'a mut self, connection: usize, first: &'a mut S) -> Result<&'a mut S> {
+        if connection == 0 {
+            return Ok(first);
+        }
+        let other = self.others.get_mut(connection - 1).and_then(Option::as_mut);
+        other.and_then(|other| other.downcast_mut::<S>()).ok_or_else(unknown_number)
+    }
+
+    fn target(&self) -> Result<&Target> {
+        self.target.as_ref().ok_or_else(|| Error::internal("the script wants a connection without a server"))
+    }
+
+    fn forget_statements(&mut self, connection: usize) {
+        if self.statements.len() <= connection {
+            self.statements.resize_with(connection + 1, Statements::default);
+        }
+        self.statements[connection] = Statements::default();
+    }
+}
+
+impl Transaction {
+    /// What begins and ends transactions, in the spellings of the engines.
+    fn of(sql: &str) -> Option<Self> {
+        let sql = sql.trim().trim_end_matches(';').trim_end();
+        let is = |words: &[&str]| words.iter().any(|word| sql.eq_ignore_ascii_case(word));
+        if is(&["begin", "start transaction"]) {
+            Some(Transaction::Begin)
+        } else if is(&["commit"]) {
+            Some(Transaction::Commit)
+        } else {
+            is(&["rollback"]).then_some(Transaction::Rollback)
+        }
+    }
+
+    async fn perform<S: Session>(self, session: &mut S) -> Result<Answer> {
+        match self {
+            Transaction::Begin => session.begin().await,
+            Transaction::Commit => session.commit().await,
+            Transaction::Rollback => session.rollback().await,
+        }
+        .map(|()| Answer::default())
+    }
+}
+
+async fn execute_text<S: Session, R: Rows>(session: &mut S, sql: &str, rows: &mut R) -> Result<Answer> {
+    match Transaction::of(sql) {
+        Some(transaction) => transaction.perform(session).await,
+        None => session.text(sql, rows).await,
+    }
+}
+
+/// Opens a session in the place of another.
+async fn replace<S: Session>(session: &mut S, target: &Target) -> Result<()> {
+    let fresh = open::<S>(target).await?;
+    std::mem::replace(session, fresh).close().await;
+    Ok(())
+}
+
+#[cold]
+fn unknown_number() -> Error {
+    Error::internal("the script names a connection or a statement that it does not have")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_begin_and_end_in_every_spelling() {
+        for (sql, expected) in [
+            ("BEGIN", Some(Transaction::Begin)),
+            (" start TRANSACTION ; ", Some(Transaction::Begin)),
+            ("Commit;", Some(Transaction::Commit)),
+            ("ROLLBACK", Some(Transaction::Rollback)),
+            ("BEGIN WORK", None),
+            ("ROLLBACK TO a", None),
+            ("SELECT 1", None),
+        ] {
+            assert_eq!(Transaction::of(sql), expected, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,531 @@
+-- What scripts of sysbench 1.0 call, over requests that the driver answers.
+--
+-- The driver runs this file once in each state, before the script, and gives it the functions that are written in
+-- Rust. Whatever needs the server is a request: the script's coroutine yields it, the driver waits for the server
+-- together with all other clients of its thread, and resumes the coroutine with the answer.
+
+local native = ...
+
+local concat, error, floor, ceil, getinfo, ipairs = table.concat, error, math.floor, math.ceil, debug.getinfo, ipairs
+local pcall, running, select, setmetatable = pcall, coroutine.running, select, setmetatable
+local tonumber, tostring, type, unpack, yield = tonumber, tostring, type, unpack, coroutine.yield
+
+-- The same numbers as in request.rs.
+local DONE, CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP = 1, 2, 3, 4, 5, 6, 7, 8
+local FINE, RESTART, REFUSED, BROKEN = 1, 2, 3, 4
+
+-- A bulk insert is sent when its text is as long as this.
+local BULK_BYTES = 512 * 1024
+
+-- States are many, their loops short, and each of them ends in a request, which compiled code cannot make: the
+-- interpreter is both smaller and faster here.
+jit.off()
+
+-- Standard output belongs to whoever started the driver.
+io.output(io.stderr)
+io.stdout = io.stderr
+
+function print(...)
+   local words = {}
+   for place = 1, select("#", ...) do
+      words[place] = tostring((select(place, ...)))
+   end
+   io.stderr:write(concat(words, "\t"), "\n")
+end
+
+local own_source = getinfo(1, "S").source
+
+-- Where the script is, as FILE:LINE. Functions of this file are passed over.
+local function place()
+   for level = 3, 100 do
+      local info = getinfo(level, "Sl")
+      if not info then
+         break
+      end
+      if info.what ~= "C" and info.source ~= own_source then
+         return info.source:gsub("^[@=]", "") .. ":" .. info.currentline
+      end
+   end
+   return "the script"
+end
+
+local function raise(message)
+   error(place() .. ": " .. message, 0)
+end
+
+-- Gives a table that refuses, by name and with the line, whatever it does not have.
+local function complete(name, members)
+   return setmetatable(members, {
+      __index = function(_, key)
+         raise(name .. "." .. tostring(key) .. " is not supported")
+      end,
+   })
+end
+
+local function a_text(value, what)
+   if type(value) ~= "string" then
+      raise(what .. " takes a text, not " .. (value == nil and "nothing" or "a " .. type(value)))
+   end
+   return value
+end
+
+-- The sysbench table ---------------------------------------------------------------------------------------------
+
+sysbench = complete("sysbench", {
+   version = "1.0.20",
+   tid = native.tid,
+   opt = native.opt,
+   hooks = {},
+   error = { NONE = 0, RESTART_EVENT = 1 },
+   cmdline = {
+      command = native.command,
+      script_path = native.file,
+      options = {},
+      commands = {},
+      PARALLEL_COMMAND = true,
+   },
+   -- The tally has what these print. Scripts may name them all the same.
+   report_default = function() end,
+   report_csv = function() end,
+   report_json = function() end,
+})
+thread_id = native.tid
+
+-- Requests -------------------------------------------------------------------------------------------------------
+
+-- The coroutine that the driver resumes. While the script's own text runs there is none.
+local conversation = false
+
+-- The text and the place of the last refusal that was raised as an error, to be told from errors of the script.
+local refusal, refused_at
+
+local function request(...)
+   if running() ~= conversation then
+      raise("the server can be asked only while a function of the script runs, and not in a coroutine of its own")
+   end
+   return yield(...)
+end
+
+local function refuse(connection, ignorable, number, state, message)
+   connection.sql_errno, connection.sql_state, connection.sql_errmsg = number, state, message
+   local failure = { connection = connection, sql_errno = number, sql_state = state, sql_errmsg = message }
+   local hook = sysbench.hooks.sql_error_ignorable
+   if ignorable or (hook and hook(failure)) then
+      failure.errcode = sysbench.error.RESTART_EVENT
+      error(failure, 0)
+   end
+   refused_at = place()
+   refusal = ("%s: SQL error, errno = %d, state = '%s': %s"):format(refused_at, number, state, message)
+   error(refusal, 0)
+end
+
+local function answered(connection, ok, ...)
+   if ok then
+      return ...
+   end
+   return refuse(connection, ...)
+end
+
+-- Results --------------------------------------------------------------------------------------------------------
+
+local Result = {}
+
+local function result(connection, rows, columns, number)
+   return setmetatable({ nrows = rows, nfields = columns, connection = connection.number, number = number }, Result)
+end
+
+local function row(found, ...)
+   if found then
+      return { ... }
+   end
+   if found == nil then
+      raise("this result is gone: fetch its first row before the next statement on its connection")
+   end
+   return nil
+end
+
+function Result:fetch_row()
+   return row(native.fetch(self.connection, self.number))
+end
+
+function Result:free()
+   native.forget(self.number)
+end
+
+Result.__index = complete("result", Result)
+
+-- Prepared statements --------------------------------------------------------------------------------------------
+
+local types = complete("sysbench.sql.type", {
+   NONE = 0,
+   TINYINT = 1,
+   SMALLINT = 2,
+   INT = 3,
+   BIGINT = 4,
+   FLOAT = 5,
+   DOUBLE = 6,
+   TIME = 7,
+   DATE = 8,
+   DATETIME = 9,
+   TIMESTAMP = 10,
+   CHAR = 11,
+   VARCHAR = 12,
+})
+
+local function whole(value)
+   return value >= 0 and floor(value) or ceil(value)
+end
+
+local function number(value)
+   return tonumber(value) or raise("a parameter of a number cannot be " .. tostring(value))
+end
+
+local Parameter = {}
+
+function Parameter:set(value)
+   local kind = self.type
+   if value == nil then
+      self.value = nil
+   elseif kind <= types.BIGINT then
+      self.value = whole(number(value))
+   elseif kind <= types.DOUBLE then
+      self.value = number(value)
+   else
+      local text = tostring(value)
+      self.value = self.length and text:sub(1, self.length) or text
+   end
+end
+
+function Parameter:set_rand_str(template)
+   self:set(native.string(a_text(template, "set_rand_str")))
+end
+
+-- A parameter that was not set is NULL, so its value may be missing.
+Parameter.__index = Parameter
+
+local Statement = {}
+
+function Statement:bind_create(kind, length)
+   return setmetatable({ type = tonumber(kind) or raise("bind_create takes a sysbench.sql.type"), length = length }, Parameter)
+end
+
+function Statement:bind_param(...)
+   self.parameters, self.count = { ... }, select("#", ...)
+end
+
+function Statement:execute()
+   local connection, parameters, values = self.connection, self.parameters, self.values
+   if self.generation ~= connection.generation then
+      raise("this statement was prepared before its connection was closed or opened again")
+   end
+   for place = 1, self.count do
+      values[place] = parameters[place].value
+   end
+   return result(
+      connection,
+      answered(connection, request(EXECUTE, connection.number, self.number, unpack(values, 1, self.count)))
+   )
+end
+
+-- A statement of the same text is found again, so there is nothing to give back.
+function Statement:close() end
+
+Statement.__index = complete("statement", Statement)
+
+-- Connections ----------------------------------------------------------------------------------------------------
+
+local Connection = {}
+
+local function open(connection)
+   return connection.number or raise("the connection is closed")
+end
+
+function Connection:query(sql)
+   return result(self, answered(self, request(QUERY, open(self), a_text(sql, "query"))))
+end
+
+function Connection:query_row(sql)
+   local found = self:query(sql)
+   if found.nrows == 0 then
+      return nil
+   end
+   return select(2, native.fetch(found.connection, found.number))
+end
+
+function Connection:prepare(sql)
+   return setmetatable({
+      connection = self,
+      generation = self.generation,
+      number = answered(self, request(PREPARE, open(self), a_text(sql, "prepare"))),
+      parameters = {},
+      values = {},
+      count = 0,
+   }, Statement)
+end
+
+local function send_bulk(connection, bulk)
+   local sql = bulk.head .. " " .. concat(bulk.rows, ",", 1, bulk.count)
+   bulk.count, bulk.bytes = 0, 0
+   connection:query(sql)
+end
+
+function Connection:bulk_insert_init(sql)
+   self.bulk = { head = a_text(sql, "bulk_insert_init"), rows = {}, count = 0, bytes = 0 }
+end
+
+function Connection:bulk_insert_next(values)
+   local bulk = self.bulk or raise("bulk_insert_next needs a bulk_insert_init before it")
+   local count = bulk.count + 1
+   bulk.rows[count], bulk.count = a_text(values, "bulk_insert_next"), count
+   bulk.bytes = bulk.bytes + #values
+   if bulk.bytes >= BULK_BYTES then
+      send_bulk(self, bulk)
+   end
+end
+
+function Connection:bulk_insert_done()
+   local bulk = self.bulk
+   if bulk and bulk.count > 0 then
+      send_bulk(self, bulk)
+   end
+   self.bulk = false
+end
+
+function Connection:reconnect()
+   answered(self, request(RECONNECT, open(self)))
+   self.generation = self.generation + 1
+end
+
+function Connection:disconnect()
+   if self.number then
+      answered(self, request(DISCONNECT, self.number))
+      self.number, self.generation = false, self.generation + 1
+   end
+end
+
+-- Errors are raised where they happen: whoever comes here has none.
+function Connection:check_error() end
+
+-- All result sets of a statement were read as one.
+function Connection:more_results()
+   return false
+end
+
+function Connection:next_result()
+   raise("next_result is not supported: the rows of all result sets come as one result")
+end
+
+Connection.__index = complete("connection", Connection)
+
+local Driver = {}
+
+function Driver:name()
+   return native.driver
+end
+
+function Driver:connect()
+   local connection = {
+      driver = self,
+      number = false,
+      generation = 1,
+      bulk = false,
+      sql_errno = 0,
+      sql_state = "",
+      sql_errmsg = "",
+   }
+   setmetatable(connection, Connection)
+   connection.number = answered(connection, request(CONNECT))
+   return connection
+end
+
+Driver.__index = complete("driver", Driver)
+
+sysbench.sql = complete("sysbench.sql", {
+   type = types,
+   error = { NONE = 0, IGNORABLE = 1, FATAL = 2 },
+   driver = function(name)
+      if name and name ~= native.driver then
+         raise("the driver " .. tostring(name) .. " is not that of the server, which is " .. native.driver)
+      end
+      return setmetatable({}, Driver)
+   end,
+})
+
+-- Random numbers -------------------------------------------------------------------------------------------------
+
+local function between(name)
+   local draw = native[name]
+   return function(low, high)
+      if type(low) ~= "number" or type(high) ~= "number" then
+         raise(name .. " takes two numbers, the lowest and the highest")
+      end
+      return draw(low, high)
+   end
+end
+
+sysbench.rand = complete("sysbench.rand", {
+   default = between("default"),
+   uniform = between("uniform"),
+   gaussian = between("gaussian"),
+   special = between("special"),
+   pareto = between("pareto"),
+   zipfian = between("zipfian"),
+   varstring = between("varstring"),
+   uniform_uint64 = native.uniform_uint64,
+   uniform_double = native.uniform_double,
+   unique = native.unique,
+   string = function(template)
+      return native.string(a_text(template, "sysbench.rand.string"))
+   end,
+})
+
+-- The names of before 1.0 ----------------------------------------------------------------------------------------
+
+test = native.file
+db_driver = native.driver
+DB_ERROR_NONE, DB_ERROR_RESTART_TRANSACTION, DB_ERROR_FAILED = 0, 1, 2
+
+local legacy
+
+local function legacy_connection()
+   legacy = legacy or sysbench.sql.driver():connect()
+   return legacy
+end
+
+function db_connect()
+   return legacy_connection()
+end
+
+function db_disconnect()
+   if legacy then
+      legacy:disconnect()
+      legacy = nil
+   end
+end
+
+for _, name in ipairs({ "query", "prepare", "bulk_insert_init", "bulk_insert_next", "bulk_insert_done" }) do
+   _G["db_" .. name] = function(...)
+      local connection = legacy_connection()
+      return connection[name](connection, ...)
+   end
+end
+
+-- The values are those that the table has when the statement is executed.
+function db_bind_param(statement, values)
+   local parameters = {}
+   for place = 1, #values do
+      parameters[place] = setmetatable({}, {
+         __index = function()
+            return values[place]
+         end,
+      })
+   end
+   statement.parameters, statement.count = parameters, #values
+end
+
+function db_execute(statement)
+   return statement:execute()
+end
+
+function db_store_results() end
+
+function db_free_results() end
+
+function db_close() end
+
+function sb_rnd()
+   return sysbench.rand.uniform(0, 2 ^ 32 - 1)
+end
+
+sb_rand = sysbench.rand.default
+sb_rand_uniform = sysbench.rand.uniform
+sb_rand_gaussian = sysbench.rand.gaussian
+sb_rand_special = sysbench.rand.special
+sb_rand_pareto = sysbench.rand.pareto
+sb_rand_uniq = sysbench.rand.unique
+sb_rand_str = sysbench.rand.string
+
+-- What scripts reach by other ways ---------------------------------------------------------------------------------
+
+package.path = native.path .. ";" .. package.path
+
+function os.exit()
+   raise("os.exit is not supported: return true from event to end a client, or call error to end the run")
+end
+
+-- Functions of sysbench's own program, and those that would put the whole thread to sleep. Scripts take `ffi` and the
+-- type of the counters for granted.
+local system = require("ffi")
+system.cdef([[
+typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_ERROR, SB_CNT_RECONNECT } sb_counter_type;
+]])
+
+local function asleep(nanoseconds)
+   answered({}, request(SLEEP, nanoseconds))
+   return 0
+end
+
+local program = setmetatable({
+   -- The tally counts errors and reconnects by itself.
+   sb_counter_inc = function() end,
+   usleep = function(microseconds)
+      return asleep(tonumber(microseconds) * 1e3)
+   end,
+   sleep = function(seconds)
+      return asleep(tonumber(seconds) * 1e9)
+   end,
+}, {
+   __index = function(_, name)
+      return system.C[name]
+   end,
+})
+ffi = setmetatable({ C = program }, { __index = system })
+package.loaded.ffi = ffi
+
+-- What the driver calls --------------------------------------------------------------------------------------------
+
+-- The function of a command or of a hook, and whether clients run it side by side; nil where there is none.
+local function find(name)
+   local command = sysbench.cmdline.commands[name]
+   if command ~= nil then
+      return command[1], command[2] == sysbench.cmdline.PARALLEL_COMMAND
+   end
+   local task = rawget(_G, name)
+   return type(task) == "function" and task or nil, false
+end
+
+-- Calls a function of the script and says how it ended: FINE and whether it gave something, RESTART, REFUSED with the
+-- place, or BROKEN with the reason.
+local function attempt(name)
+   local task = find(name)
+   if not task then
+      return FINE, false
+   end
+   local ok, outcome = pcall(task, native.tid)
+   if ok then
+      return FINE, outcome ~= nil and outcome ~= false
+   end
+   if type(outcome) == "table" and outcome.errcode == sysbench.error.RESTART_EVENT then
+      local hook = sysbench.hooks.before_restart_event
+      if hook then
+         ok, outcome = pcall(hook, outcome)
+         if not ok then
+            return BROKEN, tostring(outcome)
+         end
+      end
+      return RESTART, ""
+   end
+   if outcome == refusal then
+      return REFUSED, refused_at
+   end
+   return BROKEN, tostring(outcome)
+end
+
+local function converse(name)
+   conversation = running()
+   while true do
+      name = yield(DONE, attempt(name))
+   end
+end
+
+return converse, find

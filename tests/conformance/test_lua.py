@@ -1,0 +1,121 @@
+"""The scripts that the distribution's sysbench comes with, unchanged, on the servers that sysbench knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.engines.engine import Server
+from tests.conformance.conftest import Bench
+from tests.conftest import DYNO
+
+SCRIPTS = Path(os.environ.get("DYNO_TEST_SYSBENCH_SCRIPTS", "/usr/share/sysbench"))
+BENCHES = Path(__file__).parents[2] / "benches"
+KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
+"""The engines that sysbench has a driver for."""
+
+needs_scripts = pytest.mark.skipif(
+    not (SCRIPTS / "oltp_read_write.lua").is_file(),
+    reason=f"{SCRIPTS} has no scripts of sysbench: apt install sysbench, or set DYNO_TEST_SYSBENCH_SCRIPTS",
+)
+
+
+@pytest.fixture
+def server(bench: Bench) -> Server:
+    if bench.engine.name not in KNOWN:
+        pytest.skip(f"sysbench has no driver for {bench.engine.name}")
+    bench.initialise()
+    return bench.start()
+
+
+def load(verb: str, script: str | Path, server: Server, *options: str) -> str:
+    path = script if isinstance(script, Path) else SCRIPTS / f"{script}.lua"
+    command = [*DYNO, "load", verb, str(path), "--url", server.url, *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{verb} {script}: {done.stderr}"
+    return done.stdout
+
+
+def run(script: str | Path, server: Server, *options: str, clients: int = 4) -> dict[str, Any]:
+    short = ["--warmup", "0", "--time", "120", "--operations", "60", "--clients", str(clients), "--json"]
+    return dict(json.loads(load("run", script, server, *short, *options)))
+
+
+@needs_scripts
+def test_every_script_runs_unchanged(server: Server) -> None:
+    size = "--table-size=500"
+    for path in sorted(SCRIPTS.glob("oltp_*.lua")):
+        script = path.stem
+        if script == "oltp_common":
+            continue
+        load("prepare", script, server, size, "--tables=2", "--clients", "2")
+        tally = run(script, server, size, "--tables=2")
+        assert tally["operations"] == 60, (script, tally["errors"])
+        load("cleanup", script, server, "--tables=2")
+    for script in ("select_random_points", "select_random_ranges"):
+        load("prepare", script, server, size)
+        tally = run(script, server, size)
+        assert (tally["operations"], tally["errors"]) == (60, {}), script
+        load("cleanup", script, server)
+    load("prepare", "bulk_insert", server, "--clients", "4")
+    assert run("bulk_insert", server)["errors"] == {}
+    load("cleanup", "bulk_insert", server, "--clients", "4")
+
+
+def test_tpcc_as_a_script_keeps_the_consistency_conditions(bench: Bench, server: Server) -> None:
+    """The script that Dyno's TPC-C is compared with: it fetches rows, looks into them and rolls back."""
+    if bench.engine.name == "postgresql":
+        pytest.skip("the script is written for MariaDB")
+    tpcc = [*DYNO, "load", "prepare", "tpcc", "--url", server.url, "--warehouses", "1"]
+    assert subprocess.run(tpcc, capture_output=True).returncode == 0
+    counted = run(BENCHES / "tpcc.lua", server, "--warehouses=1", "--rand-type=uniform")
+    assert counted["operations"] == 60, counted["errors"]
+    check = [*DYNO, "load", "check", "tpcc", "--url", server.url, "--warehouses", "1", "--json"]
+    checked = subprocess.run(check, capture_output=True, text=True)
+    assert [one["name"] for one in json.loads(checked.stdout) if not one["holds"]] == []
+
+
+PER_EVENT = {
+    "Com_select": 14,
+    "Com_update": 2,
+    "Com_delete": 1,
+    "Com_insert": 1,
+    "Com_begin": 1,
+    "Com_commit": 1,
+}
+"""What an event of oltp_read_write.lua consists of by the defaults of its options."""
+
+
+@needs_scripts
+def test_an_event_has_the_statements_that_its_script_asks_for(bench: Bench, server: Server) -> None:
+    if bench.engine.name == "postgresql":
+        pytest.skip("PostgreSQL does not count statements by type")
+    ask = bench.ask(server)
+
+    def counts() -> dict[str, int]:
+        names = ", ".join(f"'{name}'" for name in PER_EVENT)
+        rows = ask(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+        return {str(name): int(str(value)) for name, value in rows}
+
+    load("prepare", "oltp_read_write", server, "--table-size=500")
+    before = counts()
+    # One client alone meets no deadlock, so no event is begun twice.
+    events = run("oltp_read_write", server, "--table-size=500", clients=1)["acknowledged"]
+    after = counts()
+    assert {name: (after[name] - before[name]) / events for name in PER_EVENT} == PER_EVENT
+
+
+@needs_scripts
+def test_tables_of_a_script_serve_the_workloads_of_dyno(server: Server) -> None:
+    load("prepare", "oltp_read_only", server, "--table-size=500")
+    command = [*DYNO, "load", "run", "read_only", "--url", server.url, "--table-size", "500"]
+    short = ["--warmup", "0", "--time", "60", "--operations", "20", "--json"]
+    done = subprocess.run([*command, *short], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    tally = json.loads(done.stdout)
+    assert (tally["operations"], tally["errors"]) == (20, {})
