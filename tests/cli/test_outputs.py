@@ -53,6 +53,7 @@ def test_a_report_that_lacks_a_field_is_not() -> None:
         ("show", ["show", "first"]),
         ("show-trial", ["show", "first", "0"]),
         ("compare", ["compare", "first", "second"]),
+        ("matrix", ["matrix", "first", "second"]),
         ("gate", ["gate", "first", "--against", "second"]),
         ("engines", ["engines"]),
     ],

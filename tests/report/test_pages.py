@@ -19,7 +19,7 @@ from tests.report.figures.test_flame import FAST, SLOW
 from tests.report.figures.test_gate import GATE
 from tests.report.forms import over_days, with_frontier
 from tests.report.look import WIDTHS, Faults, Look, look
-from tests.report.parts import test_code, test_museum
+from tests.report.parts import test_code, test_matrix, test_museum
 from tests.report.picture import stored_analysis
 from tests.report.test_html import needs_chromium
 
@@ -50,6 +50,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "gap": gap,
     "comparison": comparison,
     "trend": lambda: html.over_time(over_days()),
+    "matrix": lambda: html.matrix(test_matrix.found()),
     "museum": lambda: html.museum(test_museum.found()),
     "code": lambda: html.code(test_code.found()),
     "gate": lambda: html.gate(GATE),

@@ -34,6 +34,7 @@ VERBS = {
     "explain": "Explain the gap between two variants of a run as a product of factors.",
     "import": "Make a run of logs that pgbench or sysbench wrote, to report and compare it.",
     "compare": "Compare runs of one study, on different hosts or days.",
+    "matrix": "Put runs of the same variants under different loads beside each other.",
     "trend": "Follow one study over many runs: each ratio, and whether it moved.",
     "diff": "Compare two builds function by function: is the code the same, and where is it not?",
     "museum": "Show what did not help in any run of the store, with its cause and its evidence.",

@@ -14,6 +14,7 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Gap
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
@@ -88,6 +89,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "report": as_json.schema,
     "gate": _without_text(Gate),
     "compare": _without_text(Comparison),
+    "matrix": _of(Matrix),
     "trend": _of(Trend),
     "soak": _without_text(SoakResult),
     "explain": _of(Gap),

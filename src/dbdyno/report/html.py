@@ -24,6 +24,7 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
 from dbdyno.analyse.soak import SoakResult
@@ -48,6 +49,7 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
@@ -177,6 +179,11 @@ def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:
 def code(found: CodeDifference) -> str:
     """Two builds beside each other, as a page of its own."""
     return _page("code.html", found=found, code=code_part)
+
+
+def matrix(found: Matrix) -> str:
+    """Variants by loads, as a page of its own."""
+    return _page("matrix.html", found=found, matrix=matrix_part)
 
 
 def museum(found: Museum) -> str:

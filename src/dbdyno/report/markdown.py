@@ -9,6 +9,7 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
@@ -16,6 +17,7 @@ from dbdyno.records import metrics
 from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, split, trend
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
+from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
@@ -128,6 +130,15 @@ def code(found: CodeDifference) -> str:
         _bullets(_escaped(note) for note in code_part.notes(found)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def matrix(found: Matrix) -> str:
+    """Variants by loads, ending in a newline."""
+    parts = [f"# {matrix_part.title(found)}", _bullets(map(_escaped, matrix_part.headline(found)))]
+    for table in matrix_part.tables(found):
+        rows = [[cell.replace("\n", ", ") for cell in row] for row in table.rows]
+        parts += [f"## {_escaped(table.title)}", _words([*map(_escaped, table.heads)], rows)]
+    return "\n\n".join([*parts, _escaped(matrix_part.note(found))]) + "\n"
 
 
 def museum(found: Museum) -> str:

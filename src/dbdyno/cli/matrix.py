@@ -1,0 +1,56 @@
+"""`dyno matrix`: the same variants under several loads, a run for each."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.matrix import matrix, unlike
+from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.options import store_option
+from dbdyno.cli.stored_study import study_of
+from dbdyno.errors import UserError
+from dbdyno.records.store import Store, store_url
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import matrix as matrix_report
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@format_options
+@store_option
+def command(
+    runs: tuple[str, ...], form: str | None, as_json: bool, output: Path | None, store: str | None
+) -> None:
+    """Put runs of the same variants under different loads beside each other: what does each gain where?
+
+    Each of the RUNS has a baseline of its own, and ratios are variant / baseline of the same run. The report
+    has a table for each workload with a column for each number of clients, and says which cell is the best
+    and which is the worst.
+    """
+    form = format_of(form, as_json, output)
+    with Store(store_url(store)) as opened:
+        found = [opened.run(name) for name in runs]
+        analyses = [analyse(study_of(run), run, opened.records(run.run)) for run in found]
+    names = [run.run for run in found]
+    if len(set(names)) < len(names):
+        raise UserError("a run is named twice", "name each run once; see: dyno runs")
+    if difference := unlike(analyses):
+        raise UserError(
+            f"these runs are not of the same variants: {difference}",
+            "name runs whose studies differ in the workload alone",
+        )
+    result = matrix(analyses)
+    deliver(
+        form,
+        output,
+        partial(matrix_report.render, result),
+        {
+            "html": partial(html.matrix, result),
+            "markdown": partial(markdown.matrix, result),
+            "json": partial(result.model_dump_json, indent=2),
+        },
+    )

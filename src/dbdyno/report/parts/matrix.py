@@ -1,0 +1,94 @@
+"""Variants by loads: a table for each workload, with the best and the worst of all cells before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.analyse.matrix import Cell, Extreme, Load, Matrix, Row
+from dbdyno.records import metrics
+from dbdyno.report.parts.profile import Shown
+from dbdyno.report.parts.table import show
+from dbdyno.report.words import numbers, safe
+
+TRAINED = "trained on"
+
+
+def title(found: Matrix) -> str:
+    """How much is put beside each other."""
+    return f"{numbers.plural(len(found.rows), 'variant')} under {numbers.plural(len(found.loads), 'load')}"
+
+
+def headline(found: Matrix) -> list[str]:
+    """The best and the worst of all cells, told alike."""
+    if found.best is None or found.worst is None:
+        return ["No variant has a speed under any of these loads."]
+    return [f"Best: {_extreme_text(found.best)}.", f"Worst: {_extreme_text(found.worst)}."]
+
+
+def tables(found: Matrix) -> Iterator[Shown]:
+    """A table for each workload, with a column for each run of it, the fewest clients first."""
+    for workload in dict.fromkeys(load.workload for load in found.loads):
+        places = [place for place, load in enumerate(found.loads) if load.workload == workload]
+        places.sort(key=lambda place: found.loads[place].clients)
+        trained = (TRAINED,) if any(row.trained_on for row in found.rows) else ()
+        heads = ("variant", *trained, *(_head(found.loads[place], found) for place in places))
+        rows = [
+            (
+                safe.clean(row.variant),
+                *([_trained_text(row)] if trained else []),
+                *(_cell_text(row.cells[place]) for place in places),
+            )
+            for row in found.rows
+        ]
+        yield Shown(f"Measured on {safe.clean(workload)}", heads, rows)
+
+
+def note(found: Matrix) -> str:
+    """What the figures are, and what they cannot say."""
+    metric = metrics.find(found.metric)
+    better = "more" if metric.higher_is_better else "less"
+    return (
+        f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline of the same run, {better} is "
+        f"better. The intervals of one run hold together at {numbers.share_text(found.confidence)}, and "
+        "those of all runs do not. So the best and the worst of many cells owe something to luck."
+    )
+
+
+def render(found: Matrix, console: Console) -> None:
+    """Prints the two cells, then the tables."""
+    for sentence in headline(found):
+        console.print(Text(sentence, style="bold"))
+    for table in tables(found):
+        console.print()
+        console.print(Text(table.title, style="bold"))
+        show(console, table.heads, table.rows, words=(0, 1) if TRAINED in table.heads else (0,))
+    console.print(Text(note(found), style="dim"))
+
+
+def _extreme_text(found: Extreme) -> str:
+    load = f"{found.load.workload} with {numbers.plural(found.load.clients, 'client')}"
+    ratio = f"{numbers.ratio_text(found.effect.ratio)} ({numbers.interval_text(found.effect)})"
+    verdict = f", {found.verdict.value}" if found.verdict else ""
+    return safe.clean(f"{found.variant} on {load}, {ratio}{verdict}")
+
+
+def _head(load: Load, found: Matrix) -> str:
+    """The clients of a run; with its name where another run drove the same."""
+    alike = [one for one in found.loads if (one.workload, one.clients) == (load.workload, load.clients)]
+    run = f", {safe.clean(load.run)}" if len(alike) > 1 else ""
+    return f"{numbers.plural(load.clients, 'client')}{run}"
+
+
+def _trained_text(row: Row) -> str:
+    return safe.clean(", ".join(row.trained_on)) or numbers.DASH
+
+
+def _cell_text(cell: Cell | None) -> str:
+    if cell is None:
+        return numbers.DASH
+    if cell.effect is None:
+        return cell.verdict.value if cell.verdict else numbers.DASH
+    return f"{numbers.ratio_text(cell.effect.ratio)}\n{numbers.interval_text(cell.effect)}"

@@ -1,0 +1,114 @@
+"""The matrix: each variant in its row, each run in its column, and the extremes by what is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.matrix import Cell, Load, matrix, unlike
+from dbdyno.analyse.model import Analysis, Verdict
+from dbdyno.frozen import Level
+from dbdyno.study import Goal, Workload
+from tests.analyse.factory import Change, a_run, a_study, blocked, broken, records_of
+
+PGO: dict[str, list[Level]] = {"build.pgo": ["off", "read_write tables=4", "point_select"]}
+BY_WRITES, BY_SELECTS = "build.pgo=read_write tables=4", "build.pgo=point_select"
+
+
+def measured(
+    workload: str,
+    clients: int,
+    ratios: Mapping[str, float],
+    changes: Mapping[str, Change] | None = None,
+    goal: Goal | None = None,
+    factors: dict[str, list[Level]] | None = None,
+) -> Analysis:
+    """The analysis of a run of builds under one load."""
+    load = Workload(name=workload, clients=clients, warmup_s=5, duration_s=20)
+    study = a_study(factors or PGO, goal=goal).model_copy(update={"workload": load})
+    run = a_run(study).model_copy(update={"run": f"{workload}-{clients}"})
+    return analyse(study, run, records_of(study, ratios, changes))
+
+
+def runs() -> list[Analysis]:
+    """Trained by selects it loses under writes."""
+    return [
+        measured("read_write", 8, {BY_WRITES: 1.3, BY_SELECTS: 0.9}),
+        measured("point_select", 8, {BY_WRITES: 1.1, BY_SELECTS: 1.5}),
+        measured("point_select", 64, {BY_WRITES: 1.1, BY_SELECTS: 1.2}),
+    ]
+
+
+def test_each_variant_has_a_row_and_each_run_a_column() -> None:
+    analyses = runs()
+    found = matrix(analyses)
+    assert found.loads[1] == Load(run="point_select-8", workload="point_select", clients=8)
+    assert [(row.variant, row.trained_on) for row in found.rows] == [
+        (BY_WRITES, ("read_write",)),
+        (BY_SELECTS, ("point_select",)),
+    ]
+    for place, analysis in enumerate(analyses):
+        effects = {variant.name: variant.effect for variant in analysis.variants}
+        cells = [row.cells[place] for row in found.rows]
+        assert [cell and cell.effect for cell in cells] == [effects[BY_WRITES], effects[BY_SELECTS]]
+
+
+def test_the_best_and_the_worst_cell_are_found() -> None:
+    found = matrix(runs())
+    assert found.best is not None and found.worst is not None
+    assert (found.best.variant, found.best.load.workload, found.best.load.clients) == (
+        BY_SELECTS,
+        "point_select",
+        8,
+    )
+    assert (found.worst.variant, found.worst.load.workload) == (BY_SELECTS, "read_write")
+    assert (found.best.verdict, found.worst.verdict) == (Verdict.FASTER, Verdict.SLOWER)
+
+
+def test_of_a_latency_the_smallest_ratio_is_the_best() -> None:
+    latency = Goal(response="mean_ms")
+    found = matrix([measured("tpcb", 8, {BY_WRITES: 1.4, BY_SELECTS: 0.7}, goal=latency)])
+    assert found.best is not None and found.worst is not None
+    assert found.best.effect.ratio < found.worst.effect.ratio
+
+
+def test_what_has_no_speed_has_a_verdict_and_is_no_extreme() -> None:
+    changes = {BY_WRITES: broken("history 117"), BY_SELECTS: blocked("build.pgo", "point_select", "off")}
+    found = matrix([measured("tpcb", 8, {}, changes)])
+    assert [row.cells for row in found.rows] == [
+        (Cell(verdict=Verdict.BROKEN),),
+        (Cell(verdict=Verdict.BLOCKED),),
+    ]
+    assert found.best is None and found.worst is None
+
+
+def test_a_run_without_a_variant_leaves_its_cell_empty() -> None:
+    fewer: dict[str, list[Level]] = {"build.pgo": ["off", "point_select"]}
+    found = matrix([*runs(), measured("tpcc", 1, {BY_SELECTS: 1.1}, factors=fewer)])
+    cells = {row.variant: row.cells[-1] for row in found.rows}
+    assert cells[BY_WRITES] is None and cells[BY_SELECTS] is not None
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"goal": Goal(response="p99_ms")}, "the response of read_write-8 is throughput, of tpcb-1 p99_ms"),
+        ({"factors": {**PGO, "build.lto": ["off", "full"]}}, "baseline has other levels in tpcb-1"),
+        ({}, ""),
+    ],
+    ids=["response", "levels", "alike"],
+)
+def test_runs_of_other_variants_make_no_matrix(other: dict[str, Any], said: str) -> None:
+    told = unlike([runs()[0], measured("tpcb", 1, {}, **other)])
+    assert told.startswith(said) and bool(told) is bool(said)
+
+
+def test_runs_of_other_engines_make_no_matrix() -> None:
+    first = runs()[0]
+    reference = replace(first.study.engine, engine="sqlite")
+    study = first.study.model_copy(update={"engine": reference})
+    assert unlike([first, first.model_copy(update={"study": study})]).endswith("read_write-8 sqlite")
