@@ -37,5 +37,6 @@ PRODUCTION = Production(
     port=5432,
     # pg_ctlcluster drops the environment of its unit, and reads this file.
     environment="/etc/postgresql/{release}/main/environment",
-    client="psql --no-psqlrc --no-align --tuples-only --command",
+    # Debian's cluster lets in the user of its own role, and `apply` runs as root.
+    client="runuser -u postgres -- psql --no-psqlrc --no-align --tuples-only --command",
 )
