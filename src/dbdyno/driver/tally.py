@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from functools import reduce
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -129,17 +130,19 @@ class Acknowledged(Frozen):
     start: dict[str, int] = Field(default_factory=dict)
 
     @classmethod
-    def by(cls, tallies: Iterable[Tally]) -> Self:
+    def by(cls, tallies: Iterable[Tally]) -> Acknowledged:
         """The sum over runs that followed one another, in whatever order they are given."""
         in_time = sorted(tallies, key=lambda tally: tally.started_unix_s)
-        acknowledged, unknown, by_transaction = 0, 0, dict[str, int]()
-        for tally in in_time:
-            acknowledged += tally.acknowledged
-            unknown += tally.unknown
-            for name, kind in tally.by_transaction.items():
-                by_transaction[name] = by_transaction.get(name, 0) + kind.acknowledged
-        start = in_time[0].start if in_time else {}
-        return cls(acknowledged=acknowledged, unknown=unknown, by_transaction=by_transaction, start=start)
+        return reduce(Acknowledged.plus, map(cls._in, in_time), cls())
+
+    @classmethod
+    def _in(cls, tally: Tally) -> Acknowledged:
+        return cls(
+            acknowledged=tally.acknowledged,
+            unknown=tally.unknown,
+            by_transaction={name: kind.acknowledged for name, kind in tally.by_transaction.items()},
+            start=tally.start,
+        )
 
     def plus(self, later: Acknowledged) -> Acknowledged:
         """With what clients were told in later runs."""
