@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def forget_the_kernel() -> None:
 def test_a_test_is_never_root(tmp_path: Path) -> None:
     [found] = outcomes(tmp_path, step("user", 'test "$(id -u)" != 0 && touch written'))
     assert found.verdict == "passed", f"{found.detail} as {os.geteuid()}"
+
+
+LISTENS = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    socket.create_connection(server.getsockname(), timeout=60).close()
+"""
+
+
+@pytest.mark.usefixtures("user")
+def test_a_server_of_a_test_can_listen_on_the_loopback(tmp_path: Path) -> None:
+    [found] = outcomes(tmp_path, {"name": "listens", "command": [sys.executable, "-c", LISTENS]})
+    assert found.verdict == "passed", found.detail
 
 
 @pytest.mark.parametrize("needed", ["no-such-program", "no-such-header.h"])
