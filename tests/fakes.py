@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
-from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused
+from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
@@ -79,6 +79,7 @@ class FakeEngine:
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
     DURABLE: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    RISKS: Mapping[str, Risk] = field(default_factory=dict)
     NEEDS: Sequence[Need] = ()
     CACHE_MISSES: str = "misses"
     idle: str = ""

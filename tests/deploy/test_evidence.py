@@ -53,6 +53,13 @@ def test_what_the_measured_server_gave_up_stands_beside_its_level() -> None:
     assert "This recipe gives up" not in told
 
 
+def test_what_gives_up_integrity_is_not_counted_in_transactions() -> None:
+    made = recipe(MARIADB, {"config.innodb_doublewrite": ("ON", "OFF")})
+    told = page(made.model_copy(update={"throughput_per_s": 4321.0}), {}, "MariaDB")
+    assert "> **This recipe gives up integrity.**" in told
+    assert "4,321" not in told
+
+
 def test_the_build_and_what_is_left_to_do_are_told() -> None:
     build = DeployedBuild(
         key="ab12",

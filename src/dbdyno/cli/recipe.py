@@ -110,7 +110,7 @@ def write_command(
     write_folder(folder, files)
     click.echo(f"{folder}: {safe.clean(deployment.variant)}")
     if deployment.given_up:
-        click.echo("  it gives up durability: see the top of EVIDENCE.md", err=True)
+        click.echo(f"  it gives up {deployment.promises}: see the top of EVIDENCE.md", err=True)
     click.echo(f"  read {folder}/EVIDENCE.md, then on the server's host: {folder}/apply", err=True)
 
 

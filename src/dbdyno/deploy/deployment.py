@@ -10,6 +10,7 @@ from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.frozen import Frozen, Level
 from dbdyno.layers.part import Part, Place
 from dbdyno.obtain.source.wish import Flags
+from dbdyno.study.space import Promise
 
 FORMAT = 1
 FOLDERS = re.compile(r"(?<![\w.~}-])~?/(?:[^\s/]+/)*(?=[^\s/])")
@@ -22,7 +23,7 @@ class Change(Frozen):
 
     `answer` is what the measured server said to `statement`; both are empty for what no statement tells.
     `why` says what the level does, `exercised` what the load showed of its use. `share` is its own part in
-    the gain, where the run tells it. `gives_up` is what can be lost by it, and empty where nothing can.
+    the gain, where the run tells it. `gives_up` is what the level gives up for its speed.
     """
 
     factor: str
@@ -34,7 +35,7 @@ class Change(Frozen):
     why: str = ""
     exercised: str = ""
     share: Ratio | None = None
-    gives_up: str = ""
+    gives_up: Promise | None = None
 
 
 class DeployedBuild(Frozen):
@@ -91,8 +92,13 @@ class Deployment(Frozen):
 
     @property
     def given_up(self) -> tuple[Change, ...]:
-        """Those by which something can be lost."""
-        return tuple(change for change in self.deployed if change.gives_up)
+        """Those that give something up."""
+        return tuple(change for change in self.deployed if change.gives_up is not None)
+
+    @property
+    def promises(self) -> str:
+        """What the recipe gives up, each once: `durability`, `durability and integrity`."""
+        return " and ".join(sorted({change.gives_up for change in self.given_up if change.gives_up}))
 
     def parts(self, place: Place) -> tuple[Part, ...]:
         """What of it goes to a place, each once: what two levels ask for is one thing."""

@@ -12,6 +12,7 @@ from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import DASH, interval_text, plural, ratio_text, share_text
 from dbdyno.report.words.safe import clean
+from dbdyno.study.space import Promise
 
 PLACES = {
     Place.SETTING: "the server's settings",
@@ -21,6 +22,12 @@ PLACES = {
     Place.QUEUE: "the disk of the data",
     Place.MOUNT: "the mount of the data",
     Place.BY_HAND: "by hand",
+}
+LOSSES = {
+    Promise.DURABILITY: "a commit can be lost, of which a client was told, when the server or the host ends"
+    " suddenly",
+    Promise.INTEGRITY: "data can be wrong after a sudden end or a fault, and nobody is told",
+    Promise.SECURITY: "a fault of the server is easier to attack",
 }
 SCRIPTS = (
     "`./apply` puts the recipe into effect, as root. It keeps what was there before.",
@@ -57,14 +64,20 @@ def _title(deployment: Deployment, engine_title: str) -> str:
 
 
 def _given_up(deployment: Deployment) -> str:
-    """What can be lost, in transactions of the measured speed."""
+    """What can be lost, for durability in transactions of the measured speed."""
     changes = deployment.given_up
     if not changes:
         return ""
-    named = ", ".join(f"{_level(change)}: {_text(change.gives_up)}" for change in changes)
-    per_s = deployment.throughput_per_s
+    named = ", ".join(f"{_level(one)}: {_loss(one)}" for one in changes)
+    lasting = all(one.gives_up is not Promise.DURABILITY for one in changes)
+    per_s = None if lasting else deployment.throughput_per_s
     speed = f" Each second that is lost is {per_s:,.0f} transactions at the measured speed." if per_s else ""
-    return f"> **This recipe gives up durability.** {named}.{speed}"
+    return f"> **This recipe gives up {deployment.promises}.** {named}.{speed}"
+
+
+def _loss(change: Change) -> str:
+    """What can be lost by a level; empty where nothing can."""
+    return LOSSES[change.gives_up] if change.gives_up is not None else ""
 
 
 def _measured(deployment: Deployment) -> str:
@@ -166,7 +179,7 @@ def _held(deployment: Deployment) -> list[str]:
         else "Variant and baseline both had these levels. The recipe leaves them as they are on your host. "
         "Where they differ there, the gain may be another."
     )
-    rows = [(_code(each.factor), _code(level_text(each.level)), each.gives_up) for each in deployment.held]
+    rows = [(_code(each.factor), _code(level_text(each.level)), _loss(each)) for each in deployment.held]
     return ["## What else the measured server had", told, _table(("factor", "level", "gives up"), rows)]
 
 

@@ -17,14 +17,12 @@ from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text
 from dbdyno.study.builds import of_build
+from dbdyno.study.space import Promise
 
 NEVER = (Verdict.BROKEN, Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
 """Verdicts of variants that have no speed, so that nothing speaks for them."""
 OF_THE_DRIVER = frozenset({"driver_cpu_us_per_op"})
 """Costs that production does not have."""
-COMMIT_CAN_BE_LOST = (
-    "a commit can be lost, of which a client was told, when the server or the host ends suddenly"
-)
 
 
 def chosen_variant(analysis: Analysis, name: str | None, any_verdict: bool) -> VariantResult:
@@ -180,9 +178,7 @@ def _require_deployable(variant: VariantResult, found: Mapping[str, Change]) -> 
             )
 
 
-def _given_up(factor: str, level: Level, engine: Engine) -> str:
-    """What can be lost by a level; empty where each commit outlives a sudden end."""
-    layer, name = factor.split(".", 1)
-    durable = engine.settings.DURABLE.get(name, ()) if layer == "config" else ()
-    kept = any(engine.settings.same(name, one, level_text(level)) for one in durable)
-    return COMMIT_CAN_BE_LOST if durable and not kept else ""
+def _given_up(factor: str, level: Level, engine: Engine) -> Promise | None:
+    """What a level gives up for its speed."""
+    layer, knob = factor.split(".", 1)
+    return LAYERS[layer].gives_up(knob, level, engine)

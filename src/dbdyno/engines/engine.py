@@ -10,11 +10,13 @@ from typing import Protocol
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.production import Production
+from dbdyno.engines.values import as_text, same_value
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.records.record import Reading
 from dbdyno.study.reference import Reference
+from dbdyno.study.space import Promise
 
 
 class Ask(Protocol):
@@ -132,6 +134,17 @@ class Proposal:
     why: str
 
 
+@dataclass(frozen=True)
+class Risk:
+    """What a setting gives up at every level but those that keep it."""
+
+    promise: Promise
+    keeps: tuple[Level, ...]
+
+    def gives_up(self, level: Level) -> Promise | None:
+        return None if any(same_value(level, as_text(one)) for one in self.keeps) else self.promise
+
+
 class Settings(Protocol):
     """What can be set, and what is set. The config and memory layers ask, and the making of pristine data."""
 
@@ -144,6 +157,8 @@ class Settings(Protocol):
     DURABLE: Mapping[str, tuple[Level, ...]]
     """The levels of settings with which a commit outlives the server's sudden end. The first is taken where a
     study has another."""
+    RISKS: Mapping[str, Risk]
+    """Settings of which some levels give up durability, integrity or security."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
 

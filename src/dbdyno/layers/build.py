@@ -20,6 +20,7 @@ from dbdyno.obtain.source.recorded import COMMAND_LINES
 from dbdyno.obtain.source.toolchain import traces
 from dbdyno.obtain.source.wish import DEFAULT, OFF, flags_of
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.study.space import Promise
 
 REMEDY = "the source's own build system drops or replaces it: see the build's log"
 FOLLOWING = ("-fprofile-use", "-fprofile-instr-use")
@@ -244,6 +245,7 @@ BUILD = LayerOfKnobs(
         proof="the command lines that the running file records, and its headers",
         ask=asking("hardening"),
         prove=_by_file("hardening", _hardening),
+        gives_up=lambda level: Promise.SECURITY if level == "off" else None,
     ),
     Knob(
         name="build.layout",

@@ -16,6 +16,7 @@ from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
+from dbdyno.study.space import Promise
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class ConfigLayer:
         ]
         who = f"{factor.name}: {engine.title} {installation.version}"
         return [Mistake(0, f"{who} {fault.reason}", fault.takes) for fault in faults]
+
+    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+        risk = engine.settings.RISKS.get(knob)
+        return None if risk is None else risk.gives_up(level)
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return (Settings(levels),)

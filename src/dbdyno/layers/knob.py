@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
+from dbdyno.study.space import Promise
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
@@ -37,6 +38,11 @@ def says_all(_text: str) -> Mistake | None:
     return None
 
 
+def keeps_all(_text: str) -> Promise | None:
+    """For a knob whose levels differ in their speed alone."""
+    return None
+
+
 def not_counted(_running: Running) -> Reading | None:
     """For a knob of whose use no counter tells."""
     return None
@@ -48,10 +54,10 @@ class Knob:
 
     `levels`, `effect`, `proof` and `needs` are words: what may be written, how a level is put into effect,
     what is read to prove it, and which right a level that touches the host needs. `pattern` matches each
-    level as a whole, and `refused` says what else is wrong with one. `related` are keys of the host's
-    fingerprint: where two hosts differ in one of them, the measured effect of this knob tells how much that
-    matters. `in_production` says whether a server that Dyno did not start has the knob too, and shows its
-    level: the size of a volume of Dyno's has no meaning there.
+    level as a whole, and `refused` says what else is wrong with one. `gives_up` names what a level gives up
+    for its speed. `related` are keys of the host's fingerprint: where two hosts differ in one of them, the
+    measured effect of this knob tells how much that matters. `in_production` says whether a server that Dyno
+    did not start has the knob too, and shows its level: the size of a volume of Dyno's has no meaning there.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Knob:
     prove: Callable[[str, Running], Evidence]
     ask: Callable[[str, Engine], tuple[Request, ...]] = asks_nothing
     refused: Callable[[str], Mistake | None] = says_all
+    gives_up: Callable[[str], Promise | None] = keeps_all
     exercised: Callable[[Running], Reading | None] = not_counted
     needs: str = ""
     scope: Scope = Scope.SERVER

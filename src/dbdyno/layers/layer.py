@@ -13,6 +13,7 @@ from dbdyno.layers.setup import Request, Running
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor
+from dbdyno.study.space import Promise
 
 
 class Layer(Protocol):
@@ -32,6 +33,10 @@ class Layer(Protocol):
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         """Faults of a factor that can be told without touching anything; lines are filled in by the
         caller."""
+        ...
+
+    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+        """What a level gives up for its speed; None where it keeps all."""
         ...
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
@@ -70,6 +75,9 @@ class LayerOfKnobs:
             hint = f"it has: {', '.join(self.knobs)}"
             return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
         return list(filter(None, map(knob.mistake, factor.levels)))
+
+    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+        return self.knobs[knob].gives_up(level_text(level)) if knob in self.knobs else None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return tuple(

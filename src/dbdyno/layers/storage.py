@@ -26,8 +26,11 @@ from dbdyno.layers.setup import REMOVED, STAYS, Before, Deed, Request, Running, 
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
+from dbdyno.study.space import Promise
 
 FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
+UNSAFE_MOUNTS = frozenset({"nobarrier", "barrier=0", "data=writeback", "nodatacow", "nodatasum"})
+"""Mount options with which a loss of power can take what was reported as written."""
 _NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
 _UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -385,6 +388,7 @@ STORAGE = StorageLayer(
         effect="a volume on it; disk is a folder of Dyno's cache",
         proof="mountinfo; the loop device's backing file and dio",
         prove=_prove_device,
+        gives_up=lambda level: Promise.DURABILITY if level == "ram" else None,
         related=("data.device", "disks"),
         in_production=False,
     ),
@@ -395,6 +399,7 @@ STORAGE = StorageLayer(
         effect="mkfs and mount",
         proof="mountinfo; for raw, that the database is a block device",
         prove=_prove_filesystem,
+        gives_up=lambda level: Promise.DURABILITY if level == "tmpfs" else None,
         related=("data.filesystem",),
     ),
     _volume_knob(
@@ -414,6 +419,7 @@ STORAGE = StorageLayer(
         proof="the options in force in mountinfo (and /proc/fs/ext4): one that was taken and ignored is"
         " not in effect",
         prove=_prove_mount,
+        gives_up=lambda level: Promise.DURABILITY if UNSAFE_MOUNTS & set(level.split(",")) else None,
         related=("data.options",),
     ),
     _volume_knob(

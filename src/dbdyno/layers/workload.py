@@ -15,6 +15,7 @@ from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
+from dbdyno.study.space import Promise
 
 _JOB_KNOBS = ("clients", "threads")
 """Knobs that stand in the job itself."""
@@ -59,6 +60,10 @@ class WorkloadLayer:
     def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
         # The study's reader knows the workloads' options and has checked names and levels.
         return []
+
+    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+        """Nothing: a load is not the server's."""
+        return None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return tuple(Change(knob, level) for knob, level in levels.items())

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
@@ -16,10 +16,12 @@ from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
+from dbdyno.study.space import Promise
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
+RISKS: Mapping[str, Risk] = {"forced_writes": Risk(Promise.DURABILITY, (True,))}
 
 NEEDS: Sequence[Need] = ()
 

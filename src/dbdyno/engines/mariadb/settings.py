@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
@@ -13,6 +13,7 @@ from dbdyno.engines.values import cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
+from dbdyno.study.space import Promise
 
 CREATION = frozenset(
     {
@@ -45,6 +46,19 @@ LOADING: Mapping[str, Level] = {
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "innodb_doublewrite": ("ON",),
     "innodb_flush_log_at_trx_commit": (1,),
+}
+
+RISKS: Mapping[str, Risk] = {
+    "foreign_key_checks": Risk(Promise.INTEGRITY, ("ON",)),
+    "innodb_checksum_algorithm": Risk(
+        Promise.INTEGRITY, ("crc32", "full_crc32", "strict_crc32", "strict_full_crc32")
+    ),
+    "innodb_doublewrite": Risk(Promise.INTEGRITY, ("ON",)),
+    # 3 flushes at the prepare as well.
+    "innodb_flush_log_at_trx_commit": Risk(Promise.DURABILITY, (1, 3)),
+    "innodb_flush_method": Risk(Promise.DURABILITY, ("fsync", "O_DSYNC", "O_DIRECT")),
+    "sync_binlog": Risk(Promise.DURABILITY, (1,)),
+    "unique_checks": Risk(Promise.INTEGRITY, ("ON",)),
 }
 
 OURS = frozenset(

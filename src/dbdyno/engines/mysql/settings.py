@@ -66,6 +66,7 @@ NEEDS: Sequence[Need] = (
 )
 
 DURABLE = mariadb.DURABLE
+RISKS = mariadb.RISKS
 read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages

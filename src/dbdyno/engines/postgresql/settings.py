@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
@@ -15,6 +15,7 @@ from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
+from dbdyno.study.space import Promise
 
 CREATION = levels.CREATION
 LOADING: Mapping[str, Level] = {}
@@ -22,6 +23,15 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local"),
+}
+
+RISKS: Mapping[str, Risk] = {
+    "data_checksums": Risk(Promise.INTEGRITY, ("on",)),
+    "fsync": Risk(Promise.DURABILITY, ("on",)),
+    "full_page_writes": Risk(Promise.INTEGRITY, ("on",)),
+    "ignore_checksum_failure": Risk(Promise.INTEGRITY, ("off",)),
+    "synchronous_commit": Risk(Promise.DURABILITY, ("on", "local", "remote_write", "remote_apply")),
+    "zero_damaged_pages": Risk(Promise.INTEGRITY, ("off",)),
 }
 
 OURS = frozenset(

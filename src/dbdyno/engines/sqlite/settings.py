@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk
 from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
@@ -15,12 +15,18 @@ from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Reading
+from dbdyno.study.space import Promise
 
 CREATION = frozenset({"page_size", "auto_vacuum", "encoding"})
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "journal_mode": ("delete", "truncate", "persist", "wal"),
     "synchronous": ("full", "extra"),
+}
+
+RISKS: Mapping[str, Risk] = {
+    "journal_mode": Risk(Promise.INTEGRITY, DURABLE["journal_mode"]),
+    "synchronous": Risk(Promise.DURABILITY, (*DURABLE["synchronous"], 2, 3)),
 }
 
 PRAGMAS = frozenset(
