@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
-from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk
+from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
@@ -105,6 +105,9 @@ class FakeEngine:
         return INSTALLATION
 
     def proposals(self, memory_bytes: int) -> tuple[Proposal, ...]:
+        return ()
+
+    def searchable(self, memory_bytes: int) -> tuple[Searchable, ...]:
         return ()
 
     def names(self, installation: Installation) -> frozenset[str]:
@@ -210,6 +213,9 @@ class FakeLoad:
     def go_on(self) -> Tally | None:
         self.began.append(time.time())
         return self.run(self.job) if len(self.began) == self.job.slices else None
+
+    def end(self) -> Tally:
+        return self.run(self.job).model_copy(update={"interrupted": True})
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         holds = self.invariant_holds or acknowledged is None

@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,11 @@ from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
 from dbdyno.records.store import Store, store_url
-from dbdyno.run import Side, run_in_turn, run_trial
+from dbdyno.run import Side, on_this_host, run_in_turn, run_trial
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase, phases_of
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, carried_out, make_bench, make_run, make_study
@@ -445,6 +446,38 @@ def test_the_order_of_rounds_is_drawn_anew_for_each_pair_and_block(homes: Path) 
     rounds = [tuple(trial % 5 for trial in driven[start : start + 5]) for start in range(0, len(driven), 5)]
     assert len(rounds) == 4 * 9
     assert len(set(rounds)) > 25
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+def test_a_search_ends_the_loads_of_what_is_hopeless_and_a_confirmation_ends_none(
+    homes: Path, purpose: Purpose
+) -> None:
+    study = beside(1, 2, 3, blocks=1)
+    workload = study.workload.model_copy(update={"duration_s": 4.0})
+    study = study.model_copy(update={"workload": workload})
+    run = make_run(study)
+    asked: list[set[str]] = []
+
+    def drop(told: Mapping[str, Sequence[int]]) -> frozenset[str]:
+        asked.append(set(told))
+        return frozenset({"config.speed=2"}) if len(asked) > 3 else frozenset()
+
+    with Store(store_url()) as store, open_journal() as journal:
+        store.add_run(run)
+        bench = replace(make_bench(study, run, journal), drop=drop)
+        trials = [
+            trial.model_copy(update={"purpose": purpose}) for trial in make_plan(study, Order(seed=1)).trials
+        ]
+        records = list(on_this_host(bench, store, Stages())(trials))
+    slices = {record.variant: len(record.tally.slices) for record in records if record.tally is not None}
+    assert [record.outcome for record in records] == [Outcome.MEASURED] * 3
+    assert [record.purpose for record in records] == [purpose] * 3
+    if purpose is Purpose.SEARCH:
+        assert slices == {"baseline": 8, "config.speed=2": 2, "config.speed=3": 8}
+        assert asked[-1] == {"baseline", "config.speed=3"}
+    else:
+        assert set(slices.values()) == {8} and not asked
+    assert leftovers() == []
 
 
 def test_a_server_that_fails_beside_others_is_stopped_at_once(homes: Path) -> None:

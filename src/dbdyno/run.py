@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -21,14 +21,14 @@ from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.trials import Purpose, Trial, Variant
 from dbdyno.trial.acts import act_on
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.code import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
 from dbdyno.trial.draft import Draft
-from dbdyno.trial.drive import drive
+from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
@@ -165,7 +165,7 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
     """
     order, drafts = Order.of(seats[0].bench.run), list[Draft]()
     with ExitStack() as block:
-        going = []
+        going = list[Turns]()
         for seat in seats:
             trial, bench = seat.trial, seat.bench.of(seat.trial)
             draft = Draft(trial, bench, seat.progress.stage_began)
@@ -173,29 +173,47 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
             seat.progress.trial_began(trial)
             undo = block.enter_context(restoring(draft, bench))
             steps = block.enter_context(closing(steps_of(draft, bench, undo, keep, beside)))
-            going += [steps] if goes_on(steps) else []
+            turns = Turns(trial, steps)
+            going += [turns] if turns.take() else []
         # The first round warms up; the slices' rounds then come in pairs.
         for number in itertools.count(1):
             if not going:
                 break
-            over = [one for one in order.of_round(going, seats[0].trial.block, number) if not goes_on(one)]
-            going = [steps for steps in going if steps not in over]
+            dropped = dropped_of(going, seats[0].bench)
+            in_turn = order.of_round(going, seats[0].trial.block, number)
+            over = [one for one in in_turn if not one.take(last=one.trial.variant.name in dropped)]
+            going = [turns for turns in going if turns not in over]
     for seat, draft in zip(seats, drafts, strict=True):
         seat.progress.trial_ended(draft.record())
     return [draft.record() for draft in drafts]
 
 
-def goes_on(steps: Iterator[None]) -> bool:
-    """Takes a trial's next step; False when that was its last."""
-    return next(steps, OVER) is not OVER
+class Turns:
+    """A trial's steps as they are taken, and what its clients had been `told` of whenever its load waited."""
+
+    def __init__(self, trial: Trial, steps: Steps[None]) -> None:
+        self.trial = trial
+        self.told: list[int] = []
+        self._steps = steps
+
+    def take(self, last: bool = False) -> bool:
+        """Takes the next step, with `last` the end of its load; False when that was the trial's last one."""
+        try:
+            told = self._steps.send(True if last else None)
+        except StopIteration:
+            return False
+        self.told += [] if told is None else [told]
+        return True
 
 
-OVER = object()
+def dropped_of(going: Sequence[Turns], bench: Bench) -> frozenset[str]:
+    """The variants of a search whose loads end here. Where a block is to give a verdict, all go on."""
+    if any(turns.trial.purpose is not Purpose.SEARCH for turns in going):
+        return frozenset()
+    return bench.drop({turns.trial.variant.name: turns.told for turns in going})
 
 
-def steps_of(
-    draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Beside
-) -> Generator[None, None, None]:
+def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Beside) -> Steps[None]:
     """One trial, every stage in order. It stops where another trial may have a turn: before its load begins,
     before each slice of it, and before it is checked. A failure is a record too. The record is kept before
     the host is restored, so that an interruption then costs nothing.
@@ -224,7 +242,7 @@ def steps_of(
             if phase.then is None:
                 running = yield from phase_of(draft, bench, running, phase, beside)
             else:
-                yield
+                yield None
                 with draft.stage("restart"):
                     running = draft.acted(act_on(running, phase, bench, undo))
             if draft.failed:
@@ -236,11 +254,9 @@ def steps_of(
         end(draft, undo)
 
 
-def phase_of(
-    draft: Draft, bench: Bench, running: Running, phase: Phase, beside: Beside
-) -> Generator[None, None, Running]:
+def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside: Beside) -> Steps[Running]:
     """One phase of a trial: its load with all that looks on and all who come along, and its checks."""
-    yield
+    yield None
     with (
         accompanied(draft, bench, running, phase),
         beside(running),
@@ -252,7 +268,7 @@ def phase_of(
                 running = count(running, bench.callgrind)
         else:
             running = yield from drive(running, phase, at_work)
-    yield
+    yield None
     with draft.stage("check"):
         observation = draft.driven(running, observer.observation(running))
         draft.evidence = exercised(draft.evidence, running, bench.layers)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.model import VariantResult
 from dbdyno.analyse.shares import shares
+from dbdyno.frozen import Level
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, ended, records_of
+from tests.searches import a_search, carried_out, listed, step
 
 TWO = {"config.page_cache": ["2k", "64k"], "config.forced_writes": ["on", "off"]}
 FIRST, SECOND = "config.page_cache=64k", "config.forced_writes=off"
@@ -37,6 +42,19 @@ def test_the_shares_of_a_factorials_variant_multiply_to_its_gain() -> None:
     found = shares(analysis, records, named(analysis, BOTH))
     assert found["config.page_cache"].ratio == pytest.approx(1.5, rel=0.01)
     assert found["config.forced_writes"].ratio == pytest.approx(1.2, rel=0.01)
+
+
+def test_the_shares_of_a_searchs_winner_are_what_taking_each_change_back_cost() -> None:
+    def both_matter(levels: Mapping[str, Level]) -> float:
+        return 0.5 * step(levels, "config.log") + 0.3 * (step(levels, "config.io") > 0)
+
+    study, run = a_search(listed("config.log", 2), listed("config.io", 2))
+    records = carried_out(study, run, both_matter)
+    analysis = analyse(study, run, records)
+    assert analysis.search is not None and analysis.search.winner is not None
+    found = shares(analysis, records, named(analysis, analysis.search.winner))
+    assert found["config.log"].ratio == pytest.approx(math.exp(0.5), rel=0.1)
+    assert found["config.io"].ratio == pytest.approx(math.exp(0.3), rel=0.1)
 
 
 def test_a_ladder_tells_no_shares() -> None:

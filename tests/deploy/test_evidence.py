@@ -60,6 +60,16 @@ def test_what_gives_up_integrity_is_not_counted_in_transactions() -> None:
     assert "4,321" not in told
 
 
+def test_a_searchs_winner_tells_how_optimistic_the_search_was_and_what_a_share_is() -> None:
+    two = {"config.innodb_io_capacity": (200, 2000), "config.sync_binlog": (0, 1)}
+    made = recipe(MARIADB, two)
+    changes = tuple(one.model_copy(update={"share": made.effect}) for one in made.changes)
+    update = {"taken_back": True, "optimism": 1.07, "changes": changes}
+    told = page(made.model_copy(update=update), {}, "MariaDB")
+    assert "the search's own ratio / the confirmed one: 1.07" in told
+    assert "They need not multiply to the gain." in told
+
+
 def test_the_build_and_what_is_left_to_do_are_told() -> None:
     build = DeployedBuild(
         key="ab12",

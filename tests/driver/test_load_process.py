@@ -45,6 +45,15 @@ def test_a_load_in_slices_goes_on_when_it_is_told_to(load: LoadProcess, job: Job
     assert all(check.holds for check in load.check(job, Acknowledged.by([tally])))
 
 
+def test_a_load_that_is_ended_where_it_waits_keeps_the_slices_it_had(load: LoadProcess, job: Job) -> None:
+    assert load.begin(job) is None and load.go_on() is None
+    tally = load.end()
+    assert tally.interrupted and len(tally.slices) == 1
+    assert tally.slices[0].operations == tally.operations > 0
+    assert tally.duration_s == pytest.approx(0.6 / SLICES, rel=0.5)
+    assert all(check.holds for check in load.check(job, Acknowledged.by([tally])))
+
+
 def test_a_load_in_one_piece_has_one_window(load: LoadProcess, job: Job) -> None:
     tally = load.run(job.but(slices=None, warmup_s=0.1))
     assert load.told is None

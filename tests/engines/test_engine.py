@@ -1,7 +1,8 @@
-"""What the levels of engines give up."""
+"""What the levels of engines give up, and what a search may vary of them without that."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ def test_each_layer_says_what_a_level_gives_up(
 ) -> None:
     layer, _, knob = factor.partition(".")
     assert LAYERS[layer].gives_up(knob, level, registry.engine(engine)) is promise
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_is_proposed_for_a_search_gives_nothing_up(name: str) -> None:
+    settings = registry.engine(name).settings
+    proposals = settings.searchable(4 << 30)
+    assert proposals and all(one.why for one in proposals)
+    for one in proposals:
+        space = tomllib.loads(f"space = {one.space}")["space"]
+        levels = space if isinstance(space, list) else [space["from"], space["to"]]
+        risk = settings.RISKS.get(one.name)
+        assert risk is None or all(risk.gives_up(level) is None for level in levels)
 
 
 @pytest.mark.parametrize("name", ENGINES)

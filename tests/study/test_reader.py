@@ -217,8 +217,8 @@ ONE_MISTAKE = [
     ('"mariadb"', "7", 1, "must be a text, not a whole number", "quotes"),
     ('"mariadb"', '""', 1, "is empty", ""),
     ("engine", "enginge", 1, "unknown key `enginge`", "did you mean `engine`?"),
-    ("[workload]", 'design = "search"\n[workload]', 2, "not built yet",
-     "one-at-a-time, ladder, factorial, fractional-factorial, list"),
+    ("[workload]", '[search]\ntime = "9m"\n[workload]', 2, "has no [search]", 'design = "search"'),
+    ('[1, 2]', '{ from = 1, to = 2 }', 5, "only the design `search` takes", 'design = "search"'),
     ("[workload]", 'design = "ladders"\n[workload]', 2, 'cannot be "ladders"', "did you mean `ladder`?"),
     ("[workload]", "blocks = 0\n[workload]", 2, "`blocks`: cannot be 0", "1 to 10,000"),
     ("[workload]", "blocks = -3\n[workload]", 2, "`blocks`: cannot be -3", "1 to 10,000"),
@@ -431,9 +431,11 @@ def test_a_flood_of_mistakes_is_cut_short() -> None:
 
 def test_the_examples_of_the_documentation_are_studies() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
-    whole, engine, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    whole, engine, space, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(f'[workload]\nname = "tpcb"\n[factors]\n"config.a" = [1, 2]\n{engine}').configuration is None
     assert read(whole).size.trials == 30
+    search = read(f'engine = "mariadb"\ndesign = "search"\n[workload]\nname = "tpcb"\n{space}')
+    assert [len(factor.only_if) for factor in search.factors] == [0, 0, 1]
     listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)
     assert [variant.name for variant in read(listed).variants] == ["baseline", "more memory", "both"]
 

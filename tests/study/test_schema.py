@@ -41,6 +41,27 @@ LEVEL = st.one_of(
     st.sampled_from(["16M", "ON", ""]),
 )
 LEVELS = st.lists(LEVEL, max_size=4)
+RANGE = st.fixed_dictionaries(
+    {"from": st.sampled_from([1, 2, 0.5, "16M", "x"]), "to": st.sampled_from([8, 4.0, "1G", "2M", -1])},
+    optional={
+        "scale": st.sampled_from(["log", "linear", "cubic"]),
+        "step": st.sampled_from([1, "16M", 0]),
+        "baseline": st.sampled_from([2, 3.5, "64M", 10**6]),
+        "only_if": st.dictionaries(st.sampled_from(["config.a", "config.b"]), LEVELS, max_size=1),
+    },
+)
+LISTED = st.fixed_dictionaries({"levels": LEVELS})
+SEARCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "time": st.sampled_from(["5m", "1s", "x"]),
+        "allow": st.lists(st.sampled_from(["durability", "security", "speed"]), max_size=2),
+        "constraints": st.lists(
+            st.sampled_from(["config.a <= 9", "config.a + 2 * config.b <= 6G", "config.a", "1 <= 2"]),
+            max_size=2,
+        ),
+    },
+)
 NAME = st.sampled_from(
     ["config.a", "config.b.c", "storage.scheduler", "workload.scale", "workload.clients", "x.y", "config"]
 )
@@ -114,9 +135,10 @@ OPTIONAL = {
     "arrangement": st.sampled_from(["side-by-side", "one-after-the-other", "beside"]),
     "slice": DURATION,
     "settings": st.dictionaries(NAME, LEVEL, max_size=1),
-    "factors": st.one_of(st.dictionaries(NAME, LEVELS, max_size=3), NESTED),
+    "factors": st.one_of(st.dictionaries(NAME, st.one_of(LEVELS, RANGE, LISTED), max_size=3), NESTED),
     "variants": st.lists(VARIANT, max_size=3),
     "goal": GOAL,
+    "search": SEARCH,
     "soak": SOAK,
     "notes": st.integers(),
 }
@@ -212,7 +234,9 @@ def test_both_accept_what_is_sound(document: Document) -> None:
         {"baselines": 0},
         {"baselines": 101},
         {"blocks": "6"},
-        {"design": "search"},
+        {"design": "simplex"},
+        {"search": {"allow": ["speed"]}},
+        {"search": {"steps": 3}},
         {"notes": 1},
         {"workload": {"name": "tpcd"}},
         {"workload": {"name": "tpcb", "table_size": 3}},

@@ -6,8 +6,9 @@ many more blocks that takes, `floor` what a run cannot tell, `layout` how far lu
 judges the instrument itself, `factorial` the factors and their interactions, `gap` shares a gap out among
 factors, `fractional` does from a fraction of the variants, `frontier` sets recall against speed, `counted`
 compares counted work, `split` tells where an operation's time went, `overhead` where a trial's, `museum`
-collects the answer. Of several runs `compare` tells the gap between two sides, `gate` holds one against
-another, and `trend` follows a study over time.
+collects the answer. Of a search `candidates` tells what was tried, `confirmation` what is better,
+`elimination` which changes carry it, and `search` puts that together. Of several runs `compare` tells the gap
+between two sides, `gate` holds one against another, and `trend` follows a study over time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING
 __all__ = ["Analysis", "analyse", "explain_gap"]
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.analysis import analyse, explain_gap
+    from dbdyno.analyse.analysis import explain_gap
+    from dbdyno.analyse.entry import analyse
     from dbdyno.analyse.model import Analysis
 else:
 
@@ -25,6 +27,6 @@ else:
         """Imports the analysis when it is asked for: who only plans a study must not wait for numpy."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from dbdyno.analyse import analysis
+        from dbdyno.analyse import analysis, entry
 
-        return getattr(analysis, name)
+        return entry.analyse if name == "analyse" else getattr(analysis, name)

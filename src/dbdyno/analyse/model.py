@@ -15,6 +15,7 @@ from dbdyno.frozen import Frozen, Level
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
+from dbdyno.study.trials import Purpose
 
 FORMAT = 2
 
@@ -460,6 +461,69 @@ class Method(Frozen):
         return self.interval is Interval.ANYTIME
 
 
+class Change(Frozen):
+    """One change of a search's winner, from the baseline's level `against`. `share` is the ratio of the
+    winner to the winner without this change; without one, `cause` says why that was not measured."""
+
+    factor: str
+    level: Level
+    against: Level
+    share: Ratio | None = None
+    cause: str = ""
+
+
+class Round(Frozen):
+    """One round of an elimination, over its `blocks`. `total` is reference / baseline. `removed` are the
+    changes that were not shown to contribute. After the first round `against_whole` is the reference over the
+    one of the round before, and `too_few` says that it is shown to be worse."""
+
+    reference: str
+    levels: dict[str, Level]
+    blocks: tuple[int, ...]
+    total: Ratio | None
+    changes: tuple[Change, ...]
+    removed: tuple[str, ...]
+    against_whole: Ratio | None = None
+    too_few: bool = False
+
+
+class Tried(Frozen):
+    """One candidate of a search: its ratio to the baseline over the `blocks` in which it was compared, which
+    proves nothing, and the ratio of the best by then. A `cause` says why it has no ratio that counts. `costs`
+    are ratios of other metrics, and `frontier` names those in which no candidate is better that has as good a
+    response."""
+
+    name: str
+    changed: dict[str, Level]
+    blocks: int
+    ratio: float | None = None
+    best: float | None = None
+    cause: str = ""
+    costs: dict[str, float] = Field(default_factory=dict)
+    frontier: tuple[str, ...] = ()
+
+
+class SearchResult(Frozen):
+    """How a search went, and what it ends with.
+
+    `winner` names the variant that is to be kept, which is confirmed; None where nothing helped, or while
+    nothing is confirmed. `effect` is winner / baseline. `optimism` is the ratio that the search itself saw of
+    the confirmed candidate over the confirmed one. `changes` are the winner's, and `removed` those that the
+    elimination took away, with the share that each had. `took_s` are seconds by purpose.
+    """
+
+    tried: tuple[Tried, ...]
+    finalists: tuple[str, ...] = ()
+    confirmed: bool = False
+    winner: str | None = None
+    effect: Ratio | None = None
+    optimism: float | None = None
+    changes: tuple[Change, ...] = ()
+    removed: tuple[Change, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    took_s: dict[Purpose, float] = Field(default_factory=dict)
+
+
 class Analysis(Frozen):
     """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks;
     what was counted beside them is in `counted`."""
@@ -482,6 +546,7 @@ class Analysis(Frozen):
     conditions: tuple[Condition, ...] = ()
     # Nothing is told of runs that count nothing.
     counted: tuple[CountedVariant, ...] = Field(default=(), exclude_if=lambda found: not found)
+    search: SearchResult | None = Field(default=None, exclude_if=lambda search: search is None)
     trials_planned: int
 
     @property

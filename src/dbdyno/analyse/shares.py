@@ -15,7 +15,10 @@ from dbdyno.study.designs import variants_of
 
 def shares(analysis: Analysis, records: Sequence[Record], variant: VariantResult) -> dict[str, Ratio]:
     """The ratio that each changed level answers for, by factor: the variant's own effect where it changes one
-    factor, else what the gap to the baseline gives each. Empty where the run's design does not tell."""
+    factor, what taking it back cost a search's winner, else what the gap to the baseline gives each. Empty
+    where the run's design does not tell."""
+    if analysis.search is not None and variant.name == analysis.search.winner:
+        return {one.factor: one.share for one in analysis.search.changes if one.share is not None}
     if len(variant.changed) == 1:
         return {factor: variant.effect for factor in variant.changed if variant.effect is not None}
     gap = _gap(analysis, records, variant)

@@ -25,6 +25,7 @@ from dbdyno.host.interrupts import raise_on_signals
 VERBS = {
     "init": "Write a first study; or a workload, from what a server was asked in production.",
     "run": "Carry out a study: every trial proved, measured, checked and recorded.",
+    "tune": "Search for the setup to deploy: confirmed, with as few changes as carry its gain.",
     "soak": "Soak a study: with how many clients does each variant stand, and does anything grow?",
     "calibrate": "Find the arrangement of this host that tells the smallest differences, and keep it.",
     "plan": "Show a study's variants, its trials in their order, and the time they will take.",

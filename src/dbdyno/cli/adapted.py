@@ -50,7 +50,7 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
     found = arranged_for(study, counted)
     study = study.model_copy(update={"arrangement": found.arrangement})
     made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
-    if budget_s is not None:
+    if budget_s is not None and study.search is None:
         study = _fitted(study, budget_s, made)
     calibrated, told = taken(study, made, why_not)
     study = with_calibration(study, calibrated)

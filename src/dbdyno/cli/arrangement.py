@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
+from dbdyno.frozen import Level
 from dbdyno.host.room import available_memory_bytes
 from dbdyno.layers.foresight import foresee
 from dbdyno.layers.knob import Scope
 from dbdyno.layers.layer import by_layer
-from dbdyno.plan.arrangement import Arranged, Circumstances, arranged
+from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged
 from dbdyno.report.words import numbers
 from dbdyno.study import Arrangement, Study
-from dbdyno.study.designs import variants_of
+from dbdyno.study.designs import extremes_of, variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Variant
 
@@ -23,7 +24,7 @@ from dbdyno.study.trials import Variant
 def arranged_for(study: Study, counted: bool) -> Arranged:
     """How a run of the study that begins now arranges its trials. Raises UserError where the study asks for
     what cannot be."""
-    found = arranged(study, _circumstances(study, variants_of(study), counted))
+    found = arranged(study, _circumstances(study, extremes_of(study), counted))
     if study.arrangement is Arrangement.SIDE_BY_SIDE and found.why:
         raise UserError(
             f"trials cannot be arranged side by side: {found.why}",
@@ -52,15 +53,29 @@ def _circumstances(study: Study, variants: Sequence[Variant], counted: bool = Fa
         host_factors=tuple(of_host),
         counted=counted,
         pauses=has_pauses(study),
-        needed_bytes=sum(engine.settings.memory_bytes(one) for one in settings),
+        needed_bytes=_needed_bytes(study, settings),
         available_bytes=available_memory_bytes(),
     )
+
+
+def _needed_bytes(study: Study, settings: Sequence[Mapping[str, Level]]) -> int:
+    """What all servers of a block take. A search puts into a block what has room, and compares with the
+    baseline at the least."""
+    memory_bytes = registry.engine(study.engine.engine).settings.memory_bytes
+    if study.search is not None:
+        return 2 * memory_bytes(settings[0])
+    return sum(map(memory_bytes, settings))
+
+
+def room_bytes() -> int:
+    """What the servers of a block may take together here."""
+    return int(MEMORY_SHARE * available_memory_bytes())
 
 
 def has_pauses(study: Study) -> bool:
     """Whether clients of any variant wait by themselves between transactions, as TPC-C's terminals can."""
     given = study.workload.options
-    varied = [by_layer(variant.levels).get("workload", {}) for variant in variants_of(study)]
+    varied = [by_layer(variant.levels).get("workload", {}) for variant in extremes_of(study)]
     each = [{name: levels.get(name, level) for name, level in given.items()} for levels in varied]
     try:
         return any(_driver.pauses(study.workload.name, json.dumps(options)) for options in each)

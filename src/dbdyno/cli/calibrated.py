@@ -44,10 +44,10 @@ def with_calibration(study: Study, used: Calibrated | None) -> Study:
 
 def _interval_for(study: Study, suited: Interval) -> Interval | None:
     """The interval of a study that names none. One that its blocks are too few for would give no verdict, and
-    signed-rank supposes as many baselines as candidates."""
+    signed-rank supposes as many baselines as candidates; a search has few blocks for each question."""
     if study.goal.interval is not None:
         return None
-    if study.baselines > 1:
+    if study.baselines > 1 or study.search is not None:
         return Interval.STUDENT
     candidates = sum(variant.candidate for variant in variants_of(study)[1:])
     each = confidence_each(study.goal.confidence, study.goal.comparisons(candidates))

@@ -10,13 +10,14 @@ from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.errors import DynoError, Mistake, UserError
-from dbdyno.frozen import Configuration
+from dbdyno.frozen import Configuration, Level
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.study import Catalogue, Factor, Study, workload_offers
 from dbdyno.study.reference import Reference
+from dbdyno.study.space import Promise
 
 
 def catalogue(ask_engines: bool = True) -> Catalogue:
@@ -29,11 +30,18 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
         metrics=frozenset(metrics.METRICS),
         knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
         configure=_configure,
+        # What a stored run may give up was decided when it began.
+        gives_up=_gives_up if ask_engines else None,
     )
 
 
 def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
     return read_configuration(registry.engine(reference.engine), installation_of(reference), name, folder)
+
+
+def _gives_up(factor: str, level: Level, reference: Reference) -> Promise | None:
+    layer, _, knob = factor.partition(".")
+    return LAYERS[layer].gives_up(knob, level, registry.engine(reference.engine))
 
 
 def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Reference], list[Mistake]]:

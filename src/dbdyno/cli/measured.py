@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,24 +18,28 @@ from dbdyno.cli.beginning import name_of_run
 from dbdyno.cli.building import make_builds
 from dbdyno.cli.counted import counted_text, why_counted
 from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
+from dbdyno.cli.searching import Searching, told_of
 from dbdyno.cli.stored_study import facts_of
 from dbdyno.cli.training import training_on
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
+from dbdyno.frozen import Level
 from dbdyno.gate import pass_gates
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan import ask_for
 from dbdyno.plan import reference as reference_plan
+from dbdyno.plan.search.dropping import can_drop, hopeless
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store
 from dbdyno.run import Side, on_this_host, run_in_turn, run_study
-from dbdyno.study import Study
+from dbdyno.study import Design, Study
 from dbdyno.study.designs import trials_in_all
-from dbdyno.trial.bench import Bench
+from dbdyno.trial.bench import Bench, nobody
 from dbdyno.trial.count import require_countable
 
 
@@ -105,6 +110,8 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
         if reference is not None:
             again = bench_of(reference, journal, callgrind, here.devices)
             pass_gates(again, here.tell, baseline_alone=True)
+        if study.design is Design.SEARCH:
+            return _searched(bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
         ask = told_to(progress, ask_for(run), store)
         if reference is None:
@@ -114,6 +121,20 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
         store.finish_run(reference.run.run)
         sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
         return run_in_turn(*sides, store)[0]
+
+
+def _searched(bench: Bench, here: Here) -> list[Record]:
+    """Carries out a search, whose progress is not counted in trials."""
+    study, run, store = bench.study, bench.run, here.store
+    progress = Quiet() if here.quiet else Searching(study, run)
+    ask = told_of(progress, ask_for(run, partial(_server_bytes, study)))
+    return run_study(study, run, ask, on_this_host(bench, store, progress), store)
+
+
+def _server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
+    """About what a server takes of memory with these levels."""
+    settings = registry.engine(study.engine.engine).settings
+    return settings.memory_bytes(by_layer(levels).get("config", {}))
 
 
 def bench_of(
@@ -132,6 +153,7 @@ def bench_of(
         allowed_devices=devices,
         callgrind=callgrind if why_counted(measured.study) else None,
         counter=callgrind,
+        drop=hopeless if can_drop(measured.study) else nobody,
     )
 
 

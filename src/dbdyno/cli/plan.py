@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,7 @@ from dbdyno.cli.catalogue import unchecked_text
 from dbdyno.cli.counted import counted_text, counting_text, why_counted
 from dbdyno.cli.estimate import counted_s, overhead_s
 from dbdyno.cli.options import budget_option, calibration_option, json_option, refuse_both
+from dbdyno.cli.space import print_space, require_space
 from dbdyno.cli.study_file import study_at
 from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
@@ -33,9 +35,10 @@ from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural, seconds_text
-from dbdyno.study import Design, Study, fraction
-from dbdyno.study.designs import counted_variants, trials_in_all
+from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.soak import Soak
+from dbdyno.study.space import Search
 from dbdyno.study.trials import Plan, Trial, Variant
 from dbdyno.trial.pristine import worth_s
 
@@ -44,7 +47,7 @@ class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
     `unchecked` says what of the study could not be checked; empty where all was. `counted` are the variants
     whose work is counted after the timed blocks; `counting` is how builds are, where the study leaves it
-    open."""
+    open. A search has no trials beforehand, but `factors` and what its `search` keeps to."""
 
     title: str
     expected_s: float
@@ -61,6 +64,8 @@ class PlanDocument(Frozen):
     blocked: tuple[Refusal, ...]
     idle: tuple[Idle, ...]
     calibrated: Calibrated | None
+    factors: tuple[Factor, ...] = Field(default=(), exclude_if=lambda factors: not factors)
+    search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
 
 
 # All trials of a study have the same phases.
@@ -94,10 +99,9 @@ def command(
     refuse_both("--budget", budget_s, blocks=blocks)
     here = adapted(study_at(study, blocks, seed), budget_s, calibration)
     read = here.study
-    plan = make_plan(read, Order(seed=seed_of(read)))
-    expected_s = expected_duration_s(len(plan.trials), read, overhead_s(read)) + counted_s(read)
-    foresight, builds = _foresight(read, plan), builds_of(read)
-    expected_s += sum(one.whole_s for one in builds)
+    plan, builds = _planned(read), builds_of(read)
+    expected_s = _expected_s(read, plan, budget_s) + sum(one.whole_s for one in builds)
+    foresight = _foresight(read, plan)
     if as_json:
         document = PlanDocument(
             title=read.title,
@@ -111,29 +115,40 @@ def command(
             **dict(plan),
             **dict(foresight),
             calibrated=here.calibrated,
+            factors=read.factors if read.search is not None else (),
+            search=read.search,
         )
         click.echo(json.dumps(document.model_dump(mode="json", exclude=_NOT_PRINTED), indent=2))
         return
     console = Console(highlight=False)
-    _print_plan(console, read, plan)
-    _print_foresight(console, foresight, [variant.name for variant in plan.variants])
+    if read.search is not None:
+        print_space(console, read, plan.seed)
+    else:
+        _print_plan(console, read, plan)
+    _print_foresight(console, foresight, [one.name for one in plan.variants if read.search is None])
     told = configuration.lines(read.configuration) if read.configuration is not None else []
     for line in (*told, *builds_lines(builds)):
         console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
-    for line in filter(None, (here.told, budget_text(read) if budget_s is not None else "")):
+    fitted = budget_text(read) if budget_s is not None and read.search is None else ""
+    for line in filter(None, (here.told, fitted)):
         console.print(Text(line))
     counted = why_counted(read) or counted_text(read)
     for line in filter(None, (counted, counting_text(here.counting, counted_s(read)))):
         console.print(Text(line))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(_images_text(read, budget_s)))
-    console.print(
-        f"{plural(trials_in_all(read), 'trial')}, about {duration(expected_s)}", style="bold", markup=False
-    )
+    console.print(Text(_whole_text(read, expected_s), style="bold"))
     if read.soak is not None:
         console.print(Text(_soak_text(read, read.soak)))
+
+
+def _whole_text(study: Study, expected_s: float) -> str:
+    """How many trials there are, and how long they take."""
+    if study.search is not None:
+        return f"as many trials as fit into {duration(expected_s)}"
+    return f"{plural(trials_in_all(study), 'trial')}, about {duration(expected_s)}"
 
 
 def _soak_text(study: Study, soak: Soak) -> str:
@@ -143,8 +158,28 @@ def _soak_text(study: Study, soak: Soak) -> str:
     return f"`dyno soak` has rungs of {rungs} clients, and takes about {duration(whole_s)}"
 
 
+def _planned(study: Study) -> Plan:
+    """All trials in their order. A search has none beforehand; its variants are what shows best what it may
+    do to the host."""
+    order = Order(seed=seed_of(study))
+    if study.search is None:
+        return make_plan(study, order)
+    return Plan(variants=extremes_of(study), trials=(), seed=order.seed)
+
+
+def _expected_s(study: Study, plan: Plan, budget_s: float | None) -> float:
+    """Seconds that the trials will take. Raises UserError for a search that is given too few."""
+    if study.search is None:
+        return expected_duration_s(len(plan.trials), study, overhead_s(study)) + counted_s(study)
+    time_s = budget_s or study.search.time_s
+    require_space(study, time_s)
+    return time_s
+
+
 def _images_text(study: Study, budget_s: float | None) -> str:
     """How many images of the pristine data blocks take in turn, as far as that is known before the first."""
+    if study.search is not None:
+        return "pristine data: the confirmation takes images of its own"
     if study.images is not None:
         turns = ", which blocks take in turn" if study.images > 1 else ""
         return f"pristine data: {plural(study.images, 'image')}{turns}"
@@ -154,7 +189,9 @@ def _images_text(study: Study, budget_s: float | None) -> str:
 
 def _foresight(study: Study, plan: Plan) -> Foresight:
     levels = {variant.name: {**study.settings, **variant.levels} for variant in plan.variants}
-    return foresee(levels, registry.engine(study.engine.engine))
+    found = foresee(levels, registry.engine(study.engine.engine))
+    # In a search, what is idle beside the baseline's other levels need not be so in a candidate.
+    return found if study.search is None else found.model_copy(update={"idle": ()})
 
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
@@ -204,7 +241,9 @@ def _print_foresight(console: Console, foresight: Foresight, variants: list[str]
 
 
 def _who(names: Sequence[str], variants: list[str]) -> str:
-    """Variants by the numbers of their rows."""
+    """Variants by the numbers of their rows, or by name where they have none."""
+    if not variants:
+        return ", ".join(names)
     if len(names) == len(variants):
         return "all variants"
     numbers = ", ".join(str(variants.index(name)) for name in names)

@@ -15,6 +15,7 @@ from dbdyno.errors import UserError
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
+from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
 
 UNNAMED = ""
@@ -72,11 +73,16 @@ def interrupted(store: Store, run: Run, add_blocks: int | None, planned: int | N
         click.echo("interrupted before the run began: nothing was measured", err=True)
         return 130
     kept = sum(record.whole for record in store.records(run.run))
-    planned = planned or trials_in_all(study_of(stored))
+    of_all = f" of {planned}" if planned else _of_all(study_of(stored))
     added = f" --add-blocks {add_blocks}" if add_blocks and stored.blocks != run.blocks else ""
-    click.echo(f"interrupted: {kept} of {planned} trials are kept", err=True)
+    click.echo(f"interrupted: {kept}{of_all} trials are kept", err=True)
     click.echo(f"  go on with: {verb_of(run)} --resume {run.run}{added}", err=True)
     return 130
+
+
+def _of_all(study: Study) -> str:
+    """How many trials the run has in all; nobody knows that of a search."""
+    return "" if study.search is not None else f" of {trials_in_all(study)}"
 
 
 def _of_study(run: Run, path: Path | None) -> Run:
@@ -103,7 +109,7 @@ def _ask(store: Store, run: Run) -> None:
     """Asks on a terminal whether this is the run that is meant. Raises UserError elsewhere."""
     study = study_of(run)
     kept = sum(record.whole for record in store.records(run.run))
-    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept} of {trials_in_all(study)} trials'
+    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept}{_of_all(study)} trials'
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import analyse
+from dbdyno.cli import space
 from dbdyno.cli.adapted import adapted, seed_of
-from dbdyno.cli.arrangement import arranged_in_turn
+from dbdyno.cli.arrangement import arranged_in_turn, room_bytes
 from dbdyno.cli.beginning import keep, require_free
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of, require_baseline_build
@@ -126,11 +127,11 @@ def command(
         require_free(opened, name)
         refuse_both("--budget", budget_s, blocks=blocks, until=until, resume=resume)
         refuse_both("--against", against, budget=budget_s, until=until, resume=resume)
-        blocks = blocks or (SEQUENTIAL_BLOCKS if until and resume is None else None)
         if resume is not None:
             read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
         else:
-            read, run, installation = _begin(study, blocks, seed, budget_s, calibration)
+            read, run, installation = _begin(study, blocks, until, seed, budget_s, calibration)
+        _require_sound_search(read, run, until=until, against=against, add_blocks=add_blocks)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, read, run = _reference(opened, against, read, run)
         try:
@@ -162,6 +163,11 @@ def _expected(
 ) -> Estimate:
     """What the run will take, with its reference, which is told with its header."""
     study, run = measured.study, measured.run
+    kept = 0 if resume is None or quiet else len(store.records(run.run))
+    if study.search is not None:
+        if not quiet:
+            click.echo(space.header(study, run, kept, time.time()), err=True)
+        return Estimate(run.budget_s or 0.0, 0)
     builds = builds_of(study, reference.study if reference else None)
     found = estimate(store, study, study.blocks if reference else 0, sum(one.whole_s for one in builds))
     if not quiet:
@@ -169,7 +175,6 @@ def _expected(
             click.echo(budget_text(study), err=True)
         for line in builds_lines(builds):
             click.echo(line, err=True)
-        kept = 0 if resume is None else len(store.records(run.run))
         click.echo(header(study, run, found, kept, time.time()), err=True)
     return found
 
@@ -200,6 +205,17 @@ def _reference(
     return Measured(study_of(again), again, installation), study.model_copy(update=shared), run
 
 
+def _require_sound_search(study: Study, run: Run, **given: object) -> None:
+    """Raises UserError for an option that a search has no use for, because it has its own end and its own
+    verdict, and for a search that cannot come to one."""
+    if study.search is None:
+        return
+    named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
+    if named:
+        raise UserError(f"a search does not go with {named[0]}", "leave it out; --budget gives it more time")
+    space.require_space(study, run.budget_s or 0.0)
+
+
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
     """The study and the run that were meant. Raises UserError for blocks that no run is to have."""
     study, resume = study_and_run(study, resume)
@@ -209,28 +225,38 @@ def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tu
 
 
 def _begin(
-    path: Path | None, blocks: int | None, seed: int | None, budget_s: float | None, calibration: bool
+    path: Path | None,
+    blocks: int | None,
+    until: str | None,
+    seed: int | None,
+    budget_s: float | None,
+    calibration: bool,
 ) -> tuple[Study, Run, Installation]:
     """A new run; nothing has been touched until the engine was found."""
     if path is None:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
+    blocks = blocks or (SEQUENTIAL_BLOCKS if until else None)
     read = study_at(path, blocks, seed)
-    if not read.factors and not read.aa:
+    if not read.factors and not read.aa and read.search is None:
         raise UserError(f"{path} compares nothing: it has no factors", f"dyno soak {path} soaks it")
     here = adapted(read, budget_s, calibration)
     study = here.study.model_copy(update={"seed": seed_of(here.study)})
     require_few_enough(study)
+    if study.search is not None:
+        budget_s = budget_s or study.search.time_s
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
         click.echo(line, err=True)
     # Vectors that cannot be had end the run before it begins, not every trial of it.
     with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
+    searched = study.search is not None
     run = new_run(study, path, installation).model_copy(
         update={
-            "duration_s": study.workload.duration_s if budget_s is not None else None,
+            "duration_s": study.workload.duration_s if budget_s is not None and not searched else None,
             "budget_s": budget_s,
             "calibrated": here.calibrated,
             "counting": here.counting,
+            "room_bytes": room_bytes() if searched else None,
         }
     )
     return study, run, installation

@@ -7,7 +7,7 @@ from pathlib import Path
 from dbdyno.cli.catalogue import catalogue
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.study import Study, read_study
-from dbdyno.study.designs import variants_of
+from dbdyno.study.designs import extremes_of
 from dbdyno.trial.count import require_countable
 
 
@@ -36,7 +36,7 @@ def _require_vectors(study: Study) -> None:
     from dbdyno.datasets.vectors import require_vectors
 
     knobs = [factor.name for factor in study.factors if factor.layer == "workload"]
-    variants = variants_of(study)
+    variants = extremes_of(study)
     for levels in {tuple(variant.levels[name] for name in knobs) for variant in variants}:
         varied = {name.removeprefix("workload."): level for name, level in zip(knobs, levels, strict=True)}
         require_vectors({**study.workload.options, **varied})

@@ -58,8 +58,10 @@ class Deployment(Frozen):
 
     `held` are the levels that the variant shares with the baseline. They are deployed as well where the
     recipe is `whole`. `version` is what the measured server called itself. `effect` and `costs` are ratios
-    variant / baseline. `service` is the server's systemd unit, and `configuration` the folder of its
-    settings; each is empty where there is none. `throughput_per_s` is the variant's, where it was measured.
+    variant / baseline. The changes of a search's winner were `taken_back` in turn, and `optimism` is the
+    ratio that the search itself saw over the confirmed one. `service` is the server's systemd unit, and
+    `configuration` the folder of its settings; each is empty where there is none. `throughput_per_s` is the
+    variant's, where it was measured.
     """
 
     format: int = FORMAT
@@ -77,6 +79,8 @@ class Deployment(Frozen):
     response: str
     effect: Ratio | None = None
     costs: tuple[Ratio, ...] = ()
+    taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
+    optimism: float | None = Field(default=None, exclude_if=lambda optimism: optimism is None)
     throughput_per_s: float | None = None
     changes: tuple[Change, ...]
     held: tuple[Change, ...] = ()

@@ -89,6 +89,8 @@ def _measured(deployment: Deployment) -> str:
         )
         sure = f"interval of {share_text(effect.confidence)}, {plural(effect.pairs, 'block')}"
         facts.append(f"variant / baseline: {gain}, {sure}")
+    if deployment.optimism is not None:
+        facts.append(f"the search's own ratio / the confirmed one: {ratio_text(deployment.optimism)}")
     facts += [
         f"verdict: {deployment.verdict.value}",
         f"run {_code(deployment.run)} of {_text(deployment.title)}, variant {_code(deployment.variant)}",
@@ -110,13 +112,16 @@ def _changes(deployment: Deployment) -> str:
         )
         for change in deployment.changes
     ]
-    return "\n\n".join(filter(None, [_table(heads, rows), _of_shares(deployment.changes)]))
+    return "\n\n".join(filter(None, [_table(heads, rows), _of_shares(deployment)]))
 
 
-def _of_shares(changes: Sequence[Change]) -> str:
+def _of_shares(deployment: Deployment) -> str:
     """What the shares of several changes mean."""
+    changes = deployment.changes
     if len(changes) < 2:
         return ""
+    if deployment.taken_back and any(change.share for change in changes):
+        return "A share is the ratio with all changes / without this one. They need not multiply to the gain."
     if all(change.share for change in changes):
         return "A share is a ratio. All of them multiply to the gain."
     return "The run does not tell what each change gains by itself. A factorial study does."

@@ -65,6 +65,7 @@ def deployment_of(
     record = measured_record(records, variant)
     found = _changes({**study.settings, **variant.levels}, engine, record, shares(analysis, records, variant))
     _require_deployable(variant, found)
+    search = analysis.search if analysis.search and analysis.search.winner == variant.name else None
     throughput, version = variant.summary("throughput"), record.engine_version
     return Deployment(
         run=run.run,
@@ -81,6 +82,8 @@ def deployment_of(
         response=study.goal.response,
         effect=variant.effect,
         costs=tuple(cost for cost in variant.costs if cost.metric not in OF_THE_DRIVER),
+        taken_back=search is not None and bool(search.rounds),
+        optimism=search.optimism if search is not None else None,
         throughput_per_s=throughput.mean if throughput else None,
         changes=tuple(
             change.model_copy(update={"was": _level(factor, analysis.baseline.levels[factor])})
@@ -126,7 +129,8 @@ def _changes(
     split = by_layer(levels)
     settings = split.get("config", {})
     parts = [part for request in ask(split, LAYERS, engine) for part in request.parts(engine, settings)]
-    reasons = {one.name: one.why for one in engine.settings.proposals(0)}
+    reasons = {one.name: one.why for one in engine.settings.searchable(0)}
+    reasons |= {one.name: one.why for one in engine.settings.proposals(0)}
     evidence = {one.factor: one for one in record.evidence}
     return {
         factor: Change(

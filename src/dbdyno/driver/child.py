@@ -7,12 +7,13 @@ is not loaded cannot disturb the measurement.
     {"verb": "prepare", "job": {...}}                        ->  {"reply": {"rows", "bytes", ...}}
     {"verb": "run", "job": {...}}                            ->  {"reply": {the tally}}
     {"verb": "go on"}                                        ->  {"reply": {the tally}}
+    {"verb": "end"}                                          ->  {"reply": {the tally}}
     {"verb": "check", "job": {...}, "acknowledged": {...}}   ->  {"reply": [{"name", "holds", "detail"}]}
     {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
     {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
 
 A run with slices waits when its warm-up is over, and when a slice is. It then says what clients have been
-told so far; the next request is "go on", and the end of standard input ends the run:
+told so far; the next request is "go on" or "end", and the end of standard input ends the run:
 
     {"waits": {"acknowledged", "unknown", "by_transaction", "start"}}
 

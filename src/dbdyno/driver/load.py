@@ -57,6 +57,10 @@ class Load(Protocol):
         """The next slice of the load that has begun. None while slices are to come."""
         ...
 
+    def end(self) -> Tally:
+        """Ends the load where it waits. The tally is of the slices that it had."""
+        ...
+
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants. Without `acknowledged`, those alone that need no run."""
         ...

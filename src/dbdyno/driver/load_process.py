@@ -90,6 +90,12 @@ class LoadProcess:
         """The next slice of the load that has begun."""
         return self._stretch(verb="go on")
 
+    def end(self) -> Tally:
+        """Ends the load where it waits."""
+        tally = self._stretch(verb="end")
+        assert tally is not None, "a load that was ended does not wait"
+        return tally
+
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants."""
         told = acknowledged.model_dump() if acknowledged else None

@@ -135,6 +135,16 @@ class Proposal:
 
 
 @dataclass(frozen=True)
+class Searchable:
+    """A setting that a search may vary: what of it is searched, as a study writes it, and what it trades. The
+    baseline is the server's default."""
+
+    name: str
+    space: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Risk:
     """What a setting gives up at every level but those that keep it."""
 
@@ -164,6 +174,11 @@ class Settings(Protocol):
 
     def proposals(self, memory_bytes: int) -> tuple[Proposal, ...]:
         """Factors that a first study may begin with where so much memory is available."""
+        ...
+
+    def searchable(self, memory_bytes: int) -> tuple[Searchable, ...]:
+        """What a search may vary where so much memory is available, without a level that gives anything
+        up."""
         ...
 
     def names(self, installation: Installation) -> frozenset[str]:

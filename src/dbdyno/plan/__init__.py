@@ -7,17 +7,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dbdyno.plan import budget, counted, fixed, sequential, soak
+from dbdyno.plan.search import ask as search
 from dbdyno.records.record import Record, Run
-from dbdyno.study import Study
+from dbdyno.study import Design, Study
 from dbdyno.study.trials import Trial
 
 Ask = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 """Follows from the records alone, so that a run that is resumed goes on as if nothing had happened."""
 
 
-def ask_for(run: Run) -> Ask:
-    """How a run finds its next trials."""
+def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
+    """How a run finds its next trials. A search asks `memory` what the servers of its candidates take."""
     if run.soak is not None:
         return partial(soak.ask, run.soak)
     timed = sequential.ask if run.sequential else fixed.ask if run.budget_s is None else budget.ask
-    return partial(counted.ask, timed)
+
+    def of_design(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        if study.design is Design.SEARCH:
+            return search.ask(memory, study, run, records)
+        return counted.ask(timed, study, run, records)
+
+    return of_design

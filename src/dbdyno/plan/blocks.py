@@ -69,7 +69,7 @@ def next_trials(
     Raises BaselineFailed when the baseline came to no load there, or nothing of the first block was measured.
     """
     variants = variants_of(study)
-    _require_baseline(study, records)
+    require_baseline(study, records)
     _require_hope(variants, records)
     done = {record.trial for record in records if record.whole}
     begun = max((record.block for record in records), default=0)
@@ -89,7 +89,7 @@ def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
     return trials[: halt + 1]
 
 
-def _require_baseline(study: Study, records: Sequence[Record]) -> None:
+def require_baseline(study: Study, records: Sequence[Record]) -> None:
     """Raises BaselineFailed where the baseline of the first block did not come as far as its load, and names
     the settings that its cause names."""
     first = next((one for one in records if one.block == 0 and one.variant == BASELINE), None)

@@ -18,7 +18,7 @@ from dbdyno.records.binary import CodeBeside
 from dbdyno.study.act import Act
 from dbdyno.study.nouns import Arrangement, Interval
 from dbdyno.study.soak import Soak
-from dbdyno.study.trials import NO_BLOCK, Variant
+from dbdyno.study.trials import NO_BLOCK, Purpose, Variant
 
 FORMAT = 2
 """Of a record."""
@@ -220,7 +220,8 @@ class Record(Frozen):
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
     it is another one. `phases` are those that began; `trial_doubts` belong to none of them.
-    A trial whose work was counted beside the timed blocks has the `block` NO_BLOCK. A record that is not
+    A trial whose work was counted beside the timed blocks has the `block` NO_BLOCK, and one of a search says
+    what its block was for. A record that is not
     `whole` was kept between two phases of a trial that went on.
     """
 
@@ -228,6 +229,7 @@ class Record(Frozen):
     run: str
     trial: int
     block: int
+    purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
     position: int
     variant: str
     levels: dict[str, Level]
@@ -363,7 +365,8 @@ class Run(Frozen):
     one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
     the host: side by side, in slices of about `slice_s` each, or, without one, one after the other.
     `counting` says how builds are counted where the study leaves that open. A run with a `soak` has a rung of
-    it in each block, and no speeds to compare. One that
+    it in each block, and no speeds to compare. The servers of a search take at most `room_bytes` of memory
+    together. One that
     was `brought` has no study but what it says of itself; `study_text` then lists the logs."""
 
     format: int = RUN_FORMAT
@@ -389,6 +392,7 @@ class Run(Frozen):
     slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
     counting: Counting | None = Field(default=None, exclude_if=lambda counting: counting is None)
     soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
+    room_bytes: int | None = Field(default=None, exclude_if=lambda room_bytes: room_bytes is None)
     brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
 
 

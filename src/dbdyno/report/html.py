@@ -20,6 +20,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dbdyno.analyse.candidates import COSTS
 from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
@@ -33,6 +34,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
+from dbdyno.report.figures import search as search_figures
 from dbdyno.report.figures import soak as soak_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import (
@@ -44,6 +46,7 @@ from dbdyno.report.parts import (
     gap,
     grid,
     overhead,
+    search,
     split,
     trend,
 )
@@ -53,6 +56,7 @@ from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import search as search_words
 
 
 def render(analysis: Analysis) -> str:
@@ -86,6 +90,8 @@ def render(analysis: Analysis) -> str:
         builds=builds,
         counted=counted,
         overhead=overhead,
+        search=search,
+        search_words=search_words,
     )
 
 
@@ -267,6 +273,7 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
     """The specifications by the name of their place in the page, safe to stand in a script element."""
     made = {
         "effects": charts.effects(analysis),
+        **_of_search(analysis),
         "gap": charts.waterfall(analysis.gap) if analysis.gap else None,
         "split": charts.split(analysis.splits) if analysis.splits else None,
         "frontier": charts.frontier(analysis.frontier) if analysis.frontier else None,
@@ -275,6 +282,23 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
         "series": charts.series(analysis),
     }
     return {name: _embedded(spec) for name, spec in made.items() if spec is not None}
+
+
+def _of_search(analysis: Analysis) -> dict[str, Any]:
+    """The figures of a search, if this is one."""
+    found, margin = analysis.search, analysis.method.margin
+    if found is None:
+        return {}
+    response = analysis.method.response
+    return {
+        "shares": search_figures.shares(found, margin),
+        "path": search_figures.path(found, margin),
+        **{
+            f"tradeoff-{cost}": search_figures.tradeoff(found, cost, response, margin)
+            for cost in COSTS
+            if cost != response
+        },
+    }
 
 
 def _embedded(value: object) -> Markup:

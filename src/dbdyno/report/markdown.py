@@ -14,13 +14,14 @@ from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
-from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, split, trend
+from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, search, split, trend
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import search as search_words
 
 COSTS = (
     ("p99_ms", "p99"),
@@ -38,6 +39,7 @@ def render(analysis: Analysis) -> str:
         _facts(analysis),
         _verdicts(analysis),
         _notes(analysis),
+        *_search(analysis),
         *_grid(analysis),
         *_factorial(analysis),
         *_gap(analysis),
@@ -206,6 +208,19 @@ def _notes(analysis: Analysis) -> str:
         method.layout_text(analysis),
     ]
     return _bullets(_escaped(note) for note in notes if note)
+
+
+def _search(analysis: Analysis) -> Iterable[str]:
+    found = analysis.search
+    if found is None:
+        return
+    yield f"## {search.TITLE}"
+    if found.changes:
+        yield _words(search.CHANGE_HEADS, search.change_rows(found))
+        yield _escaped(search.NOTE)
+    if found.confirmed:
+        yield _words(search.FINALIST_HEADS, search.finalist_rows(analysis))
+    yield _bullets(_escaped(sentence) for sentence in search_words.sentences(found))
 
 
 def _grid(analysis: Analysis) -> Iterable[str]:

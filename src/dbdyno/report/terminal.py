@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, split
+from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, search, split
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -48,6 +48,7 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
         else _verdicts(analysis, console.width)
     )
     console.print(_footnote(analysis, console.width))
+    search.render(analysis, console)
     grid.render(analysis, console)
     _factorial(analysis, console)
     if analysis.gap is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
 from dbdyno.study.nouns import (
     BASELINE,
+    CANDIDATE,
     SLICE_S,
     TRIALS_MAX,
     TWIN,
@@ -42,6 +43,7 @@ else:
 
 __all__ = [
     "BASELINE",
+    "CANDIDATE",
     "SLICE_S",
     "TRIALS_MAX",
     "TWIN",

@@ -18,6 +18,7 @@ from dbdyno.errors import Mistake
 from dbdyno.frozen import Configuration, Level
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
+from dbdyno.study.space import Promise
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
@@ -67,6 +68,9 @@ class WorkloadOffer(BaseModel):
         return next((option for option in self.options if option.name == name), None)
 
 
+GivesUp = Callable[[str, Level, Reference], Promise | None]
+"""What a level of a factor gives up on an engine; None where it keeps all."""
+
 Configure = Callable[[str, Path, Reference], Configuration]
 """Reads the configuration file that a study in a folder names. Raises OSError where it cannot be read."""
 
@@ -77,7 +81,7 @@ class Catalogue:
 
     `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
     goal may name; `knobs` says of a factor which levels it takes, as far as that is known without an engine.
-    `configure` reads an engine's own configuration file.
+    `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up.
     """
 
     engines: frozenset[str]
@@ -86,6 +90,7 @@ class Catalogue:
     metrics: frozenset[str]
     knobs: Mapping[str, str] = field(default_factory=dict)
     configure: Configure | None = None
+    gives_up: GivesUp | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -27,6 +27,18 @@ def variants_of(study: Study) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
+def extremes_of(study: Study) -> tuple[Variant, ...]:
+    """Variants that show what a study may do to the host: in a search, the baseline and each factor at each
+    other level of its list, or at the ends of its range; else all variants."""
+    if study.search is None:
+        return variants_of(study)
+    shown = [_named(study, study.baseline)]
+    for factor in study.factors:
+        ends = (factor.rising[0], factor.rising[-1]) if factor.rising else factor.levels[1:]
+        shown += [_named(study, {**study.baseline, factor.name: level}) for level in ends]
+    return tuple(Variant(name=name, levels=levels) for name, levels in dict(shown).items())
+
+
 def counted_variants(study: Study) -> tuple[Variant, ...]:
     """Those whose work is counted once beside the timed blocks: all but copies of the baseline."""
     if not study.goal.counted:
@@ -78,12 +90,18 @@ def _list(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
         yield variant.name, variant.levels
 
 
+def _search(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
+    """The baseline alone: what a search compares with it follows from its records."""
+    yield _named(study, study.baseline)
+
+
 _DESIGNS: dict[Design, Callable[[Study], Iterator[tuple[str, dict[str, Level]]]]] = {
     Design.ONE_AT_A_TIME: _one_at_a_time,
     Design.LADDER: _ladder,
     Design.FACTORIAL: _factorial,
     Design.FRACTIONAL: _fractional,
     Design.LIST: _list,
+    Design.SEARCH: _search,
 }
 
 

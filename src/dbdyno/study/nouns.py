@@ -15,11 +15,14 @@ from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
+from dbdyno.study.space import Condition, Search
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""
 TWIN = "baseline-twin"
 """The name of the baseline's second copy in an A/A study."""
+CANDIDATE = "candidate"
+"""How the names of what a search tries begin."""
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 COUNTED_TO = 10**9
@@ -37,6 +40,7 @@ class Design(StrEnum):
     FACTORIAL = "factorial"
     FRACTIONAL = "fractional-factorial"
     LIST = "list"
+    SEARCH = "search"
 
 
 class Arrangement(StrEnum):
@@ -48,10 +52,14 @@ class Arrangement(StrEnum):
 
 
 class Factor(Frozen):
-    """What is varied. `name` is `layer.knob`; the first level is the baseline's."""
+    """What is varied. `name` is `layer.knob`; the first level is the baseline's. Levels that are steps of a
+    range stand in `rising` in their order as well. A search varies a factor only where all of `only_if` hold.
+    """
 
     name: str
     levels: tuple[Level, ...]
+    rising: tuple[Level, ...] = Field(default=(), exclude_if=lambda levels: not levels)
+    only_if: tuple[Condition, ...] = Field(default=(), exclude_if=lambda conditions: not conditions)
 
     @property
     def layer(self) -> str:
@@ -134,7 +142,8 @@ class Goal(Frozen):
 
 
 class ListedVariant(Frozen):
-    """One of a `list` design's variants: a level for every factor. The first is the baseline."""
+    """A variant that a study names, with a level for every factor. In the design `list` the first is the
+    baseline; in a search none is, and the best candidates are held against them."""
 
     name: str
     levels: dict[str, Level]
@@ -146,8 +155,9 @@ class Study(Frozen):
     long as the host's calibration found best, else `SLICE_S`. Blocks take `images` of the pristine data in
     turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
-    many `baselines`. `variants` is only for `list`, whose factors are what its variants set. `soak` says how
-    `dyno soak` carries it out. `text` is the file as it was, `digest` its hash."""
+    many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
+    `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
+    was, `digest` its hash."""
 
     title: str
     engine: Reference
@@ -166,6 +176,7 @@ class Study(Frozen):
     factors: tuple[Factor, ...]
     variants: tuple[ListedVariant, ...] = ()
     goal: Goal = Goal()
+    search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
     soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
     path: str = ""
     text: str = ""
@@ -222,6 +233,8 @@ def size_of(
         counts = [str(len(factor.levels)) for factor in factors]
         product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
         words = f"{product or 1} levels = {_counted(variants)} variants"
+    elif design is Design.SEARCH:
+        variants, words = 1, "1 baseline, and as many candidates as the time allows"
     elif design is Design.FRACTIONAL:
         variants = len(fraction.points(len(factors))) if len(factors) in fraction.GENERATORS else 0
         words = f"a fraction of 2^{len(factors)} combinations = {variants} variants"

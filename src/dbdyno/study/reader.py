@@ -27,7 +27,17 @@ from dbdyno.study.nouns import (
     size_of,
 )
 from dbdyno.study.rungs import read_soak
-from dbdyno.study.section import ENGINE_KEYS, FIXED_KEYS, GATHER, GOAL_KEYS, KNOBS, STUDY_KEYS, SectionReader
+from dbdyno.study.search import read_factor, read_known, read_search
+from dbdyno.study.section import (
+    ENGINE_KEYS,
+    FIXED_KEYS,
+    GATHER,
+    GOAL_KEYS,
+    KNOBS,
+    SPACE_KEYS,
+    STUDY_KEYS,
+    SectionReader,
+)
 from dbdyno.study.values import Fault, nearest, shown
 from dbdyno.study.variants import read_variants
 
@@ -85,6 +95,7 @@ class _Reader(SectionReader):
         configuration = self.configuration(Path(path).parent)
         settings = self.settings({factor.name for factor in factors})
         goal, soak = self.goal(), read_soak(self)
+        search = read_search(self, head["design"], factors)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         self.symmetry(head, goal)
@@ -99,6 +110,7 @@ class _Reader(SectionReader):
             factors=factors,
             variants=variants,
             goal=goal,
+            search=search,
             soak=soak,
             path=path,
             text=self.document.text,
@@ -210,9 +222,11 @@ class _Reader(SectionReader):
                     hint = "give every level there, or choose another design"
                     self.note(path, "the design `list` takes its levels from [[variants]]", hint)
             return read_variants(self)
-        if self.at(("variants",)) is not None:
+        searched = design is Design.SEARCH
+        if self.at(("variants",)) is not None and not searched:
             self.note(("variants",), f"the design `{design}` has no [[variants]]", 'write design = "list"')
-        declared = [factor for entry in self.flat(("factors",)) for factor in self.factor(*entry)]
+        entries = self.flat(("factors",), SPACE_KEYS)
+        declared = [factor for entry in entries for factor in self.declared(*entry, searched)]
         for knob in (factor.knob for factor in declared if factor.layer == "workload"):
             if self.at(("workload", knob)) is not None:
                 self.note(
@@ -221,11 +235,23 @@ class _Reader(SectionReader):
         workload = self.at(("workload",))
         lists = isinstance(workload, dict) and any(isinstance(value, list) for value in workload.values())
         # A soak needs nothing to compare.
-        if not self.at(("factors",)) and not lists and not aa and self.at(("soak",)) is None:
+        compares = not searched and self.at(("soak",)) is None
+        if not self.at(("factors",)) and not lists and not aa and compares:
             hint = 'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true'
             self.note(("factors",), "there are no factors: nothing would be compared", hint)
         first = next((key for key in self.document.values if key in ("workload", "factors")), "")
-        return tuple(lifted + declared if first == "workload" else declared + lifted), ()
+        factors = tuple(lifted + declared if first == "workload" else declared + lifted)
+        return factors, read_known(self, factors) if searched else ()
+
+    def declared(self, name: str, value: Any, path: Key, searched: bool) -> list[Factor]:
+        """A factor under [factors]: a list, or in a search a table too."""
+        if not isinstance(value, dict):
+            return self.factor(name, value, path)
+        if searched:
+            return read_factor(self, name, value, path)
+        hint = 'write design = "search", or [BASELINE, OTHER, ...]'
+        self.note(path, f"`{name}` is a range, which only the design `search` takes", hint)
+        return []
 
     def settings(self, varied: set[str]) -> dict[str, Level]:
         """Levels that hold for every variant."""
@@ -321,11 +347,6 @@ class _Reader(SectionReader):
                 ("baselines",), "several baselines and the signed-rank interval exclude each other", hint
             )
 
-    def place_of(self, factor: Factor) -> tuple[Any, ...]:
-        """Where a factor stands: under [factors], or as a list under [workload]."""
-        declared = {name: path for name, _, path in self.flat(("factors",))}
-        return declared.get(factor.name, ("workload", factor.knob))
-
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
         size = size_of(head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"])
         if size.trials > TRIALS_MAX:
@@ -342,8 +363,6 @@ def _beside(configuration: Configuration | None, factors: tuple[Factor, ...]) ->
 
 
 def _design(value: Any) -> Design:
-    if value == "search":
-        raise Fault("the design `search` is not built yet", f"allowed: {', '.join(Design)}")
     return Design(values.one_of(value, frozenset(Design)))
 
 

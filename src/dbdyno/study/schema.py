@@ -11,15 +11,65 @@ from dbdyno.study import pacing, values
 from dbdyno.study.act import Act
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, SLICE_S, Arrangement, Design, Goal, Interval
+from dbdyno.study.ranges import Scale
 from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, IMAGES_MAX
 from dbdyno.study.rungs import RUNGS_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.soak import Disturbance, Soak
+from dbdyno.study.space import Promise
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
 Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.TEXT_MAX}
 _LEVEL: Schema = {"type": ["string", "number", "boolean"]}
+
+
+_LEVELS: Schema = {"type": "array", "items": _LEVEL, "minItems": 2, "uniqueItems": True}
+_SEARCH: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "For the design `search`.",
+    "properties": {
+        "time": {
+            "type": "string",
+            "pattern": values.DURATION,
+            "default": "30m",
+            "description": "How long it takes, confirmation and elimination included; at least 60s.",
+        },
+        "allow": {
+            "type": "array",
+            "items": {"enum": [promise.value for promise in Promise]},
+            "description": "What levels may give up for their speed. Without it, nothing.",
+        },
+        "constraints": {
+            "type": "array",
+            "items": {"type": "string", "pattern": "<="},
+            "description": 'Sums of levels that hold in every candidate: "config.A + 2 * config.B <= 6G".',
+        },
+    },
+}
+
+
+def _range(catalogue: Catalogue) -> Schema:
+    """A factor of a search as a table: a range, or a list, with conditions."""
+    one_or_more = {"anyOf": [_LEVEL, {"type": "array", "items": _LEVEL, "minItems": 1}]}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "anyOf": [{"required": ["from", "to"]}, {"required": ["levels"]}],
+        "properties": {
+            "from": {**_LEVEL, "description": 'The smallest level, in the unit that all have: 200, "64M".'},
+            "to": {**_LEVEL, "description": "The largest level."},
+            "scale": {"enum": [scale.value for scale in Scale], "default": Scale.LINEAR.value},
+            "step": {**_LEVEL, "description": "The difference between two levels on the linear scale."},
+            "baseline": {**_LEVEL, "description": "The baseline's level. Default: `from`."},
+            "levels": _LEVELS,
+            "only_if": {
+                **_by_factor(one_or_more, catalogue),
+                "description": "Levels of earlier factors with which this one varies.",
+            },
+        },
+    }
 
 
 def study_schema(catalogue: Catalogue) -> Schema:
@@ -72,12 +122,11 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "description": "Levels that hold for every variant.",
             },
             "factors": {
-                **_by_factor(
-                    {"type": "array", "items": _LEVEL, "minItems": 2, "uniqueItems": True}, catalogue
-                ),
-                "description": "What is varied: layer.knob = [BASELINE, OTHER, ...].",
+                **_by_factor({"anyOf": [_LEVELS, _range(catalogue)]}, catalogue),
+                "description": "What is varied: layer.knob = [BASELINE, OTHER, ...], or a range.",
             },
             "variants": _variants(catalogue),
+            "search": _SEARCH,
             "goal": _goal(catalogue),
             "soak": _soak(catalogue),
         },
@@ -222,8 +271,8 @@ def _by_factor(value: Schema, catalogue: Catalogue) -> Schema:
 def _variants(catalogue: Catalogue) -> Schema:
     return {
         "type": "array",
-        "minItems": 2,
-        "description": f"For the design `list`. The first is named `{BASELINE}`, or not at all.",
+        "description": f"For the design `list`: two or more, of which the first is named `{BASELINE}`, or "
+        "not at all. For a search: what its best candidates are held against.",
         "items": {
             "type": "object",
             "additionalProperties": False,

@@ -36,11 +36,15 @@ STUDY_KEYS = frozenset(
         "factors",
         "variants",
         "goal",
+        "search",
         "soak",
     }
 )
 ENGINE_KEYS = frozenset(("name", "configuration"))
 GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards", "counted"))
+SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
+SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
+"""The keys of a factor that is written as a table. A table with one of them is a factor and not a layer."""
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS_MAX = 100_000
 THREADS_MAX = 1_024
@@ -118,15 +122,16 @@ class SectionReader:
             self.note(path, f"`{path[-1]}` is missing", hint)
         return self.take(path, read, None)
 
-    def flat(self, root: Key) -> list[tuple[str, Any, Key]]:
-        """A table's entries by full name, with paths: `config.x = 1` and `"config.x" = 1` are the same."""
+    def flat(self, root: Key, whole: Collection[str] = ()) -> list[tuple[str, Any, Key]]:
+        """A table's entries by full name, with paths: `config.x = 1` and `"config.x" = 1` are the same. A
+        table below it with one of the keys of `whole` is an entry and not part of a name."""
         entries: dict[str, tuple[str, Any, Key]] = {}
         waiting = [((*root, key), key, value) for key, value in reversed(self.table(root).items())]
         while waiting:
             path, name, value = waiting.pop()
             if value == {}:
                 self.note(path, f"the table {name_shown(name)} is empty", "fill it or take it out")
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) and not value.keys() & set(whole):
                 waiting += [((*path, key), f"{name}.{key}", inner) for key, inner in reversed(value.items())]
             elif name in entries:
                 first = self.document.line(entries[name][2])
@@ -197,6 +202,11 @@ class SectionReader:
         option = self.offer.option(key) if self.offer else None
         return values.option_value(value, option) if option else values.level(value)
 
+    def place_of(self, factor: Factor) -> Key:
+        """Where a factor stands: under [factors], or as a list under [workload]."""
+        declared = {name: path for name, _, path in self.flat(("factors",), SPACE_KEYS)}
+        return declared.get(factor.name, ("workload", factor.knob))
+
     def layer_agrees(self, factor: Factor, path: Key) -> bool:
         """Asks the factor's layer; its mistakes get the line of the factor."""
         found = self.catalogue.layers[factor.layer](factor, self.engine) if self.engine else []
@@ -208,7 +218,12 @@ class SectionReader:
 def _home_of(key: str, path: Key) -> str:
     """Where a key belongs that stands in the wrong table."""
     here = path[0] if path else ""
-    homes = {"": STUDY_KEYS, "workload": FIXED_KEYS | KNOBS.keys(), "goal": GOAL_KEYS}
+    homes = {
+        "": STUDY_KEYS,
+        "workload": FIXED_KEYS | KNOBS.keys(),
+        "goal": GOAL_KEYS,
+        "search": SEARCH_KEYS,
+    }
     home = next((home for home, keys in homes.items() if key in keys and home != here), None)
     if home is None:
         return "a factor stands under [factors]" if "." in key else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from dbdyno.frozen import Frozen, Level
@@ -32,16 +34,25 @@ class Variant(Frozen):
         return not (self.twin or self.placebo)
 
 
+class Purpose(StrEnum):
+    """What a block of a search is for, in the order in which they come."""
+
+    SEARCH = "search"
+    CONFIRMATION = "confirmation"
+    ELIMINATION = "elimination"
+
+
 class Trial(Frozen):
     """One variant in one block. `index` counts trials from 0 in the order in which they run; `phases` follow
     one another on one server. A trial of no block has its work counted; its index is TRIALS_MAX or more,
-    because blocks may still be added."""
+    because blocks may still be added. The trials of a search say what their block is for."""
 
     index: int
     block: int
     position: int
     variant: Variant
     phases: tuple[Phase, ...]
+    purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
 
     @property
     def counted(self) -> bool:

@@ -57,7 +57,7 @@ def _variant(reader: SectionReader, index: int) -> _Own:
     if index == 0:
         name = reader.take((*path, "name"), _baseline_name, BASELINE)
     else:
-        name = reader.need((*path, "name"), _variant_name, "every variant but the first needs one") or str(
+        name = reader.need((*path, "name"), variant_name, "every variant but the first needs one") or str(
             index
         )
     own = _Own(name, {}, {})
@@ -75,7 +75,7 @@ def _baseline_name(value: Any) -> str:
     return BASELINE
 
 
-def _variant_name(value: Any) -> str:
+def variant_name(value: Any) -> str:
     name = values.text(value)
     if name == TWIN or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
         raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,14 @@ from dbdyno.study.trials import Trial
 OpenLoad = Callable[[Mapping[str, str], Launch], Load]
 """Starts a load process with an environment, in the way that an embedded engine asks for."""
 
+Drop = Callable[[Mapping[str, Sequence[int]]], frozenset[str]]
+"""Names variants by what their clients had been told of whenever their loads waited."""
+
+
+def nobody(_told: Mapping[str, Sequence[int]]) -> frozenset[str]:
+    """All trials have all their slices."""
+    return frozenset()
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -30,7 +38,8 @@ class Bench:
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
     with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
     those trials alone that are counted beside the timed ones. `instrumented` takes the installation's place
-    in a trial that trains it, and so does a `built` one that the correctness gate asks.
+    in a trial that trains it, and so does a `built` one that the correctness gate asks. `drop` says which
+    trials of a search's block need no further slice.
     """
 
     study: Study
@@ -48,6 +57,7 @@ class Bench:
     counter: Callgrind | None = None
     instrumented: Instrumented | None = None
     built: Built | None = None
+    drop: Drop = nobody
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

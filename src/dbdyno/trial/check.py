@@ -61,11 +61,13 @@ def judge(
 
 
 def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:
-    """Whether the load went on to its end: it does not where a transaction in a slice hangs. A workload with
-    phases of its own has no slices."""
+    """Whether the load went on to its end, or to where a search ended it: it does not where a transaction in
+    a slice hangs. A workload with phases of its own has no slices."""
     if not phase.slices or not tally.slices:
         return ()
     text = f"{len(tally.slices)} of {phase.slices} slices were driven"
+    if tally.interrupted:
+        return (Check(name="slices", holds=True, detail=f"{text}, because it was far behind"),)
     return (Check(name="slices", holds=len(tally.slices) == phase.slices, detail=text),)
 
 

@@ -167,6 +167,7 @@ class Draft:
             run=run.run,
             trial=trial.index,
             block=trial.block,
+            purpose=trial.purpose,
             position=trial.position,
             variant=trial.variant.name,
             levels=trial.variant.levels,

@@ -6,18 +6,25 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import TypeVar
 
 from dbdyno.errors import ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.study.phases import Phase
 
+T = TypeVar("T")
 AtWork = Callable[[], AbstractContextManager[object]]
 """What surrounds each stretch in which the load is on the server."""
 LOOK_EVERY_S = 0.5
 """How long a server that rests may be gone before that is noticed."""
 
 
-def drive(running: Running, phase: Phase, at_work: AtWork) -> Generator[None, None, Running]:
+Steps = Generator[int | None, bool | None, T]
+"""What stops where another trial may have a turn. It gives how many transactions its clients have been told
+of, where a load waits, and True sent to it ends that load."""
+
+
+def drive(running: Running, phase: Phase, at_work: AtWork) -> Steps[Running]:
     """Puts the phase's load on the server, with the engine's own counters read right before and right after
     it. Stops before each of its slices, so that another server can have one meanwhile.
 
@@ -40,9 +47,9 @@ def drive(running: Running, phase: Phase, at_work: AtWork) -> Generator[None, No
         before = running.status()
         tally = running.load.begin(job)
     while tally is None:
-        yield
+        over = yield running.load.told.acknowledged if running.load.told else None
         with at_work():
-            tally = running.load.go_on()
+            tally = running.load.end() if over else running.load.go_on()
     return replace(running, tally=tally, told=told, status_before=before, status_after=running.status())
 
 

@@ -43,7 +43,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     setup = _setup(trial, bench)
     # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
-    pristine = pristine_data(setup, bench, trial.block)
+    pristine = pristine_data(setup, bench, trial)
     baseline = next((check.value for check in pristine.checks if check.value), None)
     reset = place(setup, pristine, bench)
     runtime = paths.runtime() / setup.scratch.name

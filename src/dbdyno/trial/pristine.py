@@ -25,6 +25,7 @@ from dbdyno.layers.setup import Setup
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench
 
 SEED = 1
@@ -64,14 +65,16 @@ class Pristine:
         return clone_tree(self.data, target)
 
 
-def pristine_data(setup: Setup, bench: Bench, block: int) -> Pristine:
-    """The pristine data of a setup in a block; makes them when they are not there yet."""
+def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
+    """The pristine data of a setup in a trial's block; makes them when they are not there yet. What a search
+    confirms gets images that the search has not seen."""
     images = bench.study.images
     if images is None:
         # How long the first one took is kept beside it, so every trial of a run finds the same.
         images = 2 if _image(0, setup, bench).seconds <= worth_s(bench.study, bench.run.budget_s) else 1
+    first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
-    return _image(max(block, 0) % images, setup, bench)
+    return _image(first + max(trial.block, 0) % images, setup, bench)
 
 
 def worth_s(study: Study, budget_s: float | None) -> float:

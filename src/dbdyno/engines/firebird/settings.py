@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
@@ -69,6 +69,22 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             "config.page_buffers",
             (DEFAULT_PAGES, min(pages, MOST_PAGES)),
             "The cache in pages. It helps as long as the data do not fit into it.",
+        ),
+    )
+
+
+def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
+    pages = min((cache_mib(memory_bytes) << 20) // DEFAULT_PAGE_BYTES, MOST_PAGES)
+    return (
+        Searchable(
+            "page_buffers",
+            f'{{ from = 256, to = {pages}, scale = "log", baseline = {DEFAULT_PAGES} }}',
+            "the cache in pages",
+        ),
+        Searchable(
+            "sweep_interval",
+            "[20000, 100000]",
+            "transactions until old versions of records are swept away",
         ),
     )
 

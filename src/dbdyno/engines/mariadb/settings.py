@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
@@ -134,6 +134,13 @@ NEEDS: Sequence[Need] = (
 DEFAULT_BUFFER_POOL = "128M"
 BASE_BYTES = 400 << 20
 """What a server takes beside its buffer pool: code, threads, log buffer, dictionaries."""
+OTHER_AREAS = (
+    "aria_pagecache_buffer_size",
+    "innodb_log_buffer_size",
+    "key_buffer_size",
+    "query_cache_size",
+)
+"""Settings that take their size from the start; their defaults are in the base."""
 OTHER_LARGE_AREAS_BYTES = 64 << 20
 """Log buffers, lock and adaptive hash tables, which also go to large pages."""
 
@@ -158,6 +165,64 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             "config.innodb_io_capacity",
             (200, 2000),
             "How many pages a second are written in the background. Fast disks take more than the default.",
+        ),
+    )
+
+
+def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
+    most_mib = 2 * cache_mib(memory_bytes)
+    return (
+        Searchable(
+            "innodb_buffer_pool_size",
+            f'{{ from = "64M", to = "{most_mib}M", scale = "log", baseline = "{DEFAULT_BUFFER_POOL}" }}',
+            "the memory for tables and indexes",
+        ),
+        Searchable(
+            "mhnsw_max_cache_size",
+            f'{{ from = "16M", to = "{most_mib}M", scale = "log" }}',
+            "the memory for the graph of a vector index; smaller than the graph, each search reads tables",
+        ),
+        Searchable(
+            "innodb_log_file_size",
+            '{ from = "96M", to = "4G", scale = "log" }',
+            "a larger redo log lets pages wait longer before they are written",
+        ),
+        Searchable(
+            "innodb_log_buffer_size",
+            '{ from = "16M", to = "256M", scale = "log" }',
+            "commits wait where it is full",
+        ),
+        Searchable(
+            "innodb_io_capacity",
+            '{ from = 100, to = 20000, scale = "log", baseline = 200 }',
+            "how many pages a second are written in the background",
+        ),
+        Searchable("innodb_flush_neighbors", "[1, 0]", "0 suits disks without a head"),
+        Searchable(
+            "innodb_max_dirty_pages_pct",
+            "{ from = 10, to = 90, step = 10, baseline = 90 }",
+            "how much of the pool may wait to be written",
+        ),
+        Searchable("innodb_adaptive_hash_index", '["OFF", "ON"]', "a hash over pages that are read often"),
+        Searchable(
+            "thread_handling",
+            '["one-thread-per-connection", "pool-of-threads"]',
+            "a pool has fewer threads than clients",
+        ),
+        Searchable(
+            "tmp_table_size",
+            '{ from = "16M", to = "256M", scale = "log" }',
+            "larger temporary tables go to the disk",
+        ),
+        Searchable(
+            "sort_buffer_size",
+            '{ from = "256K", to = "16M", scale = "log", baseline = "2M" }',
+            "larger sorts go to the disk",
+        ),
+        Searchable(
+            "join_buffer_size",
+            '{ from = "256K", to = "16M", scale = "log" }',
+            "joins without an index read fewer times",
         ),
     )
 
@@ -187,7 +252,8 @@ def same(name: str, requested: Level, effective: str) -> bool:
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:
     pool = size_bytes(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL))
-    return int(pool * 1.1) + BASE_BYTES
+    areas = sum(size_bytes(settings[name]) for name in OTHER_AREAS if name in settings)
+    return int(pool * 1.1) + areas + BASE_BYTES
 
 
 def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:

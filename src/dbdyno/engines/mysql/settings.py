@@ -72,6 +72,7 @@ same = mariadb.same
 huge_pages = mariadb.huge_pages
 memory_bytes = mariadb.memory_bytes
 proposals = mariadb.proposals
+searchable = mariadb.searchable
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
@@ -106,6 +106,24 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             ("2M", f"{min(cache_mib(memory_bytes), 512)}M"),
             "The cache of each connection. It helps as long as the data do not fit into it.",
         ),
+    )
+
+
+def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
+    most_mib = min(cache_mib(memory_bytes), 512)
+    return (
+        Searchable("journal_mode", '["delete", "wal"]', "with wal, readers and the writer do not wait"),
+        Searchable(
+            "wal_autocheckpoint",
+            '{ from = 100, to = 10000, scale = "log", baseline = 1000, only_if = '
+            '{ "config.journal_mode" = "wal" } }',
+            "pages in the log before they are moved to the file",
+        ),
+        Searchable(
+            "cache_size", f'{{ from = "2M", to = "{most_mib}M", scale = "log" }}', "each connection's cache"
+        ),
+        Searchable("mmap_size", '[0, "256M"]', "reads without a copy"),
+        Searchable("temp_store", '["default", "memory"]', "where temporary tables are"),
     )
 
 

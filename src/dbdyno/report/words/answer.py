@@ -17,6 +17,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
+from dbdyno.report.words import search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
@@ -44,6 +45,8 @@ def headline(analysis: Analysis) -> str:
     answer = analysis.answer
     if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
         return "Nothing was measured, so nothing can be said about speed."
+    if analysis.search is not None and not answer.baseline_broken:
+        return search.headline(analysis, analysis.search)
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
     if analysis.run.brought is not None and not analysis.candidates:
@@ -211,7 +214,10 @@ def _open(analysis: Analysis) -> list[VariantResult]:
 
 
 def _to_go_on(analysis: Analysis) -> list[str]:
-    """The command that adds the blocks which are needed, and what helps where they are many or not known."""
+    """The command that adds the blocks which are needed, and what helps where they are many or not known. A
+    search has its own end."""
+    if analysis.search is not None:
+        return []
     found = _open(analysis)
     beyond = [one for one in found if one.reason is Reason.SPREAD and not blocks_text(one)]
     ranges = [one for one in found if one.blocks_more_even is not None]

@@ -6,7 +6,7 @@ from dbdyno.analyse.model import Analysis, Blocking, Method
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Brought, Outcome
-from dbdyno.report.words import brought
+from dbdyno.report.words import brought, search
 from dbdyno.report.words.numbers import (
     DASH,
     interval_text,
@@ -38,7 +38,7 @@ def method_text(analysis: Analysis) -> list[str]:
         _response_text(method),
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so a disturbance of a whole block cancels out.",
-        *filter(None, [_baselines_text(analysis)]),
+        *filter(None, [_baselines_text(analysis), search.METHOD if analysis.search else ""]),
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
         *filter(None, [calibration_text(analysis)]),
         f"A verdict needs at least {plural(method.blocks_least, 'block')}. Faster also needs every guard to"

@@ -42,7 +42,11 @@ def size_text(analysis: Analysis) -> str:
     """How many times each variant ran."""
     if analysis.run.brought is not None:
         return brought.size_text(analysis)
-    return plural(analysis.study.blocks, "block")
+    blocks = plural(analysis.study.blocks, "block")
+    if analysis.search is not None:
+        tried = plural(len(analysis.search.tried), "candidate")
+        return f"{tried}, the best of them in {blocks}" if analysis.search.finalists else tried
+    return blocks
 
 
 def factor_text(name: str) -> str:

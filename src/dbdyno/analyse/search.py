@@ -1,0 +1,159 @@
+"""The whole of a search: what it tried, what was confirmed, and which changes carry the gain.
+
+An analysis of a search is that of its confirming blocks. A winner that the elimination made smaller is added
+to their variants, from the blocks that measured it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from dbdyno.analyse.candidates import COSTS, Candidate, candidates_of, of_purpose, took_s
+from dbdyno.analyse.confirmation import analysed, winner_of
+from dbdyno.analyse.elimination import Elimination, eliminated
+from dbdyno.analyse.model import Analysis, Change, Round, SearchResult, Tried, VariantResult, Verdict
+from dbdyno.records import metrics
+from dbdyno.records.record import Record, Run
+from dbdyno.study import BASELINE, Study
+from dbdyno.study.builds import changed_levels
+from dbdyno.study.trials import Purpose
+
+
+def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+    """The analysis of a search, finished or not. Before anything is confirmed it is that of the baseline
+    alone, because the search's own blocks prove nothing of its candidates."""
+    tried = candidates_of(study, records)
+    result = SearchResult(tried=_path(study, tried), took_s=took_s(records))
+    confirming = of_purpose(records, Purpose.CONFIRMATION)
+    if not confirming:
+        # A row for each candidate would look like a verdict, and the path shows them all.
+        baseline = [one for one in of_purpose(records, Purpose.SEARCH) if one.variant == BASELINE]
+        found = analysed(study, run, baseline)
+        return found.model_copy(update={"study": study, "search": result})
+    confirmed = analysed(study, run, confirming)
+    over = len(confirming) >= study.blocks * len(confirmed.variants)
+    finalists = tuple(one.name for one in confirmed.candidates)
+    result = result.model_copy(update={"finalists": finalists, "confirmed": over})
+    winner = winner_of(confirmed) if over else None
+    if winner is None:
+        return confirmed.model_copy(update={"study": study, "search": result})
+    elimination = eliminated(study, winner, confirmed.method, records)
+    told = _told(study, run, elimination, records)
+    reduced = told is not None and told.round.reference != winner.name
+    final = told.result if told is not None and reduced else winner
+    result = result.model_copy(
+        update={
+            "winner": final.name,
+            "effect": final.effect,
+            "optimism": _optimism(study, winner, tried),
+            "changes": _changes(study, final) if told is None else told.round.changes,
+            "removed": () if told is None else _removed_before(elimination, told.round),
+            "rounds": elimination.rounds,
+        }
+    )
+    return _with_winner(study, confirmed, result, told)
+
+
+class _Told(NamedTuple):
+    """The round of an elimination that is told, and the analysis of its blocks."""
+
+    round: Round
+    analysis: Analysis
+
+    @property
+    def result(self) -> VariantResult:
+        """What those blocks say of the round's reference."""
+        return next(one for one in self.analysis.variants if one.name == self.round.reference)
+
+
+def _told(study: Study, run: Run, elimination: Elimination, records: Sequence[Record]) -> _Told | None:
+    """The round that is told. What is left of the winner must be faster there as any variant must, with its
+    guards; else the first round is told, which took nothing away yet."""
+    if elimination.told is None:
+        return None
+    first = elimination.rounds[0]
+    found = _in_blocks(study, run, elimination.told, records)
+    if found.round == first or found.result.verdict is Verdict.FASTER:
+        return found
+    return _in_blocks(study, run, first, records)
+
+
+def _in_blocks(study: Study, run: Run, one: Round, records: Sequence[Record]) -> _Told:
+    own = [record for record in records if record.block in one.blocks]
+    return _Told(one, analysed(study, run, own))
+
+
+def _removed_before(elimination: Elimination, told: Round) -> tuple[Change, ...]:
+    """What the rounds before the one that is told took away, with the share that it had."""
+    earlier = elimination.rounds[: elimination.rounds.index(told)]
+    return tuple(change for one in earlier for change in one.changes if change.factor in one.removed)
+
+
+def _changes(study: Study, winner: VariantResult) -> tuple[Change, ...]:
+    """The changes of a winner that no round took apart. The share of a single one is the whole effect; that
+    of one among several is not known."""
+    share = winner.effect if len(winner.changed) == 1 else None
+    return tuple(
+        Change(factor=name, level=level, against=study.baseline[name], share=share)
+        for name, level in winner.changed.items()
+    )
+
+
+def _optimism(study: Study, winner: VariantResult, tried: Sequence[Candidate]) -> float | None:
+    """How many times too good the search's own ratio was; None for a variant that the study named."""
+    worth = next((one.worth for one in tried if one.name == winner.name and not one.cause), None)
+    if worth is None or winner.effect is None:
+        return None
+    sign = 1.0 if metrics.find(study.goal.response).higher_is_better else -1.0
+    return math.exp(worth - sign * math.log(winner.effect.ratio))
+
+
+def _with_winner(study: Study, confirmed: Analysis, result: SearchResult, told: _Told | None) -> Analysis:
+    """The confirmation's analysis with the winner in the answer, and the blocks that measured it last."""
+    others = [name for name in confirmed.answer.faster if name != result.winner]
+    answer = confirmed.answer.model_copy(
+        update={"best": result.winner, "level": (), "faster": (result.winner, *others)}
+    )
+    update: dict[str, object] = {"study": study, "search": result, "answer": answer}
+    if told is not None and told.result.name not in {one.name for one in confirmed.variants}:
+        own = [trial for trial in told.analysis.trials if trial.record.variant == told.result.name]
+        update["variants"] = (*confirmed.variants, told.result)
+        update["trials"] = trials = (*confirmed.trials, *own)
+        update["trials_planned"] = len(trials)
+    return confirmed.model_copy(update=update)
+
+
+def _path(study: Study, tried: Sequence[Candidate]) -> tuple[Tried, ...]:
+    """The candidates in their order, each with the best ratio by then. For a response of which less is better
+    the best ratio is the smallest."""
+    sign = 1.0 if metrics.find(study.goal.response).higher_is_better else -1.0
+    path: list[Tried] = []
+    best = 0.0
+    for one in tried:
+        counts = bool(one.log_ratios) and not one.cause
+        best = max(best, one.worth) if counts else best
+        path.append(
+            Tried(
+                name=one.name,
+                changed=changed_levels(one.levels, study.baseline),
+                blocks=len(one.log_ratios),
+                ratio=math.exp(sign * one.worth) if counts else None,
+                best=math.exp(sign * best),
+                cause=one.cause,
+                costs={name: math.exp(fmean(logs)) for name, logs in one.costs.items() if logs and counts},
+                frontier=tuple(name for name in COSTS if counts and _leads(one, name, tried)),
+            )
+        )
+    return tuple(path)
+
+
+def _leads(one: Candidate, cost: str, tried: Sequence[Candidate]) -> bool:
+    """Whether no other candidate is as good in the response and better in a cost, or the other way round."""
+    if not one.costs.get(cost):
+        return False
+    own = one.worth, -fmean(one.costs[cost])
+    others = [(other.worth, -fmean(other.costs[cost])) for other in tried if other.costs.get(cost)]
+    return not any(worth >= own[0] and cheap >= own[1] and (worth, cheap) != own for worth, cheap in others)

@@ -1,0 +1,121 @@
+"""The space that a search may begin with: the engine's own proposals, told apart by a trial of the baseline
+under the study's load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.measured import Measured, bench_of, new_run
+from dbdyno.cli.progress import Quiet
+from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Engine, Searchable
+from dbdyno.errors import DynoError
+from dbdyno.host import memory
+from dbdyno.host.alone import alone
+from dbdyno.host.journal import open_journal
+from dbdyno.host.room import available_memory_bytes
+from dbdyno.layers.setup import Running
+from dbdyno.obtain.installation import Installation
+from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.records.record import Outcome
+from dbdyno.run import run_trial
+from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
+from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Trial, Variant
+
+OVERHEAD_S = 30.0
+"""What the trial may take beside its load: it may have to make the data."""
+
+
+@dataclass
+class Counted:
+    """The engine's own counters right before and right after the load."""
+
+    before: Mapping[str, float] = field(default_factory=dict)
+    after: Mapping[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def looking(self, running: Running) -> Iterator[None]:
+        self.before = running.status()
+        yield
+        self.after = running.status()
+
+
+def suggested(study: Study, path: Path, devices: frozenset[Path], wait_s: float) -> str:
+    """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
+    DynoError where that trial has no speed."""
+    engine = registry.engine(study.engine.engine)
+    installation = engine.obtaining.locate(study.engine)
+    alone_study = _baseline_of(study)
+    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
+    run = new_run(alone_study, path, installation)
+    trial = Trial(
+        index=0,
+        block=0,
+        position=0,
+        variant=Variant(name=BASELINE, levels={}),
+        phases=phases_of(alone_study),
+    )
+    expected_s = expected_duration_s(1, alone_study, OVERHEAD_S)
+    counted = Counted()
+    with alone(study.title, expected_s, wait_s, partial(click.echo, err=True)), open_journal() as journal:
+        bench = bench_of(Measured(alone_study, run, installation), journal, None, devices)
+        record = run_trial(trial, bench, lambda record: None, Quiet(), counted.looking)
+    if record.outcome is not Outcome.MEASURED:
+        raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)
+    return table_of(engine, installation, study, counted)
+
+
+def _baseline_of(study: Study) -> Study:
+    """The study of its baseline alone, in one trial."""
+    update = {
+        "design": Design.LIST,
+        "variants": (ListedVariant(name=BASELINE, levels={}),),
+        "factors": (),
+        "search": None,
+        "blocks": 1,
+        "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
+    }
+    return study.model_copy(update={**update, "settings": {**study.settings, **study.baseline}})
+
+
+def table_of(engine: Engine, installation: Installation, study: Study, counted: Counted) -> str:
+    """The factors that the load exercised, or of which no counter tells; the others as comments."""
+    known = engine.settings.names(installation)
+    proposals = [
+        one
+        for one in engine.settings.searchable(available_memory_bytes())
+        if one.name in known and f"config.{one.name}" not in study.settings
+    ]
+    rows = [_row(engine, one, counted) for one in proposals]
+    used, unknown = ([row for row, of in rows if of is kind] for kind in (True, None))
+    idle = [row for row, of in rows if of is False]
+    parts = ["[factors]", *used, *_allocators()]
+    parts += ["", "# No counter tells whether this load uses these.", *unknown] if unknown else []
+    parts += ["", "# This load does not use these.", *(f"# {row}" for row in idle)] if idle else []
+    return "\n".join(parts) + "\n"
+
+
+def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool | None]:
+    """A line of the table, and whether the load exercised the setting; None where no counter tells."""
+    shown = engine.counters.exercised(one.name, counted.before, counted.after)
+    unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
+    told = unmoved or (shown.value if shown is not None else "")
+    line = f"{json.dumps(f'config.{one.name}')} = {one.space}  # {one.why}{f' ({told})' if told else ''}"
+    return line, None if shown is None else not unmoved
+
+
+def _allocators() -> list[str]:
+    """A line with the allocators that are installed here, if there are any."""
+    found = [name for name in memory.ALLOCATORS if memory.find_library(name) is not None]
+    if not found:
+        return []
+    return [f'"memory.allocator" = {json.dumps(["libc", *found])}  # what takes memory from the kernel']

@@ -1,0 +1,111 @@
+"""`dyno tune`: searches for the setup to deploy, confirms it, and takes back what does not contribute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli import run as run_verb
+from dbdyno.cli.exit_codes import fail_on_option
+from dbdyno.cli.formats import verdict_format_options
+from dbdyno.cli.on_other import study_on
+from dbdyno.cli.options import (
+    WaitingCommand,
+    budget_option,
+    calibration_option,
+    devices_option,
+    quiet_option,
+    refuse_both,
+    store_option,
+    wait_option,
+)
+from dbdyno.cli.study_file import study_at
+from dbdyno.cli.suggesting import suggested
+from dbdyno.errors import UserError
+from dbdyno.study import Design
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", type=click.Path(path_type=Path))
+@budget_option
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Run the baseline once and print the [factors] that this load depends on, for the study.",
+)
+@click.option(
+    "--on",
+    "other",
+    metavar="WORKLOAD",
+    help="Measure the winner of the study's latest search on another workload, for which it was not tuned.",
+)
+@click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
+@click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
+@click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
+@calibration_option
+@devices_option
+@wait_option
+@quiet_option
+@store_option
+@verdict_format_options
+@fail_on_option
+@click.pass_context
+def command(
+    context: click.Context,
+    study: Path,
+    budget_s: float | None,
+    suggest: bool,
+    other: str | None,
+    seed: int | None,
+    name: str | None,
+    note: str,
+    calibration: bool,
+    devices: tuple[Path, ...],
+    wait_s: float,
+    quiet: bool,
+    store: str | None,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    fail_on: tuple[str, ...],
+) -> None:
+    """Search for the best variant of STUDY, whose design is `search`, in the time that it gives.
+
+    The best candidates are confirmed in blocks of their own, and only that gives a verdict. Then each change
+    of the winner is taken back in turn, so that it keeps the changes that carry its gain and no others.
+    Finished trials are kept whatever happens: `dyno run --resume` goes on where it stopped.
+    """
+    read = study_at(study)
+    if read.design is not Design.SEARCH:
+        raise UserError(
+            f"{study} has the design `{read.design}`, which searches nothing",
+            'write design = "search", or carry it out: dyno run STUDY',
+        )
+    refuse_both("--on", other, budget=budget_s, suggest=suggest or None)
+    refuse_both("--suggest", suggest or None, budget=budget_s)
+    if suggest:
+        click.echo(suggested(read, study, frozenset(devices), wait_s), nl=False)
+        return
+    context.invoke(
+        run_verb.command,
+        study=study_on(study, read, other, store) if other is not None else study,
+        resume=None,
+        add_blocks=None,
+        blocks=None,
+        until=None,
+        budget_s=budget_s,
+        seed=seed,
+        against=None,
+        name=name,
+        note=note,
+        calibration=calibration,
+        devices=devices,
+        wait_s=wait_s,
+        quiet=quiet,
+        store=store,
+        form=form,
+        as_json=as_json,
+        output=output,
+        fail_on=fail_on,
+    )

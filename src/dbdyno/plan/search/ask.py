@@ -1,0 +1,202 @@
+"""What a search measures next.
+
+First the baseline alone, so that a search that cannot go on ends at once. Then blocks with the baseline, the
+best candidate so far and new ones, while there is time. Then the best candidates in blocks of their own,
+which alone give a verdict. Then the winner without each of its changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from dbdyno.analyse.candidates import Candidate, candidates_of, excess_of, of_purpose, ranked
+from dbdyno.errors import BaselineFailed, UserError
+from dbdyno.frozen import Level
+from dbdyno.plan.blocks import require_baseline
+from dbdyno.plan.order import Order
+from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, has_time, looks_on, trial_s, whole_s
+from dbdyno.plan.search.sampler import Levels, propose
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import BASELINE, CANDIDATE, Arrangement, Study
+from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import Purpose, Trial, Variant
+
+Memory = Callable[[Mapping[str, Level]], int]
+"""About how many bytes a server takes with these levels."""
+
+FAILING_MOST = 12
+"""Where so many candidates failed and none has a speed, the rest would fail too."""
+
+
+class Block(NamedTuple):
+    """One block of a search."""
+
+    number: int
+    purpose: Purpose
+    variants: tuple[Variant, ...]
+
+
+def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """What is left of the block that has begun, or else the block after it; nothing when the search is over.
+
+    Raises BaselineFailed where the baseline has no speed, or breaks a guard of its own, and UserError where
+    its trial shows that the time is too short for any candidate.
+    """
+    whole = [record for record in records if record.whole]
+    done = {record.trial for record in whole}
+    begun = max((record.block for record in whole), default=0)
+    for earlier in ([record for record in whole if record.block < begun], whole):
+        block = next_block(memory, study, run, earlier)
+        if block is None:
+            return ()
+        trials = _trials(study, run, block, len(earlier))
+        if left := [trial for trial in trials if trial.index not in done]:
+            return _at_once(memory, study, run, left)
+    return ()
+
+
+def next_block(memory: Memory, study: Study, run: Run, earlier: Sequence[Record]) -> Block | None:
+    """The block that follows these, which are over; None where none does."""
+    number = 1 + max((record.block for record in earlier), default=-1)
+    confirming = of_purpose(earlier, Purpose.CONFIRMATION)
+    if not confirming:
+        if found := _to_search(memory, study, run, earlier, number):
+            return Block(number, Purpose.SEARCH, found)
+        return _to_confirm(study, earlier, _even(number))
+    if len({record.block for record in confirming}) < study.blocks:
+        known = {record.variant: record.levels for record in confirming}
+        variants = tuple(Variant(name=name, levels=levels) for name, levels in known.items())
+        return Block(number, Purpose.CONFIRMATION, variants)
+    return _to_eliminate(study, run, earlier, confirming, number)
+
+
+def _to_search(
+    memory: Memory, study: Study, run: Run, earlier: Sequence[Record], number: int
+) -> tuple[Variant, ...]:
+    """The baseline, the best candidate and new ones; none where the time is over or nothing new is left."""
+    baseline = Variant(name=BASELINE, levels=study.baseline)
+    if not earlier:
+        return (baseline,)
+    _require_sound_baseline(study, earlier)
+    tried = candidates_of(study, earlier)
+    if not tried:
+        _require_time(study, run, earlier)
+    if not looks_on(study, run, earlier, tried) or _all_fail(tried):
+        return ()
+    best = [one for one in ranked(tried)[:1] if one.worth > 0.0]
+    beside = [baseline, *(Variant(name=one.name, levels=one.levels) for one in best)]
+    fresh: list[Variant] = []
+    for position in range(NEW_EACH_BLOCK):
+        there = [variant.levels for variant in (*beside, *fresh)]
+
+        def allowed(levels: Levels, there: list[Levels] = there) -> bool:
+            kept = study.search is None or study.search.keeps(levels)
+            return kept and fits(memory, study, run, [*there, levels])
+
+        seed = f"{run.seed} {number} {position}"
+        levels = propose(study, tried, [variant.levels for variant in fresh], seed, allowed)
+        if levels is None:
+            break
+        name = f"{CANDIDATE}-{len(tried) + len(fresh) + 1}"
+        fresh.append(Variant(name=name, levels=levels))
+    return (*beside, *fresh) if fresh else ()
+
+
+def _to_confirm(study: Study, earlier: Sequence[Record], number: int) -> Block | None:
+    """The baseline, the best candidates, and the variants that the study names; None where there are none."""
+    best = [one for one in ranked(candidates_of(study, earlier)) if one.worth > 0.0][:FINALISTS]
+    known = [Variant(name=one.name, levels=one.levels) for one in study.variants]
+    named = [*(Variant(name=one.name, levels=one.levels) for one in best), *known]
+    if not named:
+        return None
+    return Block(number, Purpose.CONFIRMATION, (Variant(name=BASELINE, levels=study.baseline), *named))
+
+
+def _to_eliminate(
+    study: Study, run: Run, earlier: Sequence[Record], confirming: Sequence[Record], number: int
+) -> Block | None:
+    """A block of the elimination's round; None where nothing was confirmed, or the elimination is over. The
+    first round is always measured, a further one where there is time."""
+    # Here, because a plan that is only shown has no use for numpy.
+    from dbdyno.analyse.confirmation import analysed, winner_of
+    from dbdyno.analyse.elimination import eliminated
+
+    confirmed = analysed(study, run, confirming)
+    winner = winner_of(confirmed)
+    if winner is None:
+        return None
+    elimination = eliminated(study, winner, confirmed.method, earlier)
+    begins = len({one.block for one in of_purpose(earlier, Purpose.ELIMINATION)}) % study.blocks == 0
+    due = elimination.due
+    if not due or (begins and elimination.rounds and not has_time(study, run, earlier, len(due))):
+        return None
+    return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
+
+
+def fits(memory: Memory, study: Study, run: Run, levels: Sequence[Mapping[str, Level]]) -> bool:
+    """Whether the servers of these levels have room in memory: together where they run side by side."""
+    if run.room_bytes is None:
+        return True
+    needed = [memory({**study.settings, **own}) for own in levels]
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    return (sum(needed) if beside else max(needed)) <= run.room_bytes
+
+
+def _even(number: int) -> int:
+    """Blocks that are compared come in pairs, of which the second runs the first's order backwards."""
+    return number + number % 2
+
+
+def _trials(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
+    """A block's trials in their order, with indices from `first` on."""
+    phases = phases_of(study)
+    return [
+        Trial(
+            index=first + position,
+            block=block.number,
+            position=position,
+            variant=variant,
+            phases=phases,
+            purpose=block.purpose,
+        )
+        for position, variant in enumerate(Order.of(run).of_block(block.variants, block.number))
+    ]
+
+
+def _at_once(memory: Memory, study: Study, run: Run, trials: Sequence[Trial]) -> Sequence[Trial]:
+    """As many of a block's trials as have room beside each other; at least one. The rest follow."""
+    count = len(trials)
+    while count > 1 and not fits(memory, study, run, [one.variant.levels for one in trials[:count]]):
+        count -= 1
+    return trials[:count]
+
+
+def _all_fail(tried: Sequence[Candidate]) -> bool:
+    return len(tried) >= FAILING_MOST and not ranked(tried)
+
+
+def _require_time(study: Study, run: Run, records: Sequence[Record]) -> None:
+    """Raises UserError where the baseline took so long that nothing could be tried and confirmed in time."""
+    needed_s = whole_s(study, records, ())
+    if not looks_on(study, run, records, ()):
+        raise UserError(
+            f"a trial takes {trial_s(records):.1f} s here, so the first candidates and their confirmation"
+            f" need about {needed_s:.0f} s, and {run.budget_s or 0.0:.0f} s are given",
+            f"begin anew with --budget {math.ceil(1.5 * needed_s / 60)}m or more",
+        )
+
+
+def _require_sound_baseline(study: Study, records: Sequence[Record]) -> None:
+    """Raises BaselineFailed where the first trial, which is the baseline's, gives nothing to compare with."""
+    require_baseline(study, records)
+    first = min(records, key=lambda record: record.trial)
+    if first.outcome is not Outcome.MEASURED:
+        raise BaselineFailed(f"the baseline could not be measured: {first.cause}", first.remedy)
+    for guard in study.goal.guards:
+        if not guard.relative and excess_of(guard, first, first) > 0.0:
+            raise BaselineFailed(
+                f"the baseline itself breaks the guard {guard.text}, so nothing could be held against it",
+                "relax the guard, or give the baseline levels that keep it",
+            )

@@ -1,0 +1,66 @@
+"""How long a search looks on: as long as the confirmation and the elimination keep the time they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from dbdyno.analyse.candidates import Candidate, ranked
+from dbdyno.records.record import Record, Run
+from dbdyno.study import Study
+
+NEW_EACH_BLOCK = 4
+"""Candidates that a block of the search tries, beside the baseline and the best one so far."""
+FINALISTS = 3
+"""Candidates that are confirmed. Each more widens the intervals of all, and takes time from the search."""
+CHANGES_LEFT = 4
+"""About so many changes at most carry a gain: the elimination's first round takes the others away, and its
+second one measures what is left."""
+
+
+def looks_on(study: Study, run: Run, records: Sequence[Record], candidates: Sequence[Candidate]) -> bool:
+    """Whether another block of the search fits into the run's time, with all that must follow it."""
+    return whole_s(study, records, candidates) <= (run.budget_s or 0.0)
+
+
+def whole_s(study: Study, records: Sequence[Record], candidates: Sequence[Candidate]) -> float:
+    """Seconds that the run takes in all where one more block of the search is its last."""
+    changes = max((one.changes for one in ranked(candidates)[:FINALISTS]), default=0)
+    left = 2 + NEW_EACH_BLOCK + trials_after(study, changes)
+    return spent_s(records) + left * trial_s(records) + making_s(records)
+
+
+def trials_after(study: Study, changes: int) -> int:
+    """How many trials follow the search: those of the confirmation, and of the elimination of so many
+    changes."""
+    confirming = 1 + FINALISTS + len(study.variants)
+    first, second = 2 + changes, 3 + min(changes, CHANGES_LEFT)
+    return study.blocks * (confirming + (first + second if changes > 1 else 0))
+
+
+def has_time(study: Study, run: Run, records: Sequence[Record], variants: int) -> bool:
+    """Whether a round of the elimination with so many variants fits into what is left of the run's time."""
+    takes_s = trial_s(records) * study.blocks * variants
+    return run.budget_s is None or spent_s(records) + takes_s <= run.budget_s
+
+
+def least_s(study: Study, each_s: float) -> float:
+    """The least time in which a search tries anything and confirms it, where a trial takes `each_s`."""
+    return each_s * (1 + 1 + NEW_EACH_BLOCK + trials_after(study, 0))
+
+
+def spent_s(records: Sequence[Record]) -> float:
+    """Seconds that all trials took. The time between two parts of a run that was resumed is in none of
+    them."""
+    return sum(record.took_s for record in records)
+
+
+def trial_s(records: Sequence[Record]) -> float:
+    """What a trial takes by those seen: without the first, which makes the data, where there are others."""
+    return median([record.took_s for record in records if record.block > 0] or [spent_s(records)])
+
+
+def making_s(records: Sequence[Record]) -> float:
+    """What making the data took: the confirmation makes data of its own."""
+    first = [record.took_s for record in records if record.block == 0]
+    return max(0.0, sum(first) - trial_s(records))

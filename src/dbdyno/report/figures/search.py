@@ -1,0 +1,156 @@
+"""The figures of a search: the ratio of each candidate in its order, and the shares of changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from dbdyno.analyse.model import Ratio, SearchResult
+from dbdyno.records import metrics
+from dbdyno.report.figures.vega import (
+    Layer,
+    Rows,
+    Spec,
+    data,
+    margin_band,
+    ratio_domain,
+    ratio_ticks,
+    spec,
+    tooltip,
+)
+from dbdyno.report.words import numbers, search
+from dbdyno.report.words.naming import factor_text
+
+HEIGHT, ROW_HEIGHT = 260, 34
+
+
+def path(found: SearchResult, margin: float) -> Spec | None:
+    """A point for each candidate, a line for the best so far, and the confirmed interval as a band; None
+    without a candidate that has a ratio."""
+    rows: Rows = [
+        {
+            "number": number,
+            "name": one.name,
+            "ratio": one.ratio,
+            "best": one.best,
+            "text": numbers.ratio_text(one.ratio),
+            "changes": search.levels_text(one.changed),
+        }
+        for number, one in enumerate(found.tried, 1)
+        if one.ratio is not None
+    ]
+    if not rows:
+        return None
+    confirmed = _confirmed(found.effect)
+    ends = [row["ratio"] for row in rows] + [end for row in confirmed for end in (row["low"], row["high"])]
+    low, high = ratio_domain(ends, margin)
+    y = alt.Y(
+        "ratio:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="candidate / baseline (log scale)"),
+    )
+    x = alt.X(
+        "number:Q",
+        scale=alt.Scale(domain=[0, len(found.tried) + 1], nice=False),
+        axis=alt.Axis(title="candidates in the order of the search", tickMinStep=1, grid=False),
+    )
+    base = alt.Chart(data(rows)).encode(
+        x=x, tooltip=tooltip(name="candidate", text="ratio in the search", changes="changes")
+    )
+    layers: list[Layer] = [*margin_band(margin, "y"), *_told_band(confirmed)]
+    layers += [
+        base.mark_line(interpolate="step-after", strokeWidth=2, color="var(--point)").encode(y="best:Q"),
+        base.mark_point(size=55, filled=True, opacity=1, color="var(--point)").encode(y=y),
+    ]
+    about = "The ratio of each candidate to the baseline in the order of the search, and the best by then"
+    return spec(alt.layer(*layers).properties(width="container", height=HEIGHT, description=about))
+
+
+def shares(found: SearchResult, margin: float) -> Spec | None:
+    """The share of each change with its interval; None where none was measured."""
+    rows: Rows = [
+        {
+            "change": f"{factor_text(one.factor)}{' (taken back)' if one in found.removed else ''}",
+            "ratio": one.share.ratio,
+            "low": one.share.ratio if one.share.low is None else one.share.low,
+            "high": one.share.ratio if one.share.high is None else one.share.high,
+            "text": f"{numbers.ratio_text(one.share.ratio)} ({numbers.interval_text(one.share)})",
+        }
+        for one in (*found.changes, *found.removed)
+        if one.share is not None
+    ]
+    if not rows:
+        return None
+    low, high = ratio_domain([row[end] for row in rows for end in ("low", "high")], margin)
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="winner / winner without it"),
+    )
+    y = alt.Y("change:N", sort=[row["change"] for row in rows], axis=alt.Axis(title=None, labelLimit=320))
+    base = alt.Chart(data(rows)).encode(y=y, tooltip=tooltip(change="change", text="share"))
+    interval = base.mark_rule(strokeWidth=2.4, strokeCap="round", color="var(--point)")
+    dot = base.mark_point(size=70, filled=True, opacity=1, color="var(--point)")
+    layers = [*margin_band(margin), interval.encode(x="low:Q", x2="high:Q"), dot.encode(x=x)]
+    about = "The share of each change in the winner's gain, with its interval"
+    height = ROW_HEIGHT * len(rows)
+    return spec(alt.layer(*layers).properties(width="container", height=height, description=about))
+
+
+def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Spec | None:
+    """Each candidate by its response and a cost, and a line through those that no other beats in both; None
+    where fewer than two have both."""
+    rows: Rows = [
+        {
+            "name": one.name,
+            "ratio": one.ratio,
+            "cost": one.costs[cost],
+            "text": numbers.ratio_text(one.ratio),
+            "cost_text": numbers.ratio_text(one.costs[cost]),
+            "changes": search.levels_text(one.changed),
+            "leads": cost in one.frontier,
+        }
+        for one in found.tried
+        if one.ratio is not None and cost in one.costs
+    ]
+    if len(rows) < 2:
+        return None
+    titles = {"cost": metrics.find(cost).title, "ratio": metrics.find(response).title}
+    axes: dict[str, dict[str, Any]] = {}
+    for field, title in titles.items():
+        low, high = ratio_domain([row[field] for row in rows], margin)
+        scale = alt.Scale(type="log", domain=[low, high], nice=False, clamp=True)
+        axes[field] = {
+            "scale": scale,
+            "axis": alt.Axis(
+                values=ratio_ticks(low, high), format=".4~g", title=f"{title}, candidate / baseline"
+            ),
+        }
+    x, y = alt.X("cost:Q", **axes["cost"]), alt.Y("ratio:Q", **axes["ratio"])
+    tip = tooltip(name="candidate", text=titles["ratio"], cost_text=titles["cost"], changes="changes")
+    base = alt.Chart(data(rows)).encode(x=x, y=y, tooltip=tip)
+    leading = alt.Chart(data([row for row in rows if row["leads"]])).encode(x=x, y=y, order="cost:Q")
+    layers = [
+        leading.mark_line(strokeWidth=2, color="var(--point)"),
+        base.mark_point(size=55, filled=True, color="var(--point)").encode(
+            opacity=alt.condition(alt.datum.leads, alt.value(1.0), alt.value(0.35))
+        ),
+    ]
+    about = f"Candidates by {titles['ratio']} and {titles['cost']}"
+    return spec(alt.layer(*layers).properties(width="container", height=HEIGHT, description=about))
+
+
+def _confirmed(effect: Ratio | None) -> Rows:
+    if effect is None or effect.low is None or effect.high is None:
+        return []
+    return [{"low": effect.low, "high": effect.high, "ratio": effect.ratio}]
+
+
+def _told_band(rows: Rows) -> list[Layer]:
+    """The interval that was confirmed, across the whole figure."""
+    if not rows:
+        return []
+    band = alt.Chart(data(rows)).mark_rect(color="var(--point)", opacity=0.16).encode(y="low:Q", y2="high:Q")
+    line = alt.Chart(data(rows)).mark_rule(color="var(--point)", strokeDash=[4, 3]).encode(y="ratio:Q")
+    return [band, line]

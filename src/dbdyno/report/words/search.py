@@ -1,0 +1,125 @@
+"""A search in sentences: what it ends with, what that took, and how far its own figures were off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.analyse.model import Analysis, Change, SearchResult, Tried
+from dbdyno.frozen import Level, level_text
+from dbdyno.records import metrics
+from dbdyno.report.words.naming import factor_text
+from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text
+from dbdyno.report.words.safe import clean
+from dbdyno.study.trials import Purpose
+
+DID = {
+    Purpose.SEARCH: "searching",
+    Purpose.CONFIRMATION: "confirming",
+    Purpose.ELIMINATION: "taking changes back",
+}
+
+
+def headline(analysis: Analysis, found: SearchResult) -> str:
+    """What the search ends with, in one sentence or two."""
+    response = metrics.find(analysis.method.response).title
+    if not found.confirmed:
+        return _not_confirmed(found)
+    if found.winner is None or found.effect is None:
+        tried = plural(len(found.tried), "candidate")
+        return f"Nothing helped: of {tried}, none is shown to be faster than the baseline in fresh blocks."
+    changes = ", ".join(change_text(change) for change in found.changes)
+    ratio = f"{ratio_text(found.effect.ratio)} times the baseline’s {response}"
+    kept = plural(len(found.changes), "change")
+    return f"{ratio} ({interval_text(found.effect)}), with {kept}: {changes}."
+
+
+def _not_confirmed(found: SearchResult) -> str:
+    """What a search tells that is not over, or that found nothing to confirm."""
+    bests = [one for one in found.tried if one.ratio is not None and one.ratio == one.best]
+    if not found.tried:
+        return "The search is not over. It has tried no candidate yet."
+    if not bests:
+        tried = plural(len(found.tried), "candidate")
+        return f"Nothing helped: of {tried}, none is better than the baseline in the search’s own blocks."
+    best = bests[-1]
+    assert best.ratio is not None  # chosen for it
+    return (
+        f"The search is not over. Its best so far, {clean(best.name)}, has {ratio_text(best.ratio)} times the"
+        " baseline’s response in the search’s own blocks, which proves nothing."
+    )
+
+
+def change_text(change: Change) -> str:
+    """A change as it is to be made."""
+    return clean(f"{factor_text(change.factor)} = {level_text(change.level)}")
+
+
+def levels_text(changed: Mapping[str, Level]) -> str:
+    """What a candidate changes."""
+    return clean(", ".join(f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()))
+
+
+def sentences(found: SearchResult) -> list[str]:
+    """What a reader must know beside the changes: what went, how optimistic the search was, what failed, and
+    how long each part took."""
+    told = [_removed(found), _cut_short(found), _optimism(found), _failed(found.tried), _took(found)]
+    return [sentence for sentence in told if sentence]
+
+
+def _removed(found: SearchResult) -> str:
+    if not found.removed:
+        return ""
+    names = ", ".join(change_text(change) for change in found.removed)
+    return f"Taken back, because no contribution of them shows: {names}."
+
+
+def _cut_short(found: SearchResult) -> str:
+    """Why changes are still there that an elimination would take away."""
+    last = found.rounds[-1] if found.rounds else None
+    if last is not None and last.reference != found.winner:
+        return "What the last round left is worse, or is not shown to be faster, so those changes are back."
+    if last is not None and last.removed:
+        names = ", ".join(factor_text(name) for name in last.removed)
+        return f"The time was over before the winner could be measured without {names}, which may do nothing."
+    if found.winner is not None and not found.rounds and len(found.changes) > 1:
+        return "The changes were not taken back one by one, so their shares are not known."
+    return ""
+
+
+def _optimism(found: SearchResult) -> str:
+    if found.optimism is None:
+        return ""
+    if found.optimism >= 1.0:
+        by = f"{ratio_text(found.optimism)} times too good"
+    else:
+        by = f"too low, {ratio_text(found.optimism)} times the confirmed one"
+    return f"The search’s own ratio of the confirmed candidate was {by}. Only the confirmed one is told."
+
+
+def _failed(tried: tuple[Tried, ...]) -> str:
+    causes: dict[str, int] = {}
+    for one in tried:
+        if one.cause:
+            causes[clean(one.cause)] = causes.get(clean(one.cause), 0) + 1
+    if not causes:
+        return ""
+    ranked = sorted(causes.items(), key=lambda item: -item[1])
+    most, count = ranked[0]
+    others = f"; {plural(len(ranked) - 1, 'other cause')} as well" if ranked[1:] else ""
+    failed = plural(sum(causes.values()), "candidate")
+    return f"{failed} had no speed that counts, {count} of them because: {most}{others}."
+
+
+def _took(found: SearchResult) -> str:
+    parts = [f"{DID[purpose]} {seconds_text(seconds)}" for purpose, seconds in found.took_s.items()]
+    return f"Time: {', '.join(parts)}." if parts else ""
+
+
+METHOD = (
+    "Search: each candidate is compared with the baseline in the same block. The first ones change a few"
+    " factors at random, later ones are picked around the best one by a tree-structured Parzen estimator."
+    " Such a ratio is the best of many, so it is too good. The confirmation measures the best candidates"
+    " anew, in blocks with keys, data images and servers of their own, and only its intervals give a"
+    " verdict. The elimination takes each change of the winner back in turn: a share is the ratio winner /"
+    " winner without the change, and the intervals of a round hold together."
+)

@@ -1,0 +1,275 @@
+"""What only a search has in its file: ranges, conditions, constraints, and what may be given up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from dbdyno.frozen import Level, level_text
+from dbdyno.study import values
+from dbdyno.study.builds import of_build
+from dbdyno.study.document import Key
+from dbdyno.study.nouns import BASELINE, CANDIDATE, Design, Factor, ListedVariant
+from dbdyno.study.ranges import Scale, rising_levels, with_level
+from dbdyno.study.section import SEARCH_KEYS, SPACE_KEYS, VARIANT_KEYS, SectionReader
+from dbdyno.study.space import Condition, Constraint, Promise, Search, Term, amount
+from dbdyno.study.values import Fault, nearest, shown
+from dbdyno.study.variants import variant_name
+
+FORMS = 'write { from = "64M", to = "8G", scale = "log" } or { levels = [BASELINE, OTHER] }'
+T = TypeVar("T")
+TIME_LEAST_S = 60.0
+TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
+
+
+def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: Key) -> list[Factor]:
+    """The factor that a table gives: a range, or a list with conditions. None when there is a mistake."""
+    before = len(reader.mistakes)
+    reader.table(path, SPACE_KEYS)
+    only_if = _conditions(reader, path)
+    if "levels" in table:
+        for key in sorted(table.keys() & (SPACE_KEYS - {"levels", "only_if"})):
+            reader.note((*path, key), f"`{name}` has `levels` and `{key}`", "leave one of the two out")
+        listed = reader.factor(name, table["levels"], (*path, "levels"))
+        found = [factor.model_copy(update={"only_if": only_if}) for factor in listed]
+    else:
+        found = _range(reader, name, path, only_if)
+    return found if len(reader.mistakes) == before else []
+
+
+def read_search(reader: SectionReader, design: Design, factors: tuple[Factor, ...]) -> Search | None:
+    """The table [search], and whether factors, conditions and constraints go together. None for another
+    design, which has no such table."""
+    if design is not Design.SEARCH:
+        if reader.at(("search",)) is not None:
+            reader.note(
+                ("search",), f"the design `{design}` has no [search]", 'write design = "search", or leave it'
+            )
+        return None
+    reader.table(("search",), SEARCH_KEYS)
+    default = Search()
+    time_s = partial(values.duration_s, least_s=TIME_LEAST_S)
+    search = Search(
+        time_s=reader.take(("search", "time"), time_s, default.time_s),
+        allow=_allowed(reader),
+        constraints=_constraints(reader, factors),
+    )
+    _note_what_is_not_searched(reader, factors)
+    if not reader.mistakes:
+        _note_bad_conditions(reader, factors)
+        _note_given_up(reader, factors, search.allow)
+    return search
+
+
+def _note_what_is_not_searched(reader: SectionReader, factors: tuple[Factor, ...]) -> None:
+    """Notes copies of the baseline, counts beside the blocks, and builds, each of which takes minutes."""
+    for path in (("aa",), ("baselines",), ("goal", "counted")):
+        if reader.at(path):
+            hint = f"leave `{path[-1]}` out; a study of another design can have it"
+            reader.note(path, f"the design `{Design.SEARCH}` has no `{path[-1]}`", hint)
+    for factor in (factor for factor in factors if of_build(factor.name)):
+        hint = "choose the build with a study of another design, and write it under [settings] here"
+        reader.note(reader.place_of(factor), f"a search does not vary builds: `{factor.name}`", hint)
+
+
+def read_known(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[ListedVariant, ...]:
+    """Variants that a search's best candidates are held against: levels of its factors, inside their ranges
+    or not."""
+    given = reader.at(("variants",))
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+        hint = 'each has a name and levels: name = "...", levels = { "config.NAME" = ... }'
+        reader.note(("variants",), "`variants` must be tables: [[variants]]", hint)
+        return ()
+    baseline = {factor.name: factor.baseline for factor in factors}
+    known: dict[str, ListedVariant] = {}
+    for index in range(len(given)):
+        one = _known(reader, index, baseline)
+        if one is not None and one.name in known:
+            reader.note(("variants", index, "name"), f"the variant `{one.name}` is given twice", "rename one")
+        elif one is not None:
+            known[one.name] = one
+    return tuple(known.values())
+
+
+def _known(reader: SectionReader, index: int, baseline: dict[str, Level]) -> ListedVariant | None:
+    path: Key = ("variants", index)
+    reader.table(path, VARIANT_KEYS)
+    name = reader.need((*path, "name"), _known_name, "every variant needs one")
+    levels: dict[str, Level] = {}
+    for factor, value, where in reader.flat((*path, "levels")):
+        level = reader.level(factor, value, where) if factor in baseline else None
+        if factor not in baseline:
+            reader.note(where, f"`{factor}` is no factor of this search", nearest(factor, baseline))
+        elif level is not None and reader.layer_agrees(Factor(name=factor, levels=(level,)), where):
+            levels[factor] = level
+    if all(level_text(level) == level_text(baseline[factor]) for factor, level in levels.items()):
+        reader.note(path, "the variant is the baseline", "give the levels in which it differs")
+    return None if name is None else ListedVariant(name=name, levels={**baseline, **levels})
+
+
+def _known_name(value: Any) -> str:
+    name = variant_name(value)
+    if name == BASELINE or re.match(rf"{CANDIDATE}\b", name):
+        raise Fault(f"`{name}` is a name of Dyno's own", "choose another")
+    return name
+
+
+def _range(reader: SectionReader, name: str, path: Key, only_if: tuple[Condition, ...]) -> list[Factor]:
+    """The factor of a range; its baseline is `from` where it names no other level."""
+    if not reader.factor_name(name, path):
+        return []
+    low, high = (reader.need((*path, key), values.level, FORMS) for key in ("from", "to"))
+    scale = reader.take((*path, "scale"), _scale, Scale.LINEAR)
+    step, baseline = (reader.take((*path, key), values.level, None) for key in ("step", "baseline"))
+    if low is None or high is None:
+        return []
+    first = low if baseline is None else baseline
+    try:
+        rising = with_level(rising_levels(low, high, scale, step), first)
+    except Fault as fault:
+        reader.note(path, f"`{name}` {fault.message}", fault.hint)
+        return []
+    others = tuple(one for one in rising if level_text(one) != level_text(first))
+    # An engine is asked about the ends alone, because it would have to start for each level.
+    ends = {level_text(one): one for one in (first, low, high)}
+    if not all(reader.level(name, end, path) is not None for end in ends.values()):
+        return []
+    if not reader.layer_agrees(Factor(name=name, levels=tuple(ends.values())), path):
+        return []
+    return [Factor(name=name, levels=(first, *others), rising=rising, only_if=only_if)]
+
+
+def _scale(value: Any) -> Scale:
+    return Scale(values.one_of(value, frozenset(Scale)))
+
+
+def _conditions(reader: SectionReader, path: Key) -> tuple[Condition, ...]:
+    """`only_if = { "layer.knob" = [LEVEL, ...] }`; one level needs no list."""
+    found = list[Condition]()
+    for factor, value, where in reader.flat((*path, "only_if")):
+        levels = list[Level]()
+        for level in value if isinstance(value, list) else [value]:
+            try:
+                levels.append(values.level(level))
+            except Fault as fault:
+                reader.note(where, f"`{factor}`: {fault.message}", fault.hint)
+        if levels:
+            found.append(Condition(factor=factor, levels=tuple(levels)))
+        elif value == []:
+            reader.note(where, f"`only_if` names no level of `{factor}`", "name one or more, or leave it out")
+    return tuple(found)
+
+
+def _note_bad_conditions(reader: SectionReader, factors: tuple[Factor, ...]) -> None:
+    """Notes conditions on what is no earlier factor, and those that hold always or never. A condition looks
+    back, so that conditions cannot lead in a circle."""
+    earlier: dict[str, Factor] = {}
+    for factor in factors:
+        path = (*reader.place_of(factor), "only_if")
+        for condition in factor.only_if:
+            other = earlier.get(condition.factor)
+            if other is None:
+                reader.note(
+                    path,
+                    f"`{factor.name}` depends on `{condition.factor}`, which is no factor before it",
+                    nearest(condition.factor, earlier, "factors before it"),
+                )
+                continue
+            known = {level_text(level) for level in other.levels}
+            named = {level_text(level) for level in condition.levels}
+            if strange := sorted(named - known):
+                told = f"`{other.name}` never is {', '.join(strange)}"
+                reader.note(path, f"`{factor.name}`: {told}", nearest(strange[0], known, "its levels"))
+            elif named == known:
+                reader.note(path, f"`{factor.name}`: the condition always holds", "leave it out")
+        earlier[factor.name] = factor
+
+
+def _allowed(reader: SectionReader) -> tuple[Promise, ...]:
+    found = _each(reader, "allow", lambda value: Promise(values.one_of(value, frozenset(Promise))))
+    return tuple(sorted(set(found.values())))
+
+
+def _each(reader: SectionReader, key: str, read: Callable[[Any], T]) -> dict[Key, T]:
+    """What `read` makes of each element of a list under [search], by its place."""
+    path: Key = ("search", key)
+    given, found = reader.at(path), dict[Key, T]()
+    if given is not None and not isinstance(given, list):
+        reader.note(path, f"`{key}` must be a list, not {values.kind(given)}", f"write {key} = [...]")
+    for index, value in enumerate(given if isinstance(given, list) else []):
+        try:
+            found[*path, index] = read(value)
+        except Fault as fault:
+            reader.note((*path, index), f"`{key}`: {fault.message}", fault.hint)
+    return found
+
+
+def _note_given_up(reader: SectionReader, factors: tuple[Factor, ...], allow: tuple[Promise, ...]) -> None:
+    """Notes levels that give up what the study does not allow. The baseline may: it is what there is."""
+    gives_up = reader.catalogue.gives_up
+    if reader.engine is None or gives_up is None:
+        return
+    for factor in factors:
+        lost = {level_text(level): gives_up(factor.name, level, reader.engine) for level in factor.levels[1:]}
+        kept = [(text, promise) for text, promise in lost.items() if promise and promise not in allow]
+        if kept:
+            text, promise = kept[0]
+            reader.note(
+                reader.place_of(factor),
+                f"`{factor.name}` = {text} gives up {promise}",
+                f'leave that level out; or write allow = ["{promise}"] under [search], and lose {promise}',
+            )
+
+
+def _constraints(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[Constraint, ...]:
+    found = _each(reader, "constraints", constraint)
+    return tuple(one for path, one in found.items() if _goes_with(reader, one, factors, path))
+
+
+def _goes_with(reader: SectionReader, one: Constraint, factors: tuple[Factor, ...], path: Key) -> bool:
+    """Whether a constraint is on factors whose levels are amounts, and the baseline keeps it."""
+    by_name = {factor.name: factor for factor in factors}
+    for name in one.factors:
+        if name not in by_name:
+            reader.note(path, f"`{name}` is no factor of this search", nearest(name, by_name))
+            return False
+        try:
+            for level in by_name[name].levels:
+                amount(level)
+        except ValueError as fault:
+            hint = "a constraint sums amounts: numbers and sizes"
+            reader.note(path, f"`{name}` can be {fault}, which is no amount", hint)
+            return False
+    if one.holds({factor.name: factor.baseline for factor in factors}):
+        return True
+    hint = "choose another baseline, or another bound"
+    reader.note(path, f"the baseline breaks the constraint {shown(one.text)}", hint)
+    return False
+
+
+def constraint(value: Any) -> Constraint:
+    """`config.A + 2 * config.B <= 6G`: sums of amounts on both sides. Raises Fault for another form."""
+    text = values.text(value)
+    form = Fault(f"{shown(text)} is no constraint", 'write "config.A + 2 * config.B <= 6G"')
+    sides = text.split("<=")
+    if len(sides) != 2:
+        raise form
+    terms = []
+    for side in sides:
+        found = [re.fullmatch(TERM, part.strip()) for part in side.split("+")]
+        if not all(found):
+            raise form
+        terms.append(tuple(_term(one) for one in found if one))
+    left, right = terms
+    if not any(term.factor for term in (*left, *right)):
+        raise form
+    return Constraint(text=text, left=left, right=right)
+
+
+def _term(found: re.Match[str]) -> Term:
+    times, factor, bound = found.groups()
+    return Term(times=amount(bound)) if bound else Term(times=float(times or 1), factor=factor)

@@ -1,0 +1,180 @@
+"""A search from its records to what it ends with: confirmed, honest, and as small as it can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.model import SearchResult
+from dbdyno.frozen import Level
+from dbdyno.plan.search.ask import next_block
+from dbdyno.records.record import Outcome, Record
+from dbdyno.study import Goal, ListedVariant
+from dbdyno.study.trials import Purpose
+from tests.searches import Surface, a_search, carried_out, listed, measured, ranged, step, trials_of
+
+LARGE, SMALL = 0.7, 0.2
+FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(6)))
+
+
+def two_matter(levels: Mapping[str, Level]) -> float:
+    return LARGE * min(step(levels, "config.pool"), 8) / 8 + SMALL * step(levels, "config.log")
+
+
+def nothing_helps(levels: Mapping[str, Level]) -> float:
+    return 0.0
+
+
+@cache
+def ended(surface: Surface, seed: int = 1) -> tuple[SearchResult, Analysis]:
+    study, run = a_search(*FACTORS, seed=seed)
+    found = analyse(study, run, carried_out(study, run, surface))
+    assert found.search is not None
+    return found.search, found
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_the_winner_keeps_the_changes_that_matter_and_no_other(seed: int) -> None:
+    result, found = ended(two_matter, seed)
+    assert {change.factor for change in result.changes} == {"config.pool", "config.log"}
+    assert result.effect is not None and result.effect.low is not None and result.effect.high is not None
+    winner = next(one for one in found.variants if one.name == result.winner)
+    assert result.effect.low <= math.exp(two_matter(winner.levels)) <= result.effect.high
+    assert found.answer.best == result.winner
+    shares = {change.factor: change.share for change in result.changes}
+    log = shares["config.log"]
+    # How often intervals hold the true value is for the bench to tell, over many seeds.
+    assert log is not None and log.ratio == pytest.approx(math.exp(SMALL), rel=0.06)
+
+
+def test_what_was_taken_away_is_told_with_the_share_it_had() -> None:
+    result, _ = ended(two_matter)
+    assert result.removed
+    assert all(change.share is not None and change.share.ratio < 1.1 for change in result.removed)
+    first, last = result.rounds[0], result.rounds[-1]
+    assert set(first.removed) <= {change.factor for change in first.changes}
+    assert not last.removed
+    assert last.against_whole is not None
+
+
+def test_nothing_helps_where_nothing_does() -> None:
+    found = [ended(nothing_helps, seed)[0] for seed in range(1, 7)]
+    assert sum(result.winner is None for result in found) >= 5
+    assert all(result.effect is None for result in found if result.winner is None)
+
+
+def test_the_searchs_own_figure_is_told_to_be_too_good() -> None:
+    found = [ended(two_matter, seed)[0].optimism for seed in range(1, 4)]
+    assert all(optimism is not None and 0.9 < optimism < 1.2 for optimism in found)
+
+
+def test_the_path_tells_the_best_so_far_and_why_others_do_not_count() -> None:
+    def fails(levels: Mapping[str, Level]) -> float | None:
+        return None if step(levels, "config.f0") == 2 else two_matter(levels)
+
+    result, _ = ended(fails)
+    bests = [one.best for one in result.tried if one.best is not None]
+    assert bests == sorted(bests) and bests[-1] > 1.5
+    assert any(one.cause and one.ratio is None for one in result.tried)
+    assert all(one.changed for one in result.tried)
+
+
+def test_each_purpose_has_its_time() -> None:
+    result, _ = ended(two_matter)
+    assert set(result.took_s) == set(Purpose)
+
+
+def test_a_search_that_is_not_over_says_so() -> None:
+    study, run = a_search(*FACTORS)
+    records = carried_out(study, run, two_matter, blocks=4)
+    found = analyse(study, run, records)
+    assert found.search is not None and not found.search.confirmed and found.search.winner is None
+    assert found.study is study
+    only_the_baseline = analyse(study, run, records[:1])
+    assert only_the_baseline.search is not None and only_the_baseline.search.tried == ()
+
+
+def test_an_elimination_that_is_cut_short_keeps_what_was_confirmed() -> None:
+    study, run = a_search(*FACTORS)
+    whole = carried_out(study, run, two_matter)
+    first = next(index for index, one in enumerate(whole) if one.purpose is Purpose.ELIMINATION)
+    found = analyse(study, run, whole[: first + 3]).search
+    assert found is not None and found.winner is not None and found.effect is not None
+    assert not found.removed and not found.rounds
+    assert all(change.share is None for change in found.changes) or len(found.changes) == 1
+
+
+def test_changes_that_carry_the_gain_only_together_are_both_kept() -> None:
+    def only_together(levels: Mapping[str, Level]) -> float:
+        return 0.5 * (step(levels, "config.pool") >= 4) * step(levels, "config.log")
+
+    result, _ = ended(only_together)
+    assert {change.factor for change in result.changes} == {"config.pool", "config.log"}
+
+
+def test_of_two_changes_that_do_the_same_one_is_kept() -> None:
+    def either(levels: Mapping[str, Level]) -> float:
+        return 0.5 * max(step(levels, "config.pool") >= 4, step(levels, "config.log"))
+
+    result, _ = ended(either)
+    assert result.effect is not None and result.effect.low is not None
+    assert len(result.changes) == 1
+    assert result.effect.low > 1.4
+
+
+def test_a_server_that_does_not_start_without_a_change_needs_it() -> None:
+    def needs_the_log(levels: Mapping[str, Level]) -> float | None:
+        large, log = step(levels, "config.pool") >= 8, step(levels, "config.log")
+        return None if large and not log else 0.5 * large
+
+    result, _ = ended(needs_the_log)
+    kept = {change.factor: change for change in result.changes}
+    assert set(kept) == {"config.pool", "config.log"}
+    assert kept["config.log"].share is None and kept["config.log"].cause == "the server did not start"
+
+
+def test_less_is_better_for_a_latency() -> None:
+    study, run = a_search(*FACTORS, goal=Goal(response="mean_ms"))
+
+    def slower(record: Record) -> Record:
+        """The same record with a latency that falls as the speed rises."""
+        if record.tally is None:
+            return record
+        mean = 1e6 / record.tally.throughput_per_s
+        latency = record.tally.latency_us.model_copy(update={"mean": mean})
+        tally = record.tally.model_copy(update={"latency_us": latency})
+        return record.model_copy(update={"phases": (record.phases[0].model_copy(update={"tally": tally}),)})
+
+    records: list[Record] = []
+    while block := next_block(lambda levels: 0, study, run, records):
+        trials = list(trials_of(study, run, block, len(records)))
+        records += [slower(measured(trial, run, two_matter)) for trial in trials]
+    result = analyse(study, run, records).search
+    assert result is not None and result.effect is not None and result.effect.ratio < 0.6
+    assert {change.factor for change in result.changes} == {"config.pool", "config.log"}
+
+
+def test_the_best_of_what_the_study_names_can_win() -> None:
+    study, run = a_search(*FACTORS, budget_s=2500.0)
+    manual = ListedVariant(name="the manual", levels={**study.baseline, "config.pool": 15, "config.log": 1})
+    study = study.model_copy(update={"variants": (manual,)})
+
+    def only_the_manual(levels: Mapping[str, Level]) -> float:
+        return 0.4 if levels == manual.levels else 0.0
+
+    result = analyse(study, run, carried_out(study, run, only_the_manual)).search
+    assert result is not None and result.winner == "the manual" and result.optimism is None
+    assert len(result.changes) == 2
+
+
+def test_records_in_any_order_and_partial_ones_give_the_same() -> None:
+    study, run = a_search(*FACTORS)
+    records = carried_out(study, run, two_matter)
+    partial = records[5].model_copy(update={"whole": False, "trial": 10**6})
+    found = [analyse(study, run, one).search for one in (records, [*records[::-1], partial])]
+    assert found[0] == found[1]
+    assert all(record.outcome is Outcome.MEASURED for record in records)

@@ -1,0 +1,209 @@
+"""A search from its first trial to its last: what comes next follows from the records, and ends in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+import pytest
+
+from dbdyno.errors import BaselineFailed, UserError
+from dbdyno.frozen import Level
+from dbdyno.plan import ask_for
+from dbdyno.plan.search.ask import ask, fits, next_block
+from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
+from dbdyno.records.record import Outcome, Record
+from dbdyno.study import BASELINE, Goal, Guard, ListedVariant
+from dbdyno.study.search import constraint
+from dbdyno.study.space import Condition, Search
+from dbdyno.study.trials import Purpose
+from tests.searches import TRIAL_S, a_search, carried_out, listed, measured, ranged, step, tried_in
+
+
+def nothing_helps(levels: Mapping[str, Level]) -> float:
+    return 0.0
+
+
+def a_larger_pool_helps(levels: Mapping[str, Level]) -> float:
+    return min(step(levels, "config.pool"), 8) / 8
+
+
+def no_memory(levels: Mapping[str, Level]) -> int:
+    return 0
+
+
+def purposes(records: list[Record]) -> list[Purpose | None]:
+    return [purpose for purpose, _ in groupby(record.purpose for record in records)]
+
+
+def test_a_search_is_confirmed_and_its_changes_are_taken_back() -> None:
+    study, run = a_search()
+    records = carried_out(study, run, a_larger_pool_helps)
+    assert purposes(records) == [Purpose.SEARCH, Purpose.CONFIRMATION, Purpose.ELIMINATION]
+    assert tried_in(records)[0] == BASELINE
+    confirming = [record for record in records if record.purpose is Purpose.CONFIRMATION]
+    assert len(confirming) == study.blocks * (1 + FINALISTS)
+    # Fresh blocks: none of the search's own, and whole pairs.
+    assert min(record.block for record in confirming) % 2 == 0
+    assert len({record.trial for record in records}) == len(records)
+
+
+def test_each_block_holds_the_baseline_and_the_best_so_far() -> None:
+    study, run = a_search()
+    records = [one for one in carried_out(study, run, a_larger_pool_helps) if one.purpose is Purpose.SEARCH]
+    for block in range(1, 1 + max(record.block for record in records)):
+        names = {record.variant for record in records if record.block == block}
+        assert BASELINE in names
+        assert len(names) <= 2 + NEW_EACH_BLOCK
+        new = names - {record.variant for record in records if record.block < block}
+        assert 1 <= len(new) <= NEW_EACH_BLOCK
+
+
+def test_a_candidate_is_never_tried_twice_under_two_names() -> None:
+    study, run = a_search()
+    levels = {
+        record.variant: tuple(record.levels.items()) for record in carried_out(study, run, nothing_helps)
+    }
+    tried = [own for name, own in levels.items() if name.startswith("candidate-") and " " not in name]
+    assert len(set(tried)) == len(tried) > 10
+
+
+def test_the_search_keeps_to_its_time() -> None:
+    for budget_s in (1000.0, 2000.0):
+        study, run = a_search(budget_s=budget_s)
+        # The first round of the elimination is always whole, however many changes the winner has.
+        more_s = study.blocks * len(study.factors) * TRIAL_S
+        assert spent_s(carried_out(study, run, a_larger_pool_helps)) <= budget_s + more_s
+
+
+def test_a_run_that_is_cut_short_anywhere_goes_on_as_if_nothing_had_happened() -> None:
+    study, run = a_search(budget_s=1500.0)
+    whole = carried_out(study, run, a_larger_pool_helps)
+    by_trial = {record.trial: record for record in whole}
+    for stop in range(0, len(whole), 7):
+        trials = ask(no_memory, study, run, whole[:stop])
+        assert trials, stop
+        for trial in trials:
+            record = by_trial[trial.index]
+            assert (record.variant, record.block, record.levels) == (
+                trial.variant.name, trial.block, trial.variant.levels,
+            )  # fmt: skip
+    assert ask(no_memory, study, run, whole) == ()
+
+
+def test_a_time_that_the_first_trial_shows_to_be_too_short_ends_the_search() -> None:
+    study, run = a_search(budget_s=20 * TRIAL_S)
+    with pytest.raises(UserError, match="and 200 s are given") as caught:
+        carried_out(study, run, a_larger_pool_helps)
+    assert "--budget" in caught.value.hint
+
+
+def test_the_seed_decides_what_is_tried() -> None:
+    study, run = a_search(budget_s=1500.0)
+    other = run.model_copy(update={"seed": 2})
+    assert carried_out(study, run, nothing_helps) == carried_out(study, run, nothing_helps)
+    levels = [[one.levels for one in carried_out(study, each, nothing_helps)] for each in (run, other)]
+    assert levels[0] != levels[1]
+
+
+def test_where_nothing_seems_to_help_nothing_is_confirmed() -> None:
+    study, run = a_search(budget_s=900.0)
+
+    def everything_hurts(levels: Mapping[str, Level]) -> float:
+        return 0.0 if dict(levels) == study.baseline else -0.5
+
+    assert purposes(carried_out(study, run, everything_hurts)) == [Purpose.SEARCH]
+
+
+def test_a_candidate_that_fails_is_not_tried_again_and_others_are() -> None:
+    study, run = a_search(budget_s=2000.0)
+
+    def fails_beyond(levels: Mapping[str, Level]) -> float | None:
+        return None if step(levels, "config.pool") > 8 else a_larger_pool_helps(levels)
+
+    records = carried_out(study, run, fails_beyond)
+    failed = [record.variant for record in records if record.outcome is Outcome.FAILED]
+    assert failed and len(set(failed)) == len(failed)
+    assert purposes(records)[-1] is Purpose.ELIMINATION or Purpose.CONFIRMATION in purposes(records)
+
+
+def test_a_search_of_which_every_candidate_fails_ends() -> None:
+    study, run = a_search()
+
+    def only_the_baseline(levels: Mapping[str, Level]) -> float | None:
+        return 0.0 if dict(levels) == study.baseline else None
+
+    records = carried_out(study, run, only_the_baseline)
+    assert purposes(records) == [Purpose.SEARCH]
+    assert spent_s(records) < 300.0
+
+
+def test_a_baseline_that_fails_ends_the_search_at_once() -> None:
+    study, run = a_search()
+    [first] = ask(no_memory, study, run, [])
+    assert first.variant.name == BASELINE
+    with pytest.raises(BaselineFailed, match="did not start"):
+        ask(no_memory, study, run, [measured(first, run, lambda levels: None)])
+
+
+def test_a_baseline_that_breaks_its_own_guard_ends_the_search_at_once() -> None:
+    guard = Guard(text="p99_ms <= 1", metric="p99_ms", bound=1.0)
+    study, run = a_search(goal=Goal(guards=(guard,)))
+    with pytest.raises(BaselineFailed, match="the baseline itself breaks the guard p99_ms <= 1"):
+        carried_out(study, run, nothing_helps)
+
+
+def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
+    study, run = a_search(budget_s=2000.0)
+    run = run.model_copy(update={"room_bytes": 30})
+
+    def memory(levels: Mapping[str, Level]) -> int:
+        return step(levels, "config.pool")
+
+    records = carried_out(study, run, a_larger_pool_helps, memory)
+    for block in {record.block for record in records if record.purpose is Purpose.SEARCH}:
+        own = [record.levels for record in records if record.block == block]
+        assert fits(memory, study, run, own)
+
+
+def test_a_confirmation_that_does_not_fit_into_memory_runs_in_parts() -> None:
+    study, run = a_search(budget_s=2000.0)
+    records = [one for one in carried_out(study, run, a_larger_pool_helps) if one.purpose is Purpose.SEARCH]
+    narrow = run.model_copy(update={"room_bytes": 1})
+    over = run.model_copy(update={"budget_s": 0.0, "room_bytes": 1})
+    assert len(ask(lambda levels: 1, study, over, records)) == 1
+    assert next_block(lambda levels: 1, study, narrow, []) is not None
+
+
+def test_constraints_and_conditions_hold_in_every_candidate() -> None:
+    log = listed("config.log", 2)
+    only_with_log = ranged("config.io", 8).model_copy(
+        update={"only_if": (Condition(factor="config.log", levels=(1,)),)}
+    )
+    bound = constraint("config.pool + config.io <= 12")
+    study, run = a_search(ranged("config.pool", 16), log, only_with_log, search=Search(constraints=(bound,)))
+    levels = [record.levels for record in carried_out(study, run, nothing_helps)]
+    assert all(step(one, "config.pool") + step(one, "config.io") <= 12 for one in levels)
+    assert all(step(one, "config.io") == 0 for one in levels if step(one, "config.log") == 0)
+    assert any(step(one, "config.io") for one in levels)
+
+
+def test_a_small_space_ends_when_all_of_it_was_tried() -> None:
+    study, run = a_search(listed("config.a", 2), listed("config.b", 2), budget_s=80_000.0)
+    records = carried_out(study, run, nothing_helps)
+    searched = {record.variant for record in records if record.purpose is Purpose.SEARCH}
+    assert searched == {BASELINE, "candidate-1", "candidate-2", "candidate-3"}
+
+
+def test_variants_that_the_study_names_are_confirmed_beside_the_best() -> None:
+    study, run = a_search(budget_s=2500.0)
+    manual = ListedVariant(name="the manual", levels={**study.baseline, "config.pool": 5})
+    study = study.model_copy(update={"variants": (manual,)})
+    records = carried_out(study, run, a_larger_pool_helps)
+    names = {record.variant for record in records if record.purpose is Purpose.CONFIRMATION}
+    assert "the manual" in names and BASELINE in names and len(names) == 2 + FINALISTS
+
+
+def test_a_run_of_another_design_is_asked_as_ever() -> None:
+    study, run = a_search()
+    assert [trial.purpose for trial in ask_for(run)(study, run, [])] == [Purpose.SEARCH]

@@ -1,0 +1,19 @@
+"""Studies that Dyno writes itself can be read by it."""
+
+from __future__ import annotations
+
+from dbdyno.study import Design, parse_study
+from dbdyno.study.written import winner_on
+from tests.study.catalogue import CATALOGUE
+from tests.study.test_search import SEARCH, read
+
+
+def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:
+    study = read(SEARCH + '[settings]\nconfig.fixed = "3G"\n')
+    text = winner_on(study, "candidate-7 with 1 change", {"config.pool": "2G"}, "point_select")
+    other = parse_study(text.encode(), CATALOGUE)
+    assert other.design is Design.LIST and other.workload.name == "point_select"
+    assert [variant.name for variant in other.variants] == ["baseline", "candidate-7 with 1 change"]
+    assert [variant.levels for variant in other.variants] == [{"config.pool": "128M"}, {"config.pool": "2G"}]
+    assert other.settings == {"config.fixed": "3G"}
+    assert (other.engine, other.blocks, other.goal.margin) == (study.engine, study.blocks, study.goal.margin)
