@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices lock clean
+.PHONY: setup demo test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -90,6 +90,10 @@ bench-power: setup
 
 bench-slices: setup
 	@$(BIN)/python benches/slices.py $(SLICES)
+
+# Searches of surfaces that are known, against random search and one factor at a time. Nothing is measured.
+bench-search: setup
+	@$(BIN)/python -m benches.search $(SEARCH)
 
 bench: bench-driver bench-stall
 
