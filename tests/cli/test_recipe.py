@@ -97,6 +97,13 @@ def test_options_name_the_unit_and_add_forms(here: Path) -> None:
     assert "\nPRAGMA cache_size = -4000;" in (here / "new" / "connection.sql").read_text()
     assert (here / "new" / "ansible" / "tasks" / "main.yml").is_file()
     assert not (here / "new" / "tuned").exists()
+    assert "no profile of TuneD" in said.stderr and "no role of Ansible" not in said.stderr
+
+
+def test_a_role_without_files_is_told_and_not_written(here: Path) -> None:
+    said = dyno("recipe", "example", "--with", "ansible", "--output", "new")
+    assert "no role of Ansible" in said.stderr
+    assert not (here / "new" / "ansible").exists()
 
 
 def test_a_folder_that_is_there_is_refused_before_anything(here: Path) -> None:

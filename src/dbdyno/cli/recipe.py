@@ -33,6 +33,10 @@ from dbdyno.report.words import safe
 from dbdyno.study.builds import of_build
 
 TUNED, ANSIBLE = "tuned", "ansible"
+MISSING = {
+    TUNED: "no profile of TuneD: the recipe sets no value of the kernel",
+    ANSIBLE: "no role of Ansible: no file of the recipe has a place on a host",
+}
 STYLES = {State.IN_EFFECT: "green", State.DIFFERS: "bold red", State.UNKNOWN: "yellow"}
 DIFFERS_CODE = 1
 
@@ -108,6 +112,7 @@ def write_command(
     deployment = deployment.model_copy(update={**given, "whole": whole})
     files = _files(deployment, engine, build, also)
     write_folder(folder, files)
+    _tell_missing(also, files)
     click.echo(f"{folder}: {safe.clean(deployment.variant)}")
     if deployment.given_up:
         click.echo(f"  it gives up {deployment.promises}: see the top of EVIDENCE.md", err=True)
@@ -149,6 +154,13 @@ def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[
     if ANSIBLE in also:
         files += ansible.role(for_host, deployment.service)
     return files
+
+
+def _tell_missing(also: tuple[str, ...], files: list[File]) -> None:
+    """Names the forms that were asked for and have nothing to hold."""
+    for form in also:
+        if not any(file.name.startswith(f"{form}/") for file in files):
+            click.echo(MISSING[form], err=True)
 
 
 @command.command("check")

@@ -23,8 +23,11 @@ RELOADING = {
 
 
 def role(files: Iterable[File], service: str) -> list[File]:
-    """The role's own copies of the files that have a place, its tasks and its handlers."""
+    """The role's own copies of the files that have a place, its tasks and its handlers; none where no file
+    has one."""
     placed = [file for file in files if file.place]
+    if not placed:
+        return []
     copies = [replace(file, name=f"{ROLE}/files/{file.name}", place="", way=Way.OWN) for file in placed]
     folders = dict.fromkeys(file.place.rpartition("/")[0] for file in placed)
     tasks = "\n".join([*map(_folder, folders), *(_task(file, service) for file in placed)])
