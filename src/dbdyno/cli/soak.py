@@ -79,7 +79,7 @@ class Ladder(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--smoke",
     is_flag=True,
-    help="Five minutes: one rung of 100 clients, a kill and a clean stop.",
+    help="A short one: a rung of 100 clients, a minute of load, a kill and a clean stop.",
 )
 @click.option("--clients", type=Ladder(), help="The ladder, in the place of the study's: 100,500,1000.")
 @click.option("--duration", "duration_s", type=Duration(), help="The sustained load of each rung: 30m.")
