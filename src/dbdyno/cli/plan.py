@@ -139,7 +139,8 @@ def command(
         console.print(Text(line))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(_images_text(read, budget_s)))
-    console.print(Text(_whole_text(read, expected_s), style="bold"))
+    if read.factors or read.aa or read.soak is None:
+        console.print(Text(_whole_text(read, expected_s), style="bold"))
     if read.soak is not None:
         console.print(Text(_soak_text(read, read.soak)))
 

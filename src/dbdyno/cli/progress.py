@@ -19,6 +19,7 @@ from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run, inert_in, over_for_good
 from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all, variants_of
 from dbdyno.study.trials import Trial
@@ -103,7 +104,7 @@ class Lines(Quiet):
         over, slices = self._left.stretch_began(trial), trial.phases[0].slices
         loads = [phase for phase in trial.phases if phase.then is None]
         if len(loads) > 1:
-            return f"{loads[over].clients} clients, {loads[over].name}"
+            return f"{plural(loads[over].clients or 0, 'client')}, {loads[over].name}"
         return f"slice {over} of {slices}" if slices and over else ""
 
     def _left_text(self) -> str:

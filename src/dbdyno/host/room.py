@@ -59,7 +59,7 @@ def require_descriptors(needed: int, what: str) -> None:
         return
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise UserError(
-            f"{what} needs {needed:,} open files, and this user may have {hard:,}",
+            f"{needed:,} open files are needed for {what}, and this user may have {hard:,}",
             "raise the limit (`ulimit -Hn`, LimitNOFILE= of a unit, limits.conf), or ask for fewer",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
