@@ -132,7 +132,7 @@ pub(super) fn greeting(payload: &[u8]) -> Result<Greeting> {
     let mut reader = Reader::new(payload);
     match reader.u8()? {
         10 => {}
-        0xFF => return Err(server_error(payload)),
+        0xFF => return Err(full(server_error(payload))),
         version => {
             return Err(Error::protocol(format!(
                 "the server speaks version {version} of the protocol, not 10"
@@ -282,16 +282,30 @@ fn refused(payload: &[u8], target: &Target) -> Error {
         Some("1045" | "1698") => format!("check user {:?} and its password in the URL", target.user),
         Some("1049") => format!("create the database {:?} first", target.database),
         Some("1044") => format!("grant user {:?} the database {:?}", target.user, target.database),
-        Some("1040") => "raise the server's max_connections, or ask for fewer clients".to_owned(),
-        _ => return error,
+        _ => return full(error),
     };
     error.hint(hint)
+}
+
+/// Says what helps where the server has no connection left; it may say so in the place of its greeting.
+fn full(error: Error) -> Error {
+    match error.label().split(' ').next() {
+        Some("1040") => error.hint("raise the server's max_connections, or ask for fewer clients"),
+        _ => error,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_server_that_is_full_says_so_in_the_place_of_its_greeting() {
+        let error = greeting(b"\xFF\x10\x04Too many connections").err().unwrap();
+        assert!(error.message().contains("Too many connections"));
+        assert!(error.hint_text().contains("max_connections"));
+    }
 
     /// A greeting as MariaDB sends it.
     fn greeting_bytes() -> Vec<u8> {
