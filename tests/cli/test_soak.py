@@ -16,6 +16,8 @@ from dbdyno.records.store import Store, store_url
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
+from tests.needs import needs_root, require_file_system
+from tests.trials import alone_on_host
 
 STILL = """
 [[transactions]]
@@ -218,6 +220,49 @@ def test_a_server_that_refuses_at_its_limit_ends_the_ladder_there(homes_with_eng
     assert ends[0]["stop_s"] > 0 and all(end["ready_s"] > 0 for end in ends)
     assert high["verdict"] == "failed" and "Too many connections" in high["cause"]
     assert "max_connections" in high["remedy"]
+
+
+FULL = """
+title  = "Is the disk full?"
+engine = "sqlite"
+[workload]
+name   = "script"
+file   = "{folder}/filling.toml"
+warmup = "0s"
+[settings]
+"storage.filesystem" = "ext4"
+"fault.disk_free"    = "40M"
+[soak]
+clients  = [1]
+duration = "60s"
+opening  = "1s"
+control  = "0s"
+"""
+FILLING = """
+[setup]
+statements = ["CREATE TABLE filled (x BLOB)"]
+[[transactions]]
+name = "filling"
+statements = ["INSERT INTO filled VALUES (zeroblob(100000))"]
+"""
+
+
+@needs_root
+@pytest.mark.engine
+def test_a_disk_that_fills_is_the_hosts_fault_and_named(homes: Path) -> None:
+    require_file_system("ext4")
+    (homes / "filling.toml").write_text(FILLING)
+    path = homes / "full.toml"
+    path.write_text(FULL.format(folder=homes))
+    with alone_on_host():
+        said = dyno("soak", str(path), "--json")
+    found = json.loads(said.stdout)
+    [rung] = found["rungs"]
+    if rung["verdict"] == "blocked":
+        pytest.skip(rung["cause"])
+    assert (said.returncode, rung["verdict"]) == (5, "failed"), said.stdout
+    assert "the disk that holds the data was full after" in rung["cause"]
+    assert "make room" in rung["remedy"]
 
 
 def test_more_clients_than_descriptors_are_told_before_anything_runs(homes_with_engines: Path) -> None:

@@ -57,6 +57,11 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "storage.read_ahead": (64, 128),
     "storage.size": ("512M", "2G"),
     "storage.page_cache": ("keep", "drop"),
+    "fault.memory": ("none", "512M"),
+    "fault.disk_operations": ("none", 200),
+    "fault.disk_free": ("none", "64M"),
+    "fault.stolen_cpu": ("none", "50%"),
+    "fault.pause": ("none", "200ms/5s"),
 }
 """Two levels of every knob. Several of them no host has: asking for them must not look."""
 

@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,28 @@ def make(journal: Journal, controller: str, name: str, values: Mapping[str, str]
         raise Blocked(factor, f"the kernel refused the control group {group}: {error.strerror}") from None
     change(group, values, factor)
     return group
+
+
+def shared(
+    journal: Journal,
+    controller: str,
+    groups: Iterable[Path],
+    name: str,
+    values: Mapping[str, str],
+    factor: str,
+) -> Path:
+    """The group of Dyno's among `groups` that stands in the controller's hierarchy, with `values` set, or a
+    new one. In version 2 all controllers share a hierarchy, and a process has one group there."""
+    found = hierarchy(controller)
+    own = next(
+        (one for one in groups if one.name.startswith(PREFIX) and found and one.parent == found.parent), None
+    )
+    if found is None or own is None:
+        return make(journal, controller, name, values, factor)
+    if found.version == 2:
+        _delegate(journal, found)
+    change(own, values, factor)
+    return own
 
 
 def change(group: Path, values: Mapping[str, str], factor: str) -> None:

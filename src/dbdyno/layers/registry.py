@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbdyno.layers.build import BUILD
 from dbdyno.layers.config import ConfigLayer
 from dbdyno.layers.cpu import CPU
+from dbdyno.layers.fault import FAULT
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import Layer, LayerOfKnobs
 from dbdyno.layers.memory import MEMORY
@@ -13,12 +14,13 @@ from dbdyno.layers.storage import STORAGE
 from dbdyno.layers.workload import WorkloadLayer
 
 LAYERS: dict[str, Layer] = {
-    layer.name: layer for layer in (WorkloadLayer(), SOURCE, BUILD, ConfigLayer(), MEMORY, CPU, STORAGE)
+    layer.name: layer
+    for layer in (WorkloadLayer(), SOURCE, BUILD, ConfigLayer(), MEMORY, CPU, STORAGE, FAULT)
 }
 """Every layer by name, in the order in which their requests are applied: memory needs what config has put."""
 
 KNOBS: dict[str, Knob] = {
-    knob.name: knob for layer in (SOURCE, BUILD, MEMORY, CPU, STORAGE) for knob in layer.knobs.values()
+    knob.name: knob for layer in (SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT) for knob in layer.knobs.values()
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the
 driver those of `workload`."""

@@ -3,6 +3,7 @@ once it answers."""
 
 from __future__ import annotations
 
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -75,7 +76,8 @@ class Setup:
     driver (see the driver's `Job`). `build` asks for an engine built from source (None: the installation as
     it is), `built` is the one that is there; `data_maker` is the installation that makes the pristine data.
     `wish` asks for a volume (None: a folder), `volume` is the one in place. `scratch` is this trial's own
-    folder, removed when the trial ends; changes to the host go through `journal`.
+    folder, removed when the trial ends; changes to the host go through `journal`. `beside` are processes of
+    Dyno's own, by the factor that asks for them, which end with the journal.
     """
 
     engine: Engine
@@ -93,6 +95,7 @@ class Setup:
     volume: Volume | None = None
     page_cache_emptied: bool = False
     allowed_devices: frozenset[Path] = frozenset()
+    beside: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.data_maker = self.installation

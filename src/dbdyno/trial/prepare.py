@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -43,6 +44,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     setup = _setup(trial, bench)
     # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
+    undo.callback(_end_beside, setup)
     pristine = pristine_data(setup, bench, trial)
     baseline = next((check.value for check in pristine.checks if check.value), None)
     reset = place(setup, pristine, bench)
@@ -87,6 +89,13 @@ def _start(setup: Setup, runtime: Path) -> Server:
                 "count a build without AVX-512: compile it with -mno-avx512f, or with an older -march",
             ) from None
         raise
+
+
+def _end_beside(setup: Setup) -> None:
+    """Ends what runs beside the server, once that has ended."""
+    for child in itertools.chain.from_iterable(setup.beside.values()):
+        child.kill()
+        child.wait()
 
 
 def _release_volume(setup: Setup) -> None:

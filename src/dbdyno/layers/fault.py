@@ -1,0 +1,336 @@
+"""The fault layer: what goes wrong while a server is measured. So robustness is compared like speed.
+
+Each fault is there before the server starts and until it has ended, is proved like any level, and goes with
+the journal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import Blocked
+from dbdyno.host import cgroups, process
+from dbdyno.host.room import usable_disk_bytes
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
+from dbdyno.layers.setup import REMOVED, Before, Deed, Request, Running, Setup
+from dbdyno.records.record import Evidence, Reading
+
+NONE = "none"
+BURNER, STOPPER = "dbdyno.host.burner", "dbdyno.host.stopper"
+FILLER = "dyno-fault-filler"
+UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30}
+UNIT_S = {"ms": 0.001, "s": 1.0}
+MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
+EVENTS = ("memory.events", "memory.failcnt")
+"""What a memory group counts when its limit is met, by the version of control groups."""
+BLOCKS = ("io", "blkio")
+"""The controller of block devices, by the version of control groups, the newer first."""
+
+
+@dataclass(frozen=True)
+class LessMemory(Request):
+    """A limit of the server's memory, page cache included."""
+
+    size: str
+
+    def deed(self) -> Deed:
+        return Deed("fault.memory", f"a control group for the server, with {self.size} of memory", REMOVED)
+
+    def apply(self, setup: Setup) -> None:
+        found = cgroups.hierarchy("memory")
+        file = MEMORY_FILES[0] if found and found.version == 2 else MEMORY_FILES[1]
+        _join(setup, "memory", {file: str(_bytes(self.size))}, "fault.memory")
+
+
+@dataclass(frozen=True)
+class FewerOperations(Request):
+    """A limit of the operations each second on the device that carries the data: a slow disk."""
+
+    per_s: int
+    before = Before.START
+
+    def deed(self) -> Deed:
+        return Deed(
+            "fault.disk_operations",
+            f"a control group for the server, with {self.per_s}/s on its disk",
+            REMOVED,
+        )
+
+    def apply(self, setup: Setup) -> None:
+        if setup.volume is None or not setup.volume.device.is_block_device():
+            raise Blocked(
+                "fault.disk_operations",
+                "the data are on no device of their own",
+                'put them on a volume: "storage.filesystem" = "ext4"',
+            )
+        device = _number(setup.volume.device)
+        controller = next((name for name in BLOCKS if cgroups.hierarchy(name)), BLOCKS[0])
+        values = (
+            {"io.max": f"{device} riops={self.per_s} wiops={self.per_s}"}
+            if controller == BLOCKS[0]
+            else {f"blkio.throttle.{way}_iops_device": f"{device} {self.per_s}" for way in ("read", "write")}
+        )
+        _join(setup, controller, values, "fault.disk_operations")
+
+
+@dataclass(frozen=True)
+class LittleRoom(Request):
+    """A file that takes all but so much of the volume that carries the data."""
+
+    free: str
+    before = Before.START
+
+    def apply(self, setup: Setup) -> None:
+        if setup.volume is None or not setup.data.is_dir():
+            raise Blocked(
+                "fault.disk_free",
+                "the disk that holds the data is the host's own, which is not filled",
+                'put them on a volume: "storage.filesystem" = "ext4"',
+            )
+        filler_bytes = usable_disk_bytes(setup.data) - _bytes(self.free)
+        if filler_bytes <= 0:
+            return
+        with (setup.data.parent / FILLER).open("wb") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, filler_bytes)
+            except OSError as error:
+                reason = f"the volume could not be filled: {error.strerror}"
+                raise Blocked("fault.disk_free", reason, "another file system, or a larger level") from None
+
+
+@dataclass(frozen=True)
+class StolenCpu(Request):
+    """A process on each CPU that takes a share of it, as a neighbour on the host would."""
+
+    percent: int
+    before = Before.START
+
+    def deed(self) -> Deed:
+        return Deed(
+            "fault.stolen_cpu", f"{self.percent} % of each CPU is taken by processes of Dyno's", REMOVED
+        )
+
+    def apply(self, setup: Setup) -> None:
+        for cpu in sorted(os.sched_getaffinity(0)):
+            _start(setup, "fault.stolen_cpu", BURNER, str(cpu), str(self.percent))
+
+
+@dataclass(frozen=True)
+class Pauses(Request):
+    """The server's processes are stopped now and then, as a hypervisor or a debugger does it."""
+
+    stop_s: float
+    every_s: float
+    before = Before.START
+
+    def deed(self) -> Deed:
+        told = (
+            f"a control group for the server, which stands still for {self.stop_s:g} s in {self.every_s:g} s"
+        )
+        return Deed("fault.pause", told, REMOVED)
+
+    def apply(self, setup: Setup) -> None:
+        group = _join(setup, "cpu", {}, "fault.pause")
+        _start(setup, "fault.pause", STOPPER, str(group), str(self.stop_s), str(self.every_s))
+
+
+def _join(setup: Setup, controller: str, values: dict[str, str], factor: str) -> Path:
+    """Puts the server into a group with these values: into the one that it has, where that will do."""
+    groups = setup.launch.cgroups
+    group = cgroups.shared(setup.journal, controller, groups, setup.scratch.name, values, factor)
+    if group not in groups:
+        setup.launch.cgroups = (*groups, group)
+    return group
+
+
+def _start(setup: Setup, factor: str, *module: str) -> None:
+    """A process of Dyno's own beside the server, which the journal ends."""
+    with Path(os.devnull).open("wb") as output:
+        child = process.start([sys.executable, "-m", *module], environment=os.environ, output=output)
+    setup.journal.note_processes([child.pid])
+    setup.beside.setdefault(factor, []).append(child)
+
+
+def _ask_pause(level: str, engine: Engine) -> tuple[Request, ...]:
+    if level == NONE:
+        return ()
+    if engine.embedded:
+        reason = f"{engine.title} lives in the driver's process, which would stand still with it"
+        raise Blocked("fault.pause", reason, "take a server of its own")
+    stop, every = (_seconds(part) for part in level.split("/"))
+    if stop >= every:
+        raise Blocked(
+            "fault.pause", f"{level} leaves the server no time to run", "stop it for less than that"
+        )
+    return (Pauses(stop, every),)
+
+
+def _bytes(size: str) -> int:
+    return int(size[:-1]) * UNIT_BYTES[size[-1]]
+
+
+def _seconds(text: str) -> float:
+    unit = "ms" if text.endswith("ms") else "s"
+    return float(text.removesuffix(unit)) * UNIT_S[unit]
+
+
+def _number(device: Path) -> str:
+    """A device as the kernel names it in a group: `7:0`."""
+    found = device.stat().st_rdev
+    return f"{os.major(found)}:{os.minor(found)}"
+
+
+_evidence = partial(proof, accepted="the kernel took it without an error")
+
+
+def _read(group: Path, files: Sequence[str]) -> tuple[str, Path] | None:
+    """The first of some files that a group has, with what stands in it."""
+    path = next((group / name for name in files if (group / name).is_file()), None)
+    return None if path is None else (path.read_text().strip(), path)
+
+
+def _groups(running: Running) -> list[Path]:
+    """The groups of Dyno's that every process of the server is in."""
+    groups = [group for group in running.setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
+    return [group for group in groups if all(map(partial(_is_member, group), running.process_ids))]
+
+
+def _is_member(group: Path, process_id: int) -> bool:
+    return str(process_id) in (group / "cgroup.procs").read_text().split()
+
+
+def _prove_memory(level: str, running: Running) -> Evidence:
+    factor = "fault.memory"
+    readings = [found for group in _groups(running) if (found := _read(group, MEMORY_FILES))]
+    if level == NONE:
+        limited = next((found for found in readings if found[0].isdigit() and int(found[0]) < 1 << 60), None)
+        told = limited[0] if limited else NONE
+        where = str(limited[1]) if limited else "the server is in no group with a limit of Dyno's"
+        return _evidence(factor, level, Reading(value=told, source=where), limited is None)
+    value, path = readings[0] if readings else ("no group", Path("cgroup.procs"))
+    return _evidence(factor, level, Reading(value=value, source=str(path)), value == str(_bytes(level)))
+
+
+def _met(running: Running) -> Reading | None:
+    """How often the server met its limit of memory."""
+    found = next((seen for group in _groups(running) if (seen := _read(group, EVENTS))), None)
+    return None if found is None else Reading(value=" ".join(found[0].split()), source=str(found[1]))
+
+
+def _prove_operations(level: str, running: Running) -> Evidence:
+    files = ("io.max", "blkio.throttle.write_iops_device")
+    readings = [found for group in _groups(running) if (found := _read(group, files)) and found[0]]
+    nowhere = "the server is in no group with a limit of Dyno's"
+    value, source = (readings[0][0], str(readings[0][1])) if readings else (NONE, nowhere)
+    words = value.split()
+    volume = running.setup.volume
+    there = volume is not None and _number(volume.device) in words and {level, f"wiops={level}"} & {*words}
+    in_effect = value == NONE if level == NONE else bool(there)
+    return _evidence("fault.disk_operations", level, Reading(value=value, source=source), in_effect)
+
+
+def _prove_room(level: str, running: Running) -> Evidence:
+    data = running.setup.data
+    filler = data.parent / FILLER
+    if level == NONE:
+        there = filler.is_file()
+        found = Reading(value="filled" if there else NONE, source=str(filler))
+        return _evidence("fault.disk_free", level, found, not there)
+    free_bytes = usable_disk_bytes(data)
+    found = Reading(value=f"{free_bytes >> 20} MiB free", source=f"statvfs of {data}")
+    return _evidence("fault.disk_free", level, found, free_bytes <= _bytes(level))
+
+
+def _prove_beside(factor: str, level: str, running: Running) -> Evidence:
+    """That the processes which do it live."""
+    alive = [child.pid for child in running.setup.beside.get(factor, ()) if child.poll() is None]
+    source = f"Dyno's processes {', '.join(map(str, alive))}" if alive else "no process of Dyno's does it"
+    reading = Reading(value=level if alive else NONE, source=source)
+    return _evidence(factor, level, reading, bool(alive) is (level != NONE))
+
+
+def _taken(running: Running) -> Reading | None:
+    """The CPU time that was taken while the server ran."""
+    burners = running.setup.beside.get("fault.stolen_cpu", ())
+    if not burners:
+        return None
+    ticks = 0
+    for child in burners:
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    taken_s = ticks / os.sysconf("SC_CLK_TCK")
+    return Reading(value=f"{taken_s:.2f} s of CPU time taken", source="/proc/PID/stat of its processes")
+
+
+SIZE = r"[1-9]\d{0,6}[MG]"
+TIME = r"[1-9]\d{0,5}(?:ms|s)"
+
+FAULT = LayerOfKnobs(
+    "fault",
+    Knob(
+        name="fault.memory",
+        levels="none, or a size such as 512M",
+        pattern=rf"none|{SIZE}",
+        effect="a control group of the server's own, page cache included",
+        proof="the group's files, and membership",
+        ask=lambda level, _: () if level == NONE else (LessMemory(level),),
+        prove=_prove_memory,
+        in_production=False,
+        exercised=_met,
+        needs=ROOT_OR_GROUP,
+    ),
+    Knob(
+        name="fault.disk_operations",
+        levels="none, or operations each second such as 200",
+        pattern=r"none|[1-9]\d{0,6}",
+        effect="a control group that slows the device of the volume down",
+        proof="the group's files, and membership",
+        ask=lambda level, _: () if level == NONE else (FewerOperations(int(level)),),
+        prove=_prove_operations,
+        in_production=False,
+        needs=ROOT,
+    ),
+    Knob(
+        name="fault.disk_free",
+        levels="none, or a size such as 64M: all that is left of the volume",
+        pattern=rf"none|{SIZE}",
+        effect="a file that fills the volume",
+        proof="what the volume has free",
+        ask=lambda level, _: () if level == NONE else (LittleRoom(level),),
+        prove=_prove_room,
+        in_production=False,
+    ),
+    Knob(
+        name="fault.stolen_cpu",
+        levels="none, or a share of each CPU such as 50%",
+        pattern=r"none|[1-9]\d?%",
+        effect="a process on each CPU that takes its share",
+        proof="that they live, and the CPU time that they took",
+        ask=lambda level, _: () if level == NONE else (StolenCpu(int(level.rstrip("%"))),),
+        prove=partial(_prove_beside, "fault.stolen_cpu"),
+        in_production=False,
+        exercised=_taken,
+        needs="nothing",
+        scope=Scope.HOST,
+    ),
+    Knob(
+        name="fault.pause",
+        levels="none, or how long and in which time, such as 200ms/5s",
+        pattern=rf"none|{TIME}/{TIME}",
+        effect="the processes of the server's control group are stopped",
+        proof="that the process which stops them lives",
+        ask=_ask_pause,
+        prove=partial(_prove_beside, "fault.pause"),
+        in_production=False,
+        needs=ROOT_OR_GROUP,
+    ),
+)
+"""`fault.KNOB = LEVEL`."""
