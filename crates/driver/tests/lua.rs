@@ -41,6 +41,8 @@ enum Verb {
     Prepare,
     /// So many events.
     Run(usize),
+    /// One event, after the user has interrupted the driver.
+    RunInterrupted,
     Cleanup,
 }
 
@@ -80,6 +82,10 @@ async fn drive<W: Workload>(workload: &W, verb: Verb) -> Result<Driven> {
             for part in 0..workload.load_parts() {
                 driven.rows += workload.load(part, &mut session, Random::new(1, part)).await?;
             }
+        }
+        Verb::RunInterrupted => {
+            workload.interrupt();
+            return Box::pin(drive(workload, Verb::Run(1))).await;
         }
         Verb::Run(events) => {
             workload.inspect(&mut session).await?;
@@ -535,19 +541,27 @@ fn functions_of_sysbenchs_program_are_there_and_sleeps_keep_nobody_waiting() {
 }
 
 /// Drives one event on the real clock.
-fn event_in_time(name: &str, body: &str, options: Value) -> Driven {
+fn event_in_time(name: &str, verb: Verb, body: &str, options: Value) -> Driven {
     let folder = Folder::new(name);
     let mut options = options.as_object().cloned().unwrap();
     options.insert("file".to_owned(), json!(folder.file("x.lua", &event(body))));
-    let drive = Drive { verb: Verb::Run(1), backend: Backend::Blocking };
+    let drive = Drive { verb, backend: Backend::Blocking };
     with_workload("lua", &options, &circumstances(1), drive).unwrap()
+}
+
+/// Loops for a minute, so that a test ends where the watchdog fails.
+const FOR_EVER: &str = "local over = os.time() + 60 while os.time() < over do end";
+
+#[test]
+fn an_interrupt_ends_a_script_that_loops() {
+    let driven = event_in_time("interrupt", Verb::RunInterrupted, FOR_EVER, json!({}));
+    let error = driven.events[0].as_ref().unwrap_err();
+    assert!(error.message().contains("x.lua:3: interrupted"), "{error}");
 }
 
 #[test]
 fn a_script_that_loops_for_ever_is_ended() {
-    // "For ever" is a minute, so that this test ends where the watchdog fails.
-    let body = "local over = os.time() + 60 while os.time() < over do end";
-    let driven = event_in_time("loop", body, json!({"patience_s": 0.3}));
+    let driven = event_in_time("loop", Verb::Run(1), FOR_EVER, json!({"patience_s": 0.3}));
     let error = driven.events[0].as_ref().unwrap_err();
     assert_eq!(error.fate(), Fate::Fatal);
     assert!(error.message().contains("x.lua:3: the script asked the server for nothing"), "{error}");
@@ -557,7 +571,7 @@ fn a_script_that_loops_for_ever_is_ended() {
 #[test]
 fn a_script_that_allocates_without_end_is_ended() {
     let body = "local all = {} while true do all[#all + 1] = ('x'):rep(10000) .. #all end";
-    let driven = event_in_time("memory", body, json!({"memory_mb": 16}));
+    let driven = event_in_time("memory", Verb::Run(1), body, json!({"memory_mb": 16}));
     let error = driven.events[0].as_ref().unwrap_err();
     assert!(error.message().contains("not enough memory"), "{error}");
     assert!(error.hint_text().contains("memory_mb"), "{error}");

@@ -220,6 +220,9 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Ends what keeps clients from noticing that the user has interrupted the driver. Called from another thread.
+    fn interrupt(&self) {}
+
     /// How the workload itself kept the driver from its work in the run that is over; `None` where it did not.
     fn hindrance(&self) -> Option<String> {
         None

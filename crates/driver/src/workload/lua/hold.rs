@@ -8,6 +8,7 @@ use crate::clock;
 use mlua::ffi::{self, lua_Debug, lua_State};
 use mlua::Thread;
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -52,6 +53,8 @@ struct Watching {
 struct States {
     watched: Vec<Watched>,
     watched_ever: u64,
+    /// Scripts that compute are to end, whatever their patience.
+    interrupted: bool,
     over: bool,
 }
 
@@ -102,6 +105,11 @@ impl Watchdog {
         }
     }
 
+    /// Ends the scripts that compute, and those that begin to.
+    pub fn interrupt(&self) {
+        self.watching.lock().interrupted = true;
+    }
+
     /// What to say of long turns in a run of `duration_s`; `None` where they were a small share of it, as they are where
     /// the machine stops a thread now and then.
     pub fn complaint(&self, duration_s: f64) -> Option<String> {
@@ -143,12 +151,13 @@ impl Watching {
     fn look_after(&self) {
         let mut states = self.lock();
         while !states.over {
+            let hook = if states.interrupted { end } else { examine };
             let now_ns = clock::now_ns();
             for watched in &states.watched {
                 let begun_ns = watched.begun_ns.load(Ordering::Relaxed);
                 if begun_ns != 0 && now_ns.saturating_sub(begun_ns) >= TICK.as_nanos() as u64 {
                     // SAFETY: see `StatePointer`.
-                    unsafe { ffi::lua_sethook(watched.state.0, Some(examine), ffi::LUA_MASKCOUNT, 1) };
+                    unsafe { ffi::lua_sethook(watched.state.0, Some(hook), ffi::LUA_MASKCOUNT, 1) };
                 }
             }
             states = self.over.wait_timeout(states, TICK).unwrap_or_else(PoisonError::into_inner).0;
@@ -186,19 +195,30 @@ impl Drop for Turns {
 
 /// Ends the script that runs on this thread if its turn has lasted too long.
 unsafe extern "C-unwind" fn examine(state: *mut lua_State, _: *mut lua_Debug) {
-    // SAFETY: Lua calls its hooks with the state that runs, on the thread that runs it. Nothing here needs to be dropped
-    // when the error leaves this function.
+    let turn = TURN.get();
+    if clock::now_ns().saturating_sub(turn.begun_ns) >= turn.patience_ns {
+        // SAFETY: Lua calls its hooks with the state that runs, on the thread that runs it.
+        unsafe { fail(state, c"the script asked the server for nothing for longer than patience_s") }
+    }
+    // SAFETY: as above.
+    unsafe { ffi::lua_sethook(state, None, 0, 0) };
+}
+
+/// Ends the script that runs on this thread, because the user has interrupted the driver.
+unsafe extern "C-unwind" fn end(state: *mut lua_State, _: *mut lua_Debug) {
+    // SAFETY: as in `examine`.
+    unsafe { fail(state, c"interrupted") }
+}
+
+/// Raises an error of Lua's with the line that runs.
+///
+/// # Safety
+/// `state` runs on this thread, and nothing of the caller's needs to be dropped when the error leaves it.
+unsafe fn fail(state: *mut lua_State, why: &CStr) -> ! {
     unsafe {
         ffi::lua_sethook(state, None, 0, 0);
-        let turn = TURN.get();
-        if clock::now_ns().saturating_sub(turn.begun_ns) < turn.patience_ns {
-            return;
-        }
         ffi::luaL_where(state, 0);
-        ffi::lua_pushstring(
-            state,
-            c"the script asked the server for nothing for longer than patience_s".as_ptr(),
-        );
+        ffi::lua_pushstring(state, why.as_ptr());
         ffi::lua_concat(state, 2);
         ffi::lua_error(state)
     }

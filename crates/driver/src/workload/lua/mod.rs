@@ -205,6 +205,10 @@ impl Workload for LuaScript {
         Ok(())
     }
 
+    fn interrupt(&self) {
+        self.shared.watchdog.interrupt();
+    }
+
     fn hindrance(&self) -> Option<String> {
         self.shared.watchdog.complaint(self.duration_s)
     }

@@ -309,10 +309,17 @@ pub(super) fn broken(error: mlua::Error) -> Error {
 pub(super) fn of_script(message: &str) -> Error {
     let message = message.split("\nstack traceback").next().unwrap_or_default();
     let message = message.strip_prefix("runtime error: ").unwrap_or(message);
-    let error = Error::user(message).fatal();
+    if let Some((missing, _)) = message.split_once(" not found:\n") {
+        return Error::user(format!("{missing} not found"))
+            .fatal()
+            .hint(format!("put it beside the script, or into {SCRIPTS_OF_SYSBENCH}"));
+    }
     if message.contains("not enough memory") {
+        let error =
+            Error::user(format!("a client's script has used all of its memory_mb: {message}")).fatal();
         return error.hint("the script holds on to too much, or needs a larger memory_mb");
     }
+    let error = Error::user(message).fatal();
     if message.contains("patience_s") {
         return error.hint("does it loop for ever? raise patience_s if it only computes for long");
     }
