@@ -84,6 +84,9 @@ def test_the_build_and_what_is_left_to_do_are_told() -> None:
     told = page(made.model_copy(update={"build": build}), {"file system": "mkfs.xfs DEVICE"}, "MariaDB")
     assert "`one.patch 0123456789ab`" in told and "`-O3 -flto -flto`" in told and "`feedface`" in told
     assert "- file system: `mkfs.xfs DEVICE`" in told
+    assert "holds its recipe and its patches." in told
+    trained = build.model_copy(update={"trained": "tpcb"})
+    assert "and its profile." in page(made.model_copy(update={"build": trained}), {}, "MariaDB")
 
 
 def test_text_from_outside_stays_text() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.deploy import ansible, tuned
-from dbdyno.deploy.deployment import Deployment
+from dbdyno.deploy.deployment import DeployedBuild, Deployment
 from dbdyno.deploy.files import PROGRAMS, File, Way, by_hand, files_beside, files_for_host
 from dbdyno.deploy.made import production_of
 from dbdyno.engines.engine import Engine
@@ -18,6 +18,7 @@ from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
+from dbdyno.obtain.source.wish import Flags
 from tests.deploy.recipes import recipe
 
 HOST: dict[str, tuple[Level, Level]] = {
@@ -217,3 +218,13 @@ def test_systemd_writes_the_values_of_the_kernel(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     assert (root / "sys/kernel/mm/transparent_hugepage/enabled").read_text().strip() == "never"
     assert (root / "sys/devices/system/cpu/smt/control").read_text().strip() == "off"
+
+
+def test_a_build_is_left_to_a_person_where_the_variant_changes_it() -> None:
+    made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
+    build = DeployedBuild(
+        key="ab12", words="", source="", patches=(), toolchain="", flags=Flags(), changed=True
+    )
+    assert "build" in by_hand(made.model_copy(update={"build": build}), [])
+    shared = build.model_copy(update={"changed": False})
+    assert "build" not in by_hand(made.model_copy(update={"build": shared}), [])

@@ -172,7 +172,9 @@ def _build(build: DeployedBuild | None) -> list[str]:
     }
     told = [f"- {name}: {_code(value)}" for name, value in facts.items() if value]
     shared = [] if build.changed else ["- Variant and baseline were both this build."]
-    return [*told, *shared, "- The folder `build` holds its recipe, its patches and its profile."]
+    files = {"its recipe": True, "its patches": build.patches, "its profile": build.trained}
+    holds = " and ".join(name for name, there in files.items() if there)
+    return [*told, *shared, f"- The folder `build` holds {holds}."]
 
 
 def _held(deployment: Deployment) -> list[str]:

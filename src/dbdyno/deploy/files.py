@@ -191,6 +191,8 @@ def _plain(*columns: str) -> Row:
 def by_hand(deployment: Deployment, for_host: Iterable[File]) -> Mapping[str, str]:
     """What a person must do, by its title."""
     deeds = {part.name: level_text(part.value) for part in deployment.parts(Place.BY_HAND)}
+    if deployment.build is not None and deployment.build.changed:
+        deeds["build"] = "build the server from the source and with the flags of EVIDENCE.md, and install it"
     for file in for_host:
         if not file.place:
             deeds[file.name] = _DEEDS.get(file.name, "have the application run it on each of its connections")
