@@ -6,6 +6,7 @@ import pytest
 
 from dbdyno.cli.space import require_space, space_text
 from dbdyno.errors import UserError
+from dbdyno.study import Factor
 from dbdyno.study.search import constraint
 from dbdyno.study.space import Search
 from tests.searches import a_search, listed, ranged
@@ -35,5 +36,12 @@ def test_an_empty_space_is_refused() -> None:
 def test_constraints_that_leave_only_the_baseline_are_refused() -> None:
     study, _ = a_search(ranged("config.a", 16), ranged("config.b", 16))
     study = study.model_copy(update={"search": Search(constraints=(constraint("config.a + config.b <= 0"),))})
-    with pytest.raises(UserError, match="leave nothing to vary"):
+    with pytest.raises(UserError, match="nothing of the space may be tried"):
+        require_space(study, 3600.0)
+
+
+def test_a_space_without_room_in_memory_is_refused() -> None:
+    pool = Factor(name="config.innodb_buffer_pool_size", levels=("128M", "900T"))
+    study, _ = a_search(pool)
+    with pytest.raises(UserError, match="has room in memory"):
         require_space(study, 3600.0)

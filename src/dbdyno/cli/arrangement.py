@@ -72,6 +72,12 @@ def room_bytes() -> int:
     return int(MEMORY_SHARE * available_memory_bytes())
 
 
+def server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
+    """About what a server takes of memory with these levels."""
+    settings = registry.engine(study.engine.engine).settings
+    return settings.memory_bytes(by_layer(levels).get("config", {}))
+
+
 def has_pauses(study: Study) -> bool:
     """Whether clients of any variant wait by themselves between transactions, as TPC-C's terminals can."""
     given = study.workload.options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.cli.adapted import seed_of
+from dbdyno.cli.arrangement import server_bytes
 from dbdyno.cli.beginning import name_of_run
 from dbdyno.cli.building import make_builds
 from dbdyno.cli.counted import counted_text, why_counted
@@ -23,12 +23,10 @@ from dbdyno.cli.stored_study import facts_of
 from dbdyno.cli.training import training_on
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
-from dbdyno.frozen import Level
 from dbdyno.gate import pass_gates
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import Journal, open_journal
-from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan import ask_for
@@ -127,14 +125,8 @@ def _searched(bench: Bench, here: Here) -> list[Record]:
     """Carries out a search, whose progress is not counted in trials."""
     study, run, store = bench.study, bench.run, here.store
     progress = Quiet() if here.quiet else Searching(study, run)
-    ask = told_of(progress, ask_for(run, partial(_server_bytes, study)))
+    ask = told_of(progress, ask_for(run, partial(server_bytes, study)))
     return run_study(study, run, ask, on_this_host(bench, store, progress), store)
-
-
-def _server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
-    """About what a server takes of memory with these levels."""
-    settings = registry.engine(study.engine.engine).settings
-    return settings.memory_bytes(by_layer(levels).get("config", {}))
 
 
 def bench_of(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.arrangement import room_bytes, server_bytes
 from dbdyno.cli.estimate import overhead_s
 from dbdyno.cli.wording import duration
 from dbdyno.errors import UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import FINALISTS, least_s
-from dbdyno.plan.search.sampler import TRIES_MAX, propose
+from dbdyno.plan.search.sampler import TRIES_MAX, Levels, propose
 from dbdyno.records.record import Run
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Factor, Study
@@ -26,17 +29,18 @@ LEVELS_SHOWN = 6
 
 
 def require_space(study: Study, budget_s: float) -> None:
-    """Raises UserError where there is nothing to vary or nothing that the constraints allow, and where the
-    time is too short to try anything and to confirm it."""
+    """Raises UserError where there is nothing to vary or nothing of it may be tried, and where the time is
+    too short to try anything and to confirm it."""
     if not study.factors:
         raise UserError(
             "the space is empty, because there are no factors",
             f"dyno tune {study.path} --suggest proposes what this load may depend on",
         )
-    if propose(study, (), (), str(study.seed), (study.search or Search()).keeps) is None:
+    if propose(study, (), (), str(study.seed), partial(_may_be_tried, study)) is None:
         raise UserError(
-            f"the constraints of {study.path} leave nothing to vary: none of {TRIES_MAX} draws keeps them",
-            "relax them, or choose a baseline further from their bounds",
+            f"nothing of the space may be tried: none of {TRIES_MAX} draws keeps the constraints and has room"
+            " in memory beside the baseline",
+            "relax the constraints, or take levels that need less memory",
         )
     needed_s = least_s(study, expected_duration_s(1, study, overhead_s(study)))
     if budget_s < needed_s:
@@ -45,6 +49,12 @@ def require_space(study: Study, budget_s: float) -> None:
             f" take about {duration(needed_s)}",
             f"give at least {math.ceil(needed_s / 60)}m, or shorten `duration` and `warmup` under [workload]",
         )
+
+
+def _may_be_tried(study: Study, levels: Levels) -> bool:
+    """Whether a server of these levels may run in a block of its own with the baseline."""
+    search, memory = study.search or Search(), partial(server_bytes, study)
+    return search.keeps(levels) and fits(memory, study, room_bytes(), [study.baseline, levels])
 
 
 def header(study: Study, run: Run, kept: int, now_unix_s: float) -> str:

@@ -163,7 +163,7 @@ def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
     records = carried_out(study, run, a_larger_pool_helps, memory)
     for block in {record.block for record in records if record.purpose is Purpose.SEARCH}:
         own = [record.levels for record in records if record.block == block]
-        assert fits(memory, study, run, own)
+        assert fits(memory, study, run.room_bytes, own)
 
 
 def test_a_confirmation_that_does_not_fit_into_memory_runs_in_parts() -> None:

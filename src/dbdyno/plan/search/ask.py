@@ -93,7 +93,7 @@ def _to_search(
 
         def allowed(levels: Levels, there: list[Levels] = there) -> bool:
             kept = study.search is None or study.search.keeps(levels)
-            return kept and fits(memory, study, run, [*there, levels])
+            return kept and fits(memory, study, run.room_bytes, [*there, levels])
 
         seed = f"{run.seed} {number} {position}"
         levels = propose(study, tried, [variant.levels for variant in fresh], seed, allowed)
@@ -135,13 +135,13 @@ def _to_eliminate(
     return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
 
 
-def fits(memory: Memory, study: Study, run: Run, levels: Sequence[Mapping[str, Level]]) -> bool:
+def fits(memory: Memory, study: Study, room_bytes: int | None, levels: Sequence[Mapping[str, Level]]) -> bool:
     """Whether the servers of these levels have room in memory: together where they run side by side."""
-    if run.room_bytes is None:
+    if room_bytes is None:
         return True
     needed = [memory({**study.settings, **own}) for own in levels]
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE
-    return (sum(needed) if beside else max(needed)) <= run.room_bytes
+    return (sum(needed) if beside else max(needed)) <= room_bytes
 
 
 def _even(number: int) -> int:
@@ -168,7 +168,9 @@ def _trials(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
 def _at_once(memory: Memory, study: Study, run: Run, trials: Sequence[Trial]) -> Sequence[Trial]:
     """As many of a block's trials as have room beside each other; at least one. The rest follow."""
     count = len(trials)
-    while count > 1 and not fits(memory, study, run, [one.variant.levels for one in trials[:count]]):
+    while count > 1 and not fits(
+        memory, study, run.room_bytes, [one.variant.levels for one in trials[:count]]
+    ):
         count -= 1
     return trials[:count]
 
