@@ -178,3 +178,16 @@ def test_records_in_any_order_and_partial_ones_give_the_same() -> None:
     found = [analyse(study, run, one).search for one in (records, [*records[::-1], partial])]
     assert found[0] == found[1]
     assert all(record.outcome is Outcome.MEASURED for record in records)
+
+
+def test_a_change_that_seems_to_carry_more_than_the_margin_stays() -> None:
+    study, run = a_search(*FACTORS, budget_s=1500.0, seed=4)
+    records = carried_out(study, run, two_matter, trial_sd=0.05)
+    result = analyse(study, run, records).search
+    assert result is not None and result.rounds
+    first = result.rounds[0]
+    shares = {change.factor: change.share for change in first.changes}
+    removed = [share.ratio for name, share in shares.items() if share and name in first.removed]
+    assert removed and max(removed) <= 1.0 + study.goal.margin
+    kept = [share for name, share in shares.items() if share and name not in first.removed]
+    assert any(share.low is not None and share.low <= 1.0 for share in kept), "one that is not shown"

@@ -1,8 +1,9 @@
 """Backward elimination: which of a winner's changes carry its gain.
 
 In each round the blocks hold the baseline, the winner, and the winner without each of its changes in turn. A
-change that is not shown to contribute goes. The next round measures what is left, and the winner as it was
-beside it. The last round is the one that is told, because what it measures was chosen before it began.
+change that contributes nothing within the margin goes. The next round measures what is left, and the winner
+as it was beside it. The last round is the one that is told, because what it measures was chosen before it
+began.
 """
 
 from __future__ import annotations
@@ -122,9 +123,16 @@ def _judged(
 
 
 def _removed(shares: Mapping[str, Ratio | None], method: Method) -> tuple[str, ...]:
-    """The changes that are not shown to contribute. One without a share stays: the server did not run without
-    it. Where that would take all, the one that seems to contribute most stays."""
-    idle = [name for name, share in shares.items() if share is not None and not _contributes(share, method)]
+    """The changes that contribute nothing within the margin, and are not shown to contribute. One that seems
+    to contribute more stays for the next round, because several such together can carry much. One without a
+    share stays: the server did not run without it. Where that would take all, the one that seems to
+    contribute most stays."""
+    margin = math.log1p(method.margin)
+    idle = [
+        name
+        for name, share in shares.items()
+        if share is not None and not _contributes(share, method) and _gain(share, method) <= margin
+    ]
     if len(idle) == len(shares):
         gains = {name: _gain(share, method) for name, share in shares.items() if share is not None}
         idle.remove(max(gains, key=lambda name: gains[name]))

@@ -474,8 +474,8 @@ class Change(Frozen):
 
 class Round(Frozen):
     """One round of an elimination, over its `blocks`. `total` is reference / baseline. `removed` are the
-    changes that were not shown to contribute. After the first round `against_whole` is the reference over the
-    one of the round before, and `too_few` says that it is shown to be worse."""
+    changes that contribute nothing within the margin. After the first round `against_whole` is the reference
+    over the one of the round before, and `too_few` says that it is shown to be worse."""
 
     reference: str
     levels: dict[str, Level]
