@@ -112,6 +112,21 @@ def test_a_cache_that_still_fills_is_open_and_no_leak() -> None:
     assert drift.standing is Standing.FILLING and drift.hours is None
 
 
+@pytest.mark.parametrize(("leak_bytes", "verdict"), [(0.0, SoakVerdict.STANDS), (64.0, SoakVerdict.DRIFTS)])
+def test_memory_that_fills_the_engines_cache_is_no_leak(leak_bytes: float, verdict: SoakVerdict) -> None:
+    whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    filled = watched({"cache_bytes": leaking(200.0)}, STARTED_UNIX_S).series["cache_bytes"]
+    grown = watched({"private_bytes": leaking(200.0 + leak_bytes)}, STARTED_UNIX_S)
+    series = {**grown.series, "cache_bytes": filled}
+    sustained = whole.phases[0].model_copy(update={"watched": grown.model_copy(update={"series": series})})
+    record = whole.model_copy(update={"phases": (sustained, *whole.phases[1:])})
+    found = soaked(STUDY, RUN, [record])
+    assert found.verdict is verdict
+    [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == "private_bytes"]
+    assert memory.per_million is not None
+    assert memory.per_million.value == pytest.approx(leak_bytes * 1e6, rel=0.01, abs=1e4)
+
+
 def test_a_gauge_that_was_read_too_rarely_leaves_the_answer_open() -> None:
     whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
     sustained = whole.phases[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import accumulate
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +20,7 @@ from pydantic import Field
 from dbdyno.analyse.drift import Slope, slope_of
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Frozen
-from dbdyno.records.gauges import GAUGES, P99
+from dbdyno.records.gauges import CACHE, GAUGES, P99
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED
@@ -31,6 +32,8 @@ COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)
 DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
 """A rise that needs more than a year to its limit does not matter; nor, without a limit, one that adds less
 than the study's margin in a day."""
+WITH_CACHE = ("resident_bytes", "private_bytes")
+"""Gauges that grow while the engine's cache of pages fills."""
 POINTS_SHOWN = 300
 """Of a curve in a figure."""
 
@@ -237,11 +240,24 @@ def _series(phase: PhaseRecord, start_unix_s: float, end_unix_s: float) -> Itera
         yield P99, (1.0, latencies)
 
 
+def _without_filling(watched: Watched, gauge: str) -> Sequence[float | None]:
+    """The values of a gauge. Those of memory are as if the engine's cache of pages had been from the start
+    as full as it became: memory that it once touched stays with the server."""
+    values, cached = watched.series.get(gauge, ()), watched.series.get(CACHE, ())
+    if gauge not in WITH_CACHE or not cached:
+        return values
+    most = list(accumulate((held or 0.0 for held in cached), max))
+    return [
+        None if value is None or held is None else value + most[-1] - full
+        for value, held, full in zip(values, cached, most, strict=True)
+    ]
+
+
 def _even(watched: Watched, gauge: str, start_unix_s: float, end_unix_s: float) -> Series | None:
     """A gauge at even times, of as many as were read between two moments; None with fewer than two."""
     points = [
         (second, value)
-        for second, value in zip(watched.seconds, watched.series.get(gauge, ()), strict=False)
+        for second, value in zip(watched.seconds, _without_filling(watched, gauge), strict=False)
         if value is not None and start_unix_s <= watched.started_unix_s + second <= end_unix_s
     ]
     if len(points) < 2 or points[-1][0] <= points[0][0]:

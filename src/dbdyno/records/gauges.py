@@ -38,6 +38,8 @@ class Gauge:
         return f"{number_text(value)} {self.unit}".strip()
 
 
+CACHE = "cache_bytes"
+"""What an engine's cache of pages holds. It has a size, so what fills it is no leak."""
 P99 = "p99_us"
 """The one gauge that the load process tells, with its tally."""
 
@@ -52,6 +54,8 @@ GAUGES: dict[str, Gauge] = {
               "VmSwap of /proc/PID/status).", Format.BYTES),
         Gauge("heap_bytes", "memory by the engine's own count", Source.ENGINE,
               "What the engine says that it has allocated.", Format.BYTES),
+        Gauge(CACHE, "pages in the cache", Source.ENGINE,
+              "What the engine's cache of pages holds: InnoDB's buffer pool.", Format.BYTES, fault=False),
         Gauge("open_files", "open files", Source.KERNEL,
               "Open descriptors of the server's processes, sockets included."),
         Gauge("threads", "threads", Source.KERNEL, "Threads of the server's processes."),

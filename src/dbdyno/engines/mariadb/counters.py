@@ -66,6 +66,7 @@ CACHE_MISSES = "Innodb_buffer_pool_read_requests"
 
 HELD = {
     "Memory_used": "heap_bytes",
+    "Innodb_buffer_pool_bytes_data": "cache_bytes",
     "Innodb_history_list_length": "undo",
     "Innodb_checkpoint_age": "redo_bytes",
 }

@@ -28,6 +28,8 @@ HELD_SQL = (
     " HAVING SUM(current_number_of_bytes_used) > 0"
     " UNION ALL SELECT 'redo_bytes', variable_value FROM performance_schema.global_status"
     " WHERE variable_name = 'Innodb_redo_log_logical_size'"
+    " UNION ALL SELECT 'cache_bytes', variable_value FROM performance_schema.global_status"
+    " WHERE variable_name = 'Innodb_buffer_pool_bytes_data'"
 )
 """Memory is counted where the performance schema is on."""
 
