@@ -22,6 +22,7 @@ from dbdyno.obtain.source.profile import require_profiles
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Train, Untrained
+from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
 from tests.obtain.source import test_making
 
@@ -267,6 +268,40 @@ def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
     assert training is not None
     assert (training.functions, training.executed) == (3, 2)
     assert any("-fprofile-instr-use" in line for line in recorded(folder / "prefix" / "toy").command_lines)
+
+
+OTHER = """
+int main(int argc, char **argv) {
+    int sum = 0;
+    for (int number = 0; number < argc; number++) { if (number % 3) sum += number; else sum -= 1; }
+    return sum;
+}
+"""
+
+
+@pytest.mark.parametrize(("share", "is_made"), [(0.5, True), (0.01, False)])
+def test_a_name_in_another_program_of_the_source_is_told_and_many_fail_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_made: bool
+) -> None:
+    """clang finds counts by names alone."""
+    skip_without("clang")
+    monkeypatch.setattr(making, "UNFIT_MOST", share)
+    wanted = materials(tmp_path, "clang")
+    (tmp_path / "toy" / "other.c").write_text(OTHER)
+    [one] = wanted.recipe.steps
+    other = one.model_copy(update={"command": tuple(part.replace("toy", "other") for part in one.command)})
+    two = replace(
+        wanted,
+        recipe=wanted.recipe.model_copy(update={"steps": (one, other)}),
+        source=local_tree(tmp_path / "toy"),
+    )
+    if is_made:
+        training = account_of(made(two, silently, trained_with())).training
+        assert training is not None and training.unfit == 1
+        assert "1 of other programs without it" in training.words
+    else:
+        with pytest.raises(BuildFailed, match="guides: 1 functions, and it knows 3"):
+            made(two, silently, trained_with())
 
 
 def test_a_training_is_expected_to_take_as_long_as_the_last_ones(tmp_path: Path) -> None:

@@ -71,8 +71,9 @@ class OwnTest(Frozen):
 class Training(Frozen):
     """How a build was trained: so many transactions in so many seconds. They wrote so many `files` of a
     profile, which know of so many `functions`, and of those that were `executed`. `profile` is the digest of
-    what was counted. BOLT tells how many functions it `moved` about by that, and which it has `left` as they
-    were, because it cannot rewrite them."""
+    what was counted. It is `unfit` for so many functions, which other programs of the source have. BOLT tells
+    how many functions it `moved` about by that, and which it has `left` as they were, because it cannot
+    rewrite them."""
 
     trainer: Trainer
     transactions: int
@@ -81,12 +82,14 @@ class Training(Frozen):
     functions: int
     executed: int
     profile: str
+    unfit: int = Field(default=0, exclude_if=lambda unfit: not unfit)
     moved: int | None = Field(default=None, exclude_if=lambda moved: moved is None)
     left: tuple[str, ...] = Field(default=(), exclude_if=lambda left: not left)
 
     @property
     def words(self) -> str:
         told = [f"{self.executed:,} of {self.functions:,} functions executed"]
+        told += [f"{self.unfit:,} of other programs without it"] * bool(self.unfit)
         told += [] if self.moved is None else [f"{self.moved:,} laid out anew"]
         told += [f"{', '.join(self.left)} left as compiled"] * bool(self.left)
         return f"trained by {self.trainer.words}: {', '.join(told)}, profile {self.profile[:12]}"

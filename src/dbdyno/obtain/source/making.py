@@ -24,7 +24,7 @@ from dbdyno.obtain.source.build import ENVIRONMENT, Bolting, Build, Made, OwnTes
 from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
 from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
-from dbdyno.obtain.source.profile import Profile, mismatched
+from dbdyno.obtain.source.profile import Profile, mismatched, mismatches
 from dbdyno.obtain.source.recipe import Recipe, expanded
 from dbdyno.obtain.source.toolchain import Toolchain, native_target
 from dbdyno.obtain.source.training import (
@@ -46,6 +46,8 @@ SCRIPT = "layout.ld"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
 NAMES_MOST = 3
+UNFIT_MOST = 0.01
+"""So many of a profile's functions may have their names in other programs of the source as well."""
 TRAINED_TIMES, BOLTED_TIMES = 2, 1
 """How many builds' time a training takes: for the compiler's the build is made twice."""
 TORN_S = 5.0
@@ -197,7 +199,8 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     prefix = _carry_out(folder, shared, materials, materials.flags, tell)
     if training is not None:
         remove_profile(prefix)
-        _require_fitting(folder / LOG)
+        unfit = _unfit(folder / LOG, training.functions)
+        training = training.model_copy(update={"unfit": unfit})
     bolted = _trained_by_bolt(folder, materials, tell, train)
     trainings = {"profile": training, "bolt_profile": bolted}
     profiles = {name: one.profile for name, one in trainings.items() if one is not None}
@@ -310,15 +313,19 @@ def _trained_by_bolt(folder: Path, materials: Materials, tell: Tell, train: Trai
     return training
 
 
-def _require_fitting(log: Path) -> None:
-    """Raises BuildFailed where the profile is of other code than what was compiled with it."""
+def _unfit(log: Path, functions: int) -> int:
+    """How many functions the profile does not fit, because they bear a name of the trained program in another
+    one. Raises BuildFailed where the profile is of other code than what was compiled with it."""
     said = log.read_text(errors="replace")
-    if found := mismatched(said):
+    named, count = mismatched(said), mismatches(said)
+    if named or count > UNFIT_MOST * functions:
         raise BuildFailed(
-            f"the profile does not fit all of the code that it guides: {_some(found)}",
+            "the profile does not fit all of the code that it guides: "
+            + (_some(named) if named else f"{count:,} functions, and it knows {functions:,}"),
             "the source's build system makes other code each time: look for what differs in the build's log",
             said[-LOG_BYTES:],
         )
+    return count
 
 
 def _some(names: list[str]) -> str:

@@ -26,10 +26,8 @@ COUNTERS = re.compile(r":\s*[0-9a-f]+:\s*\d+:\s*COUNTERS (\w+) ")
 COUNTS = re.compile(r":\s+\d+:((?: -?\d+)+)\s*$")
 """How gcov-dump tells of a function, of a kind of counters of the last function, and of their counts."""
 CLANG_COUNT = re.compile(r"^\s*Function count: (\d+)", re.MULTILINE)
-MISMATCHES = (
-    re.compile(r"function '([^']+)'.*\[-W(?:error=)?coverage-mismatch\]"),
-    re.compile(r"out of date: (of \d+ functions?, \d+) ha.* mismatched data .*\[-W"),
-)
+NAMED_BY_GCC = re.compile(r"function '([^']+)'.*\[-W(?:error=)?coverage-mismatch\]")
+COUNTED_BY_CLANG = re.compile(r"out of date: of \d+ functions?, (\d+) ha.* mismatched data .*\[-W")
 """How gcc names a function that a profile does not fit, and how clang counts them for a file."""
 
 
@@ -72,10 +70,14 @@ def collected(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) ->
 
 
 def mismatched(said: str) -> list[str]:
-    """What a profile does not fit, by what the compiler printed: names of functions, or how many of a
-    file's."""
-    names = dict.fromkeys(MISMATCHES[0].findall(said))
-    return [*names, *MISMATCHES[1].findall(said)]
+    """The functions that a profile does not fit, by name where the compiler that printed this is gcc."""
+    return list(dict.fromkeys(NAMED_BY_GCC.findall(said)))
+
+
+def mismatches(said: str) -> int:
+    """How many functions a profile does not fit, where the compiler that printed this is clang. It finds
+    counts by the name of a function alone, which several programs of a source can share."""
+    return sum(map(int, COUNTED_BY_CLANG.findall(said)))
 
 
 def _of_gcc(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> Profile:
