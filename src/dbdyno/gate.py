@@ -123,12 +123,13 @@ def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
 
 
 def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], Correctness], ...]:
-    """What is asked of a build. One with the baseline's code has its answers, wherever its functions lie."""
+    """What is asked of a build. Its source's own tests come first, because they have run already. One with
+    the baseline's code has its answers, wherever its functions lie."""
     tests = partial(own_tests, built.account)
     if (same := _baselines_code(built, bench)) is not None:
-        return partial(Correctness, checks=(same,)), tests
+        return tests, partial(Correctness, checks=(same,))
     on_build = replace(bench, built=built, callgrind=None)
-    return partial(answers, asked, on_build), partial(recovery, asked, on_build), tests
+    return tests, partial(answers, asked, on_build), partial(recovery, asked, on_build)
 
 
 def _baselines_code(built: Built, bench: Bench) -> Check | None:
