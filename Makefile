@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search lock clean
+.PHONY: setup demo builds test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -33,6 +33,10 @@ $(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 demo: setup
 	@$(BIN)/dyno engines fetch firebird@5 >$(VENV)/fetch.log 2>&1 || { cat $(VENV)/fetch.log; exit 1; }
 	@$(BIN)/dyno run studies/quickstart.toml
+
+# The whole path of builds, from Debian's source to the report: needs gcc, make, tclsh and patch.
+builds: setup
+	@$(BIN)/dyno run studies/sqlite-builds.toml
 
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
 test: setup

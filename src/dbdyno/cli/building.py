@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from dbdyno.cli.wording import duration
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen, Train, built, code_beside, foreseen, kept_key
+from dbdyno.engines.built import (
+    Foreseen,
+    Train,
+    built,
+    code_beside,
+    foreseen,
+    kept_key,
+    prepare_source,
+    recipe_of,
+)
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host import forks
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.source import key_in
 from dbdyno.layers.wishes import variants_by_wish
@@ -115,6 +128,9 @@ def make_builds(
     engine = registry.engine(study.engine.engine)
     wishes = wishes_of(study, of_reference)
     measured = _keys(earlier()) if wishes else {}
+    if not measured:
+        # A run that goes on may first find that its baseline is another build now.
+        _make_side_by_side(study, wishes, tell)
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
@@ -131,6 +147,27 @@ def make_builds(
             _require_same(name, measured, key)
         if code := _beside_baseline(study, wish, wishes, tell):
             tell(f"{wish.words}: {functions_text(code)} functions differ from the baseline's")
+
+
+def _make_side_by_side(study: Study, wishes: Iterable[BuildWish], tell: Callable[[str], None]) -> None:
+    """Makes the builds that keep one CPU busy each, as many at a time as there are CPUs. A training drives a
+    load, so it waits for its turn."""
+    engine, folder = registry.engine(study.engine.engine), study.folder
+    alone = [
+        wish
+        for wish in wishes
+        if not wish.trainers
+        and not (seen := foreseen(engine, wish, folder, ())).there
+        and not seen.problem
+        and not recipe_of(engine, wish, folder).is_parallel
+    ]
+    if len(alone) > 1:
+        for wish in alone:
+            # Builds share sources, and one of them would wait for another.
+            with suppress(DynoError):
+                prepare_source(engine, wish, folder, tell)
+        tasks = [partial(built, engine, wish, folder, tell) for wish in alone]
+        forks.carry_out(tasks, at_a_time=len(os.sched_getaffinity(0)))
 
 
 def _beside_baseline(

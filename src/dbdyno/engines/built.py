@@ -159,6 +159,11 @@ def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = sil
     return of_source(source=_source_here(wish, recipe, folder) or _fetched(wish, recipe, folder, tell))
 
 
+def prepare_source(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> None:
+    """Fetches and patches what a build is made of, where it is not here yet. Raises like `built`."""
+    making.prepared(materials_of(engine, wish, folder, tell), tell)
+
+
 _Asked = tuple[Path, str, str, SourcePackage | None]
 """What decides on a source."""
 

@@ -54,6 +54,12 @@ def test_a_recipe_of_dynos_names_the_package_of_every_program(engine: str) -> No
     )
 
 
+@pytest.mark.parametrize(("engine", "parallel"), [("sqlite", False), ("mariadb", True), ("postgresql", True)])
+def test_a_recipe_that_takes_all_cpus_tells_so(engine: str, parallel: bool) -> None:
+    path = RECIPES[engine]
+    assert path is not None and read_recipe(path).is_parallel is parallel
+
+
 def test_steps_whose_file_may_be_there_are_not_certain(tmp_path: Path) -> None:
     maybe = '[[generate]]\nname = "lemon"\nmakes = "toy.c"\ncommand = ["lemon"]\n'
     recipe = read(GOOD + maybe, tmp_path)

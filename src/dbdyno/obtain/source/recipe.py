@@ -100,6 +100,12 @@ class Recipe(Frozen):
         return tuple(step for step in (*self.generate, *self.steps) if not step.makes)
 
     @property
+    def is_parallel(self) -> bool:
+        """Whether a command of it takes as many CPUs as there are."""
+        commands = (step.command for step in (*self.generate, *self.steps))
+        return any("{jobs}" in part for command in commands for part in command)
+
+    @property
     def digest(self) -> str:
         """Of all that shapes a build; how long it takes and where its source comes from do not."""
         shaping = self.model_dump_json(exclude={"seconds", "room_mib", "debian", "format_parts"})
