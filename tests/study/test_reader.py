@@ -143,6 +143,16 @@ def test_a_workload_factor_gives_the_workload_its_baseline() -> None:
     assert study.baseline == {"config.a": 1, "workload.scale": 7, "workload.clients": 3}
 
 
+def test_clients_may_be_a_sweep() -> None:
+    for text in (
+        SHORT.replace('"tpcb"', '"tpcb"\nclients = "1..4 x2"'),
+        f'{SHORT}workload.clients = "1..4 x2"',
+    ):
+        study = read(text)
+        assert Factor(name="workload.clients", levels=(1, 2, 4)) in study.factors
+        assert study.workload.clients == 1
+
+
 def test_the_server_goes_first_only_where_the_study_asks_for_it() -> None:
     assert read(SHORT).workload.gather == "off"
     assert read(SHORT.replace('"tpcb"', '"tpcb"\ngather = "on"')).workload.gather == "on"
@@ -235,6 +245,8 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcd"', 3, 'unknown workload "tpcd"', "did you mean `tpcb`?"),
     ('name = "tpcb"', "clients = 3", 2, "`name` is missing", "name one: tpcb, point_select"),
     ('"tpcb"', '"tpcb"\nscal = 3', 4, "unknown key `scal` in [workload]", "did you mean `scale`?"),
+    ('"tpcb"', '"tpcb"\nclients = "1..8"', 4, '"1..8" is no sweep', 'write "1..256 x2"'),
+    ('"tpcb"', '"tpcb"\nclients = "90000..190000 +100000"', 4, "cannot be 190000", "1 to 100,000"),
     ('"tpcb"', '"tpcb"\nscale = "3"', 4, 'must be a whole number, not "3"', "1 to 100,000, without quotes"),
     ('"tpcb"', '"tpcb"\nvariant = "M"', 4, 'cannot be "M"', "allowed: N, S, full"),
     ('"tpcb"', '"tpcb"\nscale = [10]', 4, "has one level", "[settings], or under [workload]"),

@@ -180,7 +180,9 @@ SOUND = st.fixed_dictionaries(
         "workload": st.fixed_dictionaries(
             {"name": st.just("tpcb")},
             optional={
-                "clients": st.one_of(st.integers(1, 9), st.sampled_from([[1, 8], [4, 2, 1]])),
+                "clients": st.one_of(
+                    st.integers(1, 9), st.sampled_from([[1, 8], [4, 2, 1], "1..8 x2", "8..24+8"])
+                ),
                 "rate_per_s": st.floats(0.5, 1e6),
                 "ramp": st.sampled_from(["0s", "2 s"]),
                 "warmup": st.sampled_from(["0s", "5 s", "1.5m"]),

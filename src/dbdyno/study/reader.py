@@ -165,7 +165,7 @@ class _Reader(SectionReader):
         lifted = []
         for key in (key for key in table if key in known - FIXED_KEYS):
             path = ("workload", key)
-            if isinstance(table[key], list):
+            if self.varies(key, table[key]):
                 lifted += self.factor(f"workload.{key}", table[key], path)
             elif (level := self.take(path, partial(self.knob, key), None)) is not None:
                 (knobs if key in KNOBS else options)[key] = level
@@ -233,7 +233,7 @@ class _Reader(SectionReader):
                     ("workload", knob), f"`{knob}` is a factor under [factors] as well", "keep one of the two"
                 )
         workload = self.at(("workload",))
-        lists = isinstance(workload, dict) and any(isinstance(value, list) for value in workload.values())
+        lists = isinstance(workload, dict) and any(self.varies(*entry) for entry in workload.items())
         # A soak needs nothing to compare.
         compares = not searched and self.at(("soak",)) is None
         if not self.at(("factors",)) and not lists and not aa and compares:

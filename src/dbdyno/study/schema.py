@@ -17,6 +17,7 @@ from dbdyno.study.rungs import RUNGS_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.space import Promise
+from dbdyno.study.sweep import SWEEP
 from dbdyno.study.variants import NAME_LENGTH_MAX
 
 Schema = dict[str, Any]
@@ -169,7 +170,9 @@ def _integer(low: int, high: int, default: int, description: str) -> Schema:
 
 def _workload(catalogue: Catalogue) -> Schema:
     knobs = {
-        "clients": _or_list(_integer(1, CLIENTS_MAX, 1, "Connections, each with one transaction at a time.")),
+        "clients": _or_sweep(
+            _or_list(_integer(1, CLIENTS_MAX, 1, "Connections, each with one transaction at a time."))
+        ),
         "threads": _or_list(_integer(0, THREADS_MAX, 0, "The driver's threads; 0: the driver chooses.")),
         "rate_per_s": _or_list(
             {"type": "number", "exclusiveMinimum": 0, "description": "Open loop: starts per second in all."}
@@ -219,6 +222,11 @@ def _or_list(schema: Schema) -> Schema:
     plain = {key: value for key, value in schema.items() if key not in ("description", "default")}
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     return {"anyOf": [plain, {"type": "array", "items": plain, "minItems": 2, "uniqueItems": True}], **about}
+
+
+def _or_sweep(schema: Schema) -> Schema:
+    """The same, or a text that stands for a list."""
+    return {**schema, "anyOf": [*schema["anyOf"], {"type": "string", "pattern": SWEEP}]}
 
 
 def _option(option: Option) -> Schema:

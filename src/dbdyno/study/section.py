@@ -17,6 +17,7 @@ from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Key
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
+from dbdyno.study.sweep import is_sweep, sweep
 from dbdyno.study.values import Fault, name_shown, nearest, shown
 
 STUDY_KEYS = frozenset(
@@ -46,6 +47,7 @@ SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
 SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
 """The keys of a factor that is written as a table. A table with one of them is a factor and not a layer."""
 VARIANT_KEYS = frozenset(("name", "levels"))
+CLIENTS = "workload.clients"
 CLIENTS_MAX = 100_000
 THREADS_MAX = 1_024
 ARRIVALS = frozenset(("poisson", "uniform"))
@@ -146,6 +148,12 @@ class SectionReader:
         """The factor of this name, or none when there is a mistake in it."""
         if not self.factor_name(name, path):
             return []
+        if name == CLIENTS and is_sweep(value):
+            try:
+                value = sweep(value)
+            except Fault as fault:
+                self.note(path, f"`{path[-1]}`: {fault.message}", fault.hint)
+                return []
         if not isinstance(value, list):
             self.note(path, f"`{name}` has no list of levels", _ONE_LEVEL)
             return []
@@ -161,6 +169,10 @@ class SectionReader:
             return []
         factor = Factor(name=name, levels=tuple(level for level in levels if level is not None))
         return [factor] if self.layer_agrees(factor, path) else []
+
+    def varies(self, key: str, value: Any) -> bool:
+        """Whether a key of [workload] is a factor by its value."""
+        return isinstance(value, list) or (f"workload.{key}" == CLIENTS and is_sweep(value))
 
     def factor_name(self, name: str, path: Key) -> bool:
         """Whether `name` is one that can vary here."""
