@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.study.space import Promise
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
     from dbdyno.layers.setup import Request, Running
     from dbdyno.records.record import Evidence, Reading
+    from dbdyno.study.space import Promise
 
 ROOT = "root"
 ROOT_OR_GROUP = "root, or a delegated control group"
