@@ -133,6 +133,34 @@ def test_one_that_does_not_is_not_and_every_form_is_written(homes: Path) -> None
         assert refused.returncode == 2 and "is a soak" in refused.stderr
 
 
+WARMING = """
+title  = "Does it only warm up?"
+engine = "sqlite"
+[workload]
+name       = "point_select"
+table_size = 50000
+warmup     = "1s"
+[settings]
+"config.cache_size" = -200000
+[soak]
+clients  = [1]
+duration = "20s"
+opening  = "1s"
+control  = "8s"
+"""
+
+
+@pytest.mark.engine
+def test_one_that_only_warms_its_cache_is_no_leak(homes: Path) -> None:
+    path = homes / "warming.toml"
+    path.write_text(WARMING)
+    said = dyno("soak", str(path), "--json")
+    assert said.returncode == 0, said.stdout + said.stderr
+    [rung] = json.loads(said.stdout)["rungs"]
+    [memory] = [curve["values"] for curve in rung["curves"] if curve["gauge"] == "private_bytes"]
+    assert max(memory) - memory[0] > 5 << 20, "its cache did fill"
+
+
 @pytest.mark.engine
 def test_a_soak_whose_dyno_is_killed_goes_on_with_the_rungs_that_are_left(homes: Path) -> None:
     path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"'})
