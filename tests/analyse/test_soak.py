@@ -90,6 +90,14 @@ def test_a_leak_of_64_bytes_a_query_is_told_with_the_hours_that_are_left() -> No
     assert drift.hours == pytest.approx(left_bytes / (64.0 * RATE_PER_S) / 3600.0, rel=0.05)
 
 
+def test_a_slow_rise_is_not_carried_on_from_a_short_time_to_a_limit_far_away() -> None:
+    found = a_soak(baseline=(leaking(1.0), flat))
+    [drift] = next(one for one in found.rungs if one.variant == "baseline").drifts
+    assert drift.per_s.low > 0.0 and drift.hours is None
+    assert (drift.standing, found.verdict) == (Standing.EARLY, SoakVerdict.OPEN)
+    assert any("too early to tell" in line for line in findings(found))
+
+
 def test_a_rise_that_takes_years_to_its_limit_is_negligible() -> None:
     found = a_soak(baseline=(leaking(0.02), flat))
     [drift] = next(one for one in found.rungs if one.variant == "baseline").drifts

@@ -34,18 +34,22 @@ DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
 than the study's margin in a day."""
 WITH_CACHE = ("resident_bytes", "private_bytes")
 """Gauges that grow while the engine's cache of pages fills."""
+REACH = 5_000.0
+"""A rise is carried on for so many times as long as it was seen. Beyond that it may be a warm-up."""
 POINTS_SHOWN = 300
 """Of a curve in a figure."""
 
 
 class Standing(StrEnum):
     """What may be said of one gauge. `NEGLIGIBLE`: it rises beyond doubt, and too slowly to matter.
-    `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends."""
+    `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends. `EARLY`: it
+    rises, and its limit is too far away to be told from so short a time."""
 
     STEADY = "steady"
     NEGLIGIBLE = "negligible"
     RISING = "rising"
     FILLING = "still filling"
+    EARLY = "too early to tell"
 
 
 class SoakVerdict(StrEnum):
@@ -299,6 +303,8 @@ def _standing(per_s: Rate, slope: Slope, limit: Limit | None, margin: float) -> 
     room, time_s = (limit.most - slope.last, YEAR_S) if limit else (margin * abs(slope.last), DAY_S)
     if per_s.value * time_s < room:
         return Standing.NEGLIGIBLE
+    if limit and per_s.value * REACH * slope.until_s < room:
+        return Standing.EARLY
     return Standing.FILLING if slope.slowing else Standing.RISING
 
 
@@ -364,7 +370,7 @@ def _verdict(drifts: Sequence[Drift], whole: bool) -> SoakVerdict:
     standings = {one.standing for one in drifts if one.fault}
     if Standing.RISING in standings:
         return SoakVerdict.DRIFTS
-    known = bool(standings) and Standing.FILLING not in standings
+    known = bool(standings) and standings.isdisjoint((Standing.FILLING, Standing.EARLY))
     return SoakVerdict.STANDS if whole and known else SoakVerdict.OPEN
 
 

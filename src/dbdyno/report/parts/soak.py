@@ -43,7 +43,7 @@ PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors",
 WORDS = ("rung", "what", "verdict", "says", "errors")
 LONG = ("says", "errors", "beside the load", "remark")
 """Heads of columns that hold text, whose lines may be broken."""
-MATTERS = (Standing.RISING, Standing.FILLING)
+MATTERS = (Standing.RISING, Standing.FILLING, Standing.EARLY)
 """What a reader must know of."""
 MONTH_H = 720.0
 """Beyond this many hours a limit is not told to the hour."""
@@ -172,6 +172,8 @@ def says(drift: Drift) -> str:
         return said
     if drift.standing is Standing.FILLING:
         return "still filling: it rose, and more slowly towards the end"
+    if drift.standing is Standing.EARLY:
+        return "rises, and it is too early to tell whether that goes on: its limit is far away"
     if drift.standing is Standing.NEGLIGIBLE:
         return (
             "rises, and needs more than a year to its limit"
