@@ -6,7 +6,7 @@
 use crate::count::tally::{
     ByClient, Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
 };
-use crate::job::{Arrivals, Gather, Job, Load, Schedule, ThinkDistribution, ThinkTime};
+use crate::job::{Arrivals, Gather, Job, Ledger, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::workload::{Acknowledged, Invariant, Phase};
 use serde_json::{json, Value};
 
@@ -75,9 +75,13 @@ fn jobs() -> Vec<Job> {
         hdr_log: Some("run.hlog".to_owned()),
         metrics_port: Some(9100),
         baseline: Some("c0ffee".to_owned()),
+        ledger: None,
     };
     let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
-    loads().into_iter().map(|load| Job { load, ..whole.clone() }).chain([sliced, least]).collect()
+    let ledger = Some(Ledger { path: "books".to_owned(), cut: 3 });
+    let cut_short = Job { reconnect: false, ledger, ..whole.clone() };
+    let loaded = loads().into_iter().map(|load| Job { load, ..whole.clone() });
+    loaded.chain([sliced, cut_short, least]).collect()
 }
 
 fn latency(some: Option<f64>) -> Latency {

@@ -66,6 +66,18 @@ pub struct Job {
     /// For `check`: the value of an earlier check of a read-only workload.
     #[serde(default)]
     pub baseline: Option<String>,
+    /// Where each acknowledged transaction is noted, as a row that commits with it and outside of the database.
+    #[serde(default)]
+    pub ledger: Option<Ledger>,
+}
+
+/// The books of a run that will be cut short. The rows of the table `dyno_ledger` have the number `cut`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    /// A file on another file system than the data.
+    pub path: String,
+    pub cut: u32,
 }
 
 /// Whether the server goes first in a closed loop without pauses: the driver then takes no CPU from another
@@ -214,6 +226,12 @@ impl Job {
             return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
         job.require_sliceable()?;
+        if job.ledger.is_some() && job.reconnect {
+            // A client that comes back would number its transactions anew.
+            return Err(
+                Error::user("a ledger does not go with reconnecting").hint("leave one of the two out")
+            );
+        }
         workload::resolve_lua(&mut job.workload, &mut job.options);
         workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
         Ok(job)
@@ -280,6 +298,7 @@ mod tests {
             r#", "cpus": []"#,
             r#", "slices": 0"#,
             r#", "slices": 2, "operations": 9"#,
+            r#", "reconnect": true, "ledger": {"path": "books", "cut": 1}"#,
             paced,
         ] {
             let error = parse(rest).unwrap_err();

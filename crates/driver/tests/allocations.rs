@@ -43,7 +43,8 @@ impl WithWorkload for Count {
     fn with<W: Workload>(self, workload: W) -> Result<u64> {
         let running = async {
             let (mut session, mut random) = (Echo::default(), Random::new(1, 1));
-            let mut client = workload.client(&mut session, Place { client: 0, clients: 1 }).await?;
+            let mut client =
+                workload.client(&mut session, Place { client: 0, clients: 1, cut: None }).await?;
             let mut before = 0;
             for round in 0..200 {
                 if round == 100 {

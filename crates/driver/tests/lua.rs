@@ -89,7 +89,7 @@ async fn drive<W: Workload>(workload: &W, verb: Verb) -> Result<Driven> {
         }
         Verb::Run(events) => {
             workload.inspect(&mut session).await?;
-            let place = Place { client: 0, clients: 1 };
+            let place = Place { client: 0, clients: 1, cut: None };
             let mut client = workload.client(&mut session, place).await?;
             let mut random = Random::new(1, 1);
             for _ in 0..events {

@@ -87,13 +87,22 @@ class Open(Frozen):
 Load = Annotated[Closed | Open, Field(discriminator="kind")]
 
 
+class Ledger(Frozen):
+    """Where each acknowledged transaction is noted: in the file at `path`, which lies on another file system
+    than the data, and as a row with the number `cut` that commits with it."""
+
+    path: str
+    cut: int
+
+
 class Job(Frozen):
     """All that the driver is told. `url` is empty until there is a server.
 
     `threads` 0 lets the driver choose. `operations` ends the run after so many transactions of the measured
     part. With `slices` the run waits after its warm-up and after each slice, with all connections open, and
     `settle_s` pass before each slice is measured. `cpus` are those that the driver's threads are bound to, in
-    turn. `baseline` is the value of an earlier check of a read-only workload.
+    turn. `baseline` is the value of an earlier check of a read-only workload. `ledger` is kept of a run that
+    will be cut short.
     """
 
     url: str = ""
@@ -118,6 +127,7 @@ class Job(Frozen):
     hdr_log: str | None = None
     metrics_port: int | None = None
     baseline: str | None = None
+    ledger: Ledger | None = None
 
     def but(self, **changes: Any) -> Self:
         """The same job with other values, which are validated."""

@@ -29,7 +29,9 @@ impl WithWorkload for Transactions {
             for part in 0..workload.load_parts().min(2) {
                 let _ = workload.load(part, &mut session, random).await;
             }
-            let Ok(mut client) = workload.client(&mut session, Place { client: 0, clients: 1 }).await else {
+            let Ok(mut client) =
+                workload.client(&mut session, Place { client: 0, clients: 1, cut: None }).await
+            else {
                 return;
             };
             for kind in 0..workload.transactions().len().min(8) {

@@ -1,6 +1,7 @@
 //! Counting: what each operation leaves behind, second by second and over a whole run.
 
 pub mod hdr_log;
+pub mod ledger;
 pub mod recall;
 pub mod recorder;
 pub mod series;

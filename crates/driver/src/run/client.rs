@@ -4,6 +4,7 @@ use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::Think;
 use crate::clock;
+use crate::count::ledger::Ledger;
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::job::Job;
@@ -85,7 +86,8 @@ impl<W: Workload> Client<'_, W> {
 
     async fn connect_now<S: Session>(&self) -> Result<Connection<S, W::Client>> {
         let mut session = open::<S>(self.target).await?;
-        let place = Place { client: self.number, clients: self.job.clients };
+        let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
+        let place = Place { client: self.number, clients: self.job.clients, cut };
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
         let ready = ready
             .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")));
@@ -265,6 +267,9 @@ impl<W: Workload> Client<'_, W> {
         let outcome = self.tries(kind, connection, random).await;
         std::mem::forget(under_way);
         let now_ns = clock::now_ns();
+        if let Some(ledger) = &self.course.ledger {
+            self.enter(ledger, &outcome, &mut connection.state, now_ns);
+        }
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
         recorder.last_ended_ns = now_ns;
@@ -292,6 +297,15 @@ impl<W: Workload> Client<'_, W> {
             }
         }
         (outcome, now_ns)
+    }
+
+    /// Puts a transaction whose success the client was told into the ledger.
+    fn enter(&self, ledger: &Ledger, outcome: &Result<Outcome>, state: &mut W::Client, now_ns: u64) {
+        let entry = self.workload.entry(state);
+        let (Some(entry), Ok(Outcome::Committed)) = (entry, outcome) else { return };
+        if let Err(error) = ledger.note(self.number, entry, now_ns) {
+            self.course.fail(error);
+        }
     }
 
     async fn tries<S: Session>(

@@ -1,5 +1,6 @@
 //! What all threads of a run share: when it starts and stops, and why.
 
+use crate::count::ledger::Ledger;
 use crate::count::recorder::Phases;
 use crate::error::Error;
 use crate::job::{Gather, Job, Load};
@@ -42,6 +43,7 @@ pub(crate) struct Course {
     pub arrivals_taken: Arc<AtomicU64>,
     /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
     pub sold_out: AtomicBool,
+    pub ledger: Option<Ledger>,
 }
 
 impl Course {
@@ -53,6 +55,11 @@ impl Course {
 
     pub fn new(job: &Job) -> Self {
         Course { tickets: job.operations.map(AtomicU64::new), gather: Gather::Off, ..Course::default() }
+    }
+
+    /// The same run with what clients are told written down.
+    pub fn keeping(self, ledger: Option<Ledger>) -> Self {
+        Course { ledger, ..self }
     }
 
     /// The same run with the server going first as the job asks.

@@ -21,6 +21,7 @@ use pace::{Rate, Think};
 use thread::{Thread, ThreadTally};
 
 use crate::clock;
+use crate::count::ledger::Ledger;
 use crate::count::recorder::SecondPart;
 use crate::count::series::Series;
 use crate::count::total::Total;
@@ -51,7 +52,9 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     };
     let (think, names) = (Think::new(&job.load)?, workload.transactions());
     let mut live = Live::new(job, &names)?;
-    let course = Course::new(job).gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) });
+    let course = Course::new(job)
+        .gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) })
+        .keeping(ledger::<W>(job)?);
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);
@@ -98,6 +101,14 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     tally.started_unix_s = started_unix_s;
     tally.interrupted = interrupted;
     Ok(tally)
+}
+
+fn ledger<W: Workload>(job: &Job) -> Result<Option<Ledger>> {
+    let Some(asked) = &job.ledger else { return Ok(None) };
+    if !W::KEEPS_LEDGER {
+        return Err(Error::user(format!("{} keeps no ledger", job.workload)).hint("tpcb and tpcc keep one"));
+    }
+    Ledger::open(asked).map(Some)
 }
 
 fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTally> {

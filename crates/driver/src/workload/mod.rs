@@ -1,9 +1,11 @@
 //! What a workload is, and the table of those there are. One file per workload holds all of it: options, schema,
 //! bulk load, transactions, invariants.
 
+mod ledger;
 mod options;
 mod zipf;
 
+pub(crate) use ledger::Page;
 pub use lua::resolve_lua;
 pub use options::{About, Circumstances, OptionSpec, OptionType, Options};
 pub use script::resolve_script;
@@ -41,6 +43,8 @@ pub struct Place {
     /// Counted from 0.
     pub client: u32,
     pub clients: u32,
+    /// The number of the cut that this run ends in, where it keeps a ledger.
+    pub cut: Option<u32>,
 }
 
 /// Counts and sums that a run found before it began, by name: earlier runs have left them.
@@ -212,6 +216,16 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// looked at.
     #[inline]
     fn recall(&self, _client: &Self::Client) -> Option<f64> {
+        None
+    }
+
+    /// Whether its transactions write rows into a ledger.
+    const KEEPS_LEDGER: bool = false;
+
+    /// Ends a transaction in the ledger: the number of the row that it has written there, if it has. Asked once after
+    /// each transaction, whatever became of it, where the job has a ledger.
+    #[inline]
+    fn entry(&self, _client: &mut Self::Client) -> Option<u64> {
         None
     }
 

@@ -3,7 +3,7 @@
 
 use super::{
     other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome,
-    Place, Start, Workload,
+    Page, Place, Start, Workload,
 };
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -35,10 +35,13 @@ pub struct Client {
     update_teller: Option<Statement>,
     update_branch: Option<Statement>,
     insert_history: Option<Statement>,
+    page: Page,
 }
 
 impl Workload for TpcB {
     type Client = Client;
+
+    const KEEPS_LEDGER: bool = true;
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcb",
@@ -151,7 +154,7 @@ impl Workload for TpcB {
         Ok(start)
     }
 
-    async fn client<S: Session>(&self, session: &mut S, _place: Place) -> Result<Client> {
+    async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
         let (writes, full) = (self.script != Script::SelectOnly, self.script == Script::Full);
         Ok(Client {
             select_account: session.prepare("SELECT abalance FROM pgbench_accounts WHERE aid = ?").await?,
@@ -179,6 +182,7 @@ impl Workload for TpcB {
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)",
             )
             .await?,
+            page: Page::open(session, place).await?,
         })
     }
 
@@ -203,8 +207,14 @@ impl Workload for TpcB {
         execute_if(session, client.update_teller, &[delta, tid]).await?;
         execute_if(session, client.update_branch, &[delta, bid]).await?;
         execute_if(session, client.insert_history, &[tid, bid, aid, delta]).await?;
+        client.page.write(session).await?;
         session.commit().await?;
         Ok(Outcome::Committed)
+    }
+
+    #[inline]
+    fn entry(&self, client: &mut Client) -> Option<u64> {
+        client.page.turn()
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {

@@ -570,11 +570,11 @@ mod tests {
     #[test]
     fn each_client_has_a_segment_of_its_own_and_together_they_have_all_keys() {
         let segments: Vec<Segment> =
-            (0..3).map(|client| Segment::of(Place { client, clients: 3 }, 100)).collect();
+            (0..3).map(|client| Segment::of(Place { client, clients: 3, cut: None }, 100)).collect();
         let ends: Vec<(i64, i64)> =
             segments.iter().map(|segment| (segment.place(1, 100), segment.place(100, 100))).collect();
         assert_eq!(ends, [(1, 33), (34, 66), (67, 100)]);
-        let crowded = Segment::of(Place { client: 499, clients: 500 }, 10);
+        let crowded = Segment::of(Place { client: 499, clients: 500, cut: None }, 10);
         assert!((1..=10).contains(&crowded.place(10, 10)), "{crowded:?}");
     }
 

@@ -7,7 +7,7 @@ use super::lists::Parameters;
 use crate::error::{Error, Fate, Result};
 use crate::random::Random;
 use crate::session::{Each, Row, Session, Statement, Value};
-use crate::workload::Outcome;
+use crate::workload::{Outcome, Page};
 
 const MOST: usize = DISTRICTS as usize;
 
@@ -69,6 +69,7 @@ impl Delivery {
         &mut self,
         session: &mut S,
         random: &mut Random,
+        page: &mut Page,
         home: i64,
     ) -> Result<Outcome> {
         let (w_id, carrier) = (Value::Int(home), Value::Int(random.between(1, 10)));
@@ -90,6 +91,7 @@ impl Delivery {
             [order.amount.value(), w_id, Value::Int(order.district), Value::Int(order.customer)]
         });
         session.execute_batch(self.credit, credits.as_slice(), 4, &mut ()).await?;
+        page.write(session).await?;
         session.commit().await?;
         Ok(Outcome::Committed)
     }

@@ -18,7 +18,8 @@ mod schema;
 mod stock_level;
 
 use super::{
-    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Start, Workload,
+    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Page, Pause, Place, Start,
+    Workload,
 };
 use crate::error::Result;
 use crate::random::Random;
@@ -79,10 +80,13 @@ pub struct Client {
     order_status: order_status::OrderStatus,
     delivery: delivery::Delivery,
     stock_level: stock_level::StockLevel,
+    page: Page,
 }
 
 impl Workload for TpcC {
     type Client = Client;
+
+    const KEEPS_LEDGER: bool = true;
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcc",
@@ -173,6 +177,7 @@ impl Workload for TpcC {
             order_status: order_status::OrderStatus::prepare(session).await?,
             delivery: delivery::Delivery::prepare(session).await?,
             stock_level: stock_level::StockLevel::prepare(session).await?,
+            page: Page::open(session, place).await?,
         })
     }
 
@@ -208,20 +213,25 @@ impl Workload for TpcC {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome> {
-        let Client { finder, new_order, payment, order_status, delivery, stock_level, .. } = client;
+        let Client { finder, new_order, payment, order_status, delivery, stock_level, page, .. } = client;
         let all = self.warehouses;
         let (home, district) = match client.home {
             Some(home) => home,
             None => (random.between(1, all), random.between(1, draw::DISTRICTS)),
         };
         match kind {
-            NEW_ORDER => new_order.perform(session, random, home, all, false).await,
-            ROLLED_BACK => new_order.perform(session, random, home, all, true).await,
-            PAYMENT => payment.perform(session, random, finder, home, all).await,
+            NEW_ORDER => new_order.perform(session, random, page, home, all, false).await,
+            ROLLED_BACK => new_order.perform(session, random, page, home, all, true).await,
+            PAYMENT => payment.perform(session, random, finder, page, home, all).await,
             ORDER_STATUS => order_status.perform(session, random, finder, home).await,
-            DELIVERY => delivery.perform(session, random, home).await,
+            DELIVERY => delivery.perform(session, random, page, home).await,
             _ => stock_level.perform(session, random, home, district).await,
         }
+    }
+
+    #[inline]
+    fn entry(&self, client: &mut Client) -> Option<u64> {
+        client.page.turn()
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
@@ -284,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_warehouse_is_kept_where_each_has_a_client_unless_asked_otherwise() {
-        let keeps = |home, clients| workload(false, home).keeps_home(Place { client: 0, clients });
+        let keeps = |home, clients| workload(false, home).keeps_home(Place { client: 0, clients, cut: None });
         assert!(keeps(Home::Auto, 4) && !keeps(Home::Auto, 3));
         assert!(keeps(Home::Kept, 1) && !keeps(Home::Drawn, 100));
     }

@@ -11,7 +11,7 @@ use super::lists::{repeated, Lists, Parameters};
 use crate::error::Result;
 use crate::random::Random;
 use crate::session::{Dialect, Each, Row, Session, Statement, Value};
-use crate::workload::Outcome;
+use crate::workload::{Outcome, Page};
 
 const MOST_LINES: usize = 15;
 const UNUSED_ITEM: i64 = draw::ITEMS + 1;
@@ -100,6 +100,7 @@ impl NewOrder {
         &mut self,
         session: &mut S,
         random: &mut Random,
+        page: &mut Page,
         home: i64,
         warehouses: i64,
         with_unused_item: bool,
@@ -129,6 +130,7 @@ impl NewOrder {
             session.rollback().await?;
             return Ok(Outcome::RolledBack);
         }
+        page.write(session).await?;
         session.commit().await?;
         Ok(Outcome::Committed)
     }

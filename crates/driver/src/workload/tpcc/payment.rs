@@ -6,7 +6,7 @@ use super::draw::{self, Amount, Cents};
 use crate::error::Result;
 use crate::random::Random;
 use crate::session::{Each, Row, Session, Statement, Value};
-use crate::workload::Outcome;
+use crate::workload::{Outcome, Page};
 use std::fmt::Write;
 
 const LONGEST_DATA: usize = 500;
@@ -100,6 +100,7 @@ impl Payment {
         session: &mut S,
         random: &mut Random,
         finder: &mut Finder,
+        page: &mut Page,
         home: i64,
         warehouses: i64,
     ) -> Result<Outcome> {
@@ -128,6 +129,7 @@ impl Payment {
         }
         let history = [c_d_id, c_w_id, c_id, d_id, w_id, amount.value(), Value::Text(&self.names)];
         session.execute(self.insert_history, &history, &mut ()).await?;
+        page.write(session).await?;
         session.commit().await?;
         Ok(Outcome::Committed)
     }

@@ -446,7 +446,8 @@ mod tests {
 
     #[test]
     fn clients_never_share_an_id() {
-        let ranges: Vec<_> = (0..7).map(|client| ids_of(Place { client, clients: 7 }, 1000)).collect();
+        let ranges: Vec<_> =
+            (0..7).map(|client| ids_of(Place { client, clients: 7, cut: None }, 1000)).collect();
         assert_eq!(ranges[0].start, 1000);
         assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
         assert!(ranges[6].end <= i64::from(i32::MAX));
