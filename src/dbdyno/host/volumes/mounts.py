@@ -44,7 +44,7 @@ def enter_private_namespace(factor: str) -> None:
     Only the calling thread moves, so it must be the main thread, before it starts others that need the
     mounts. Raises Blocked, for `factor`, without the right.
     """
-    if Path("/proc/thread-self/ns/mnt").readlink() != _HOST_NAMESPACE:
+    if is_private():
         return
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("only the main thread may enter a namespace")
@@ -77,6 +77,11 @@ def mount(
     enter_private_namespace(factor)
     point.mkdir(parents=True, exist_ok=True)
     journal.note("mount", point=str(point))
+    mount_again(kind, source, point, options, factor)
+
+
+def mount_again(kind: str, source: str, point: Path, options: tuple[str, ...], factor: str) -> None:
+    """Mounts where the journal knows of a mount already. Raises Blocked like `mount`."""
     command = ["mount", "-t", kind, "-o", ",".join(options) or "defaults", source, str(point)]
     finished = subprocess.run(command, capture_output=True, text=True, env=_C_LOCALE, check=False)
     if finished.returncode != 0:
@@ -129,13 +134,39 @@ def _unmount(entry: Mapping[str, Any]) -> None:
     """Unmounts what is mounted in this namespace. A Dyno that died took its namespace, and the mount,
     along."""
     require_own(Path(entry["point"]), entry)
+    unmount(Path(entry["point"]))
+
+
+def unmount(point: Path) -> None:
+    """Unmounts all that is mounted there, and waits where it is still busy. Raises OSError where it stays
+    so."""
     deadline = time.monotonic() + BUSY_S
-    while os.path.ismount(entry["point"]):
-        if _LIBC.umount2(os.fsencode(entry["point"]), 0) == 0:
+    while _is_mounted(point):
+        if _LIBC.umount2(os.fsencode(point), 0) == 0:
             continue
         failure = ctypes.get_errno()
         if failure == errno.EINVAL:
             return
         if failure != errno.EBUSY or time.monotonic() > deadline:
-            raise OSError(failure, os.strerror(failure), entry["point"])
+            raise OSError(failure, os.strerror(failure), str(point))
         time.sleep(0.02)
+
+
+def _is_mounted(point: Path) -> bool:
+    """Asked of the kernel's list, because a file system that was shut down does not answer."""
+    lines = Path("/proc/thread-self/mountinfo").read_text().splitlines()
+    return any(Path(_unescape(line.split()[4])) == point.resolve() for line in lines)
+
+
+def is_private() -> bool:
+    """Whether the calling thread lives in a namespace of Dyno's own."""
+    return Path("/proc/thread-self/ns/mnt").readlink() != _HOST_NAMESPACE
+
+
+def devices_of_host() -> frozenset[str]:
+    """The devices, as `major:minor`, of all that the host's first process has mounted. None where that is
+    Dyno itself, as in a container: its mounts then tell of no other."""
+    if os.getpid() == 1:
+        return frozenset()
+    lines = Path("/proc/1/mountinfo").read_text().splitlines()
+    return frozenset(line.split()[2] for line in lines)
