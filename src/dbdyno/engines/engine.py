@@ -14,7 +14,7 @@ from dbdyno.engines.values import as_text, same_value
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.records.record import Reading
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 
@@ -169,6 +169,8 @@ class Settings(Protocol):
     study has another."""
     RISKS: Mapping[str, Risk]
     """Settings of which some levels give up durability, integrity or security."""
+    LOSING: Mapping[str, Level]
+    """Settings under which a power cut must take commits along: who finds none lost has cut no power."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
 
@@ -203,6 +205,15 @@ class Settings(Protocol):
 
     def same(self, name: str, requested: Level, effective: str) -> bool:
         """Whether a value read back means what was requested (`1G` and 1073741824, `ON` and true)."""
+        ...
+
+    def permits(self, settings: Mapping[str, Level]) -> Loss:
+        """What a power cut takes along at most, by the engine's own word. A setting that is not given has its
+        default."""
+        ...
+
+    def page_bytes(self, settings: Mapping[str, Level]) -> int:
+        """The pages in which the engine writes its data."""
         ...
 
     def memory_bytes(self, settings: Mapping[str, Level]) -> int:

@@ -53,6 +53,15 @@ class Doubt(StrEnum):
     CACHES_FILLING = "caches_filling"
 
 
+class Loss(StrEnum):
+    """What a power cut takes along at most: nothing; the latest commits, as if they had never been; or the
+    data, which may be damaged."""
+
+    NOTHING = "nothing"
+    COMMITS = "commits"
+    DATA = "data"
+
+
 class Reading(Frozen):
     """One value and where it was read, so that a reader could read it again."""
 

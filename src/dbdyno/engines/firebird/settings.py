@@ -15,13 +15,14 @@ from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, sa
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
 RISKS: Mapping[str, Risk] = {"forced_writes": Risk(Promise.DURABILITY, (True,))}
+LOSING: Mapping[str, Level] = {"forced_writes": False}
 
 NEEDS: Sequence[Need] = ()
 
@@ -50,6 +51,16 @@ BASE_BYTES = 200 << 20
 DEFAULT_PAGES, DEFAULT_PAGE_BYTES = 2048, 8192
 MOST_PAGES = 131072
 """One GiB, which is enough for a first study."""
+
+
+def permits(settings: Mapping[str, Level]) -> Loss:
+    # Its pages are written in an order that keeps the file sound, which the kernel changes where it may wait.
+    unforced = as_text(settings.get("forced_writes", True)).lower() in FALSE
+    return Loss.DATA if unforced else Loss.NOTHING
+
+
+def page_bytes(settings: Mapping[str, Level]) -> int:
+    return size_bytes(settings.get("page_size", DEFAULT_PAGE_BYTES))
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:

@@ -9,10 +9,10 @@ from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.needs import Need
-from dbdyno.engines.values import cache_mib, quantity, same_value, size_bytes
+from dbdyno.engines.values import FALSE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = frozenset(
@@ -47,6 +47,7 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
     "innodb_doublewrite": ("ON",),
     "innodb_flush_log_at_trx_commit": (1,),
 }
+LOSING: Mapping[str, Level] = {"innodb_flush_log_at_trx_commit": 0}
 
 RISKS: Mapping[str, Risk] = {
     "foreign_key_checks": Risk(Promise.INTEGRITY, ("ON",)),
@@ -248,6 +249,31 @@ def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
 
 def same(name: str, requested: Level, effective: str) -> bool:
     return same_value(requested, effective)
+
+
+def permits(settings: Mapping[str, Level]) -> Loss:
+    logged = as_text(settings.get("log_bin", "OFF")).lower() not in FALSE
+    return permitted(settings, settings.get("sync_binlog", 0) if logged else 1)
+
+
+def permitted(settings: Mapping[str, Level], sync_binlog: Level) -> Loss:
+    """What a power cut takes along where the binary log is synced after so many commits, 0 for never. A
+    commit that the log has lost is undone."""
+    half_written = as_text(settings.get("innodb_doublewrite", "ON")).lower() in FALSE
+    unsynced = as_text(settings.get("innodb_flush_method", "")).lower() in ("nosync", "littlesync")
+    if half_written or unsynced:
+        return Loss.DATA
+    at_commit = as_text(settings.get("innodb_flush_log_at_trx_commit", 1)) in SYNCED_AT_COMMIT
+    return Loss.NOTHING if at_commit and as_text(sync_binlog) == "1" else Loss.COMMITS
+
+
+SYNCED_AT_COMMIT = ("1", "3")
+"""Levels of innodb_flush_log_at_trx_commit."""
+DEFAULT_PAGE_BYTES = 16384
+
+
+def page_bytes(settings: Mapping[str, Level]) -> int:
+    return size_bytes(settings.get("innodb_page_size", DEFAULT_PAGE_BYTES))
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:

@@ -12,6 +12,7 @@ from dbdyno.engines.mysql.prefix import folders
 from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Loss
 
 CREATION = frozenset(
     {
@@ -67,12 +68,18 @@ NEEDS: Sequence[Need] = (
 
 DURABLE = mariadb.DURABLE
 RISKS = mariadb.RISKS
+LOSING = mariadb.LOSING
 read = mariadb.read
 same = mariadb.same
 huge_pages = mariadb.huge_pages
 memory_bytes = mariadb.memory_bytes
+page_bytes = mariadb.page_bytes
 proposals = mariadb.proposals
 searchable = mariadb.searchable
+
+
+def permits(settings: Mapping[str, Level]) -> Loss:
+    return mariadb.permitted(settings, settings.get("sync_binlog", 1))
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:

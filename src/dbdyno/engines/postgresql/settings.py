@@ -10,11 +10,11 @@ from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import as_text, cache_mib, quantity, same_value, size_bytes
+from dbdyno.engines.values import FALSE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = levels.CREATION
@@ -24,6 +24,7 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local"),
 }
+LOSING: Mapping[str, Level] = {"fsync": "off"}
 
 RISKS: Mapping[str, Risk] = {
     "data_checksums": Risk(Promise.INTEGRITY, ("on",)),
@@ -251,6 +252,19 @@ def same(name: str, requested: Level, effective: str) -> bool:
         return False
     # A bare number counts in the setting's own unit, which the text read back does not tell.
     return any(abs(wanted[0] * unit - found[0]) < 0.5 for unit in BARE_UNITS)
+
+
+def permits(settings: Mapping[str, Level]) -> Loss:
+    def is_off(name: str) -> bool:
+        return as_text(settings.get(name, "on")).lower() in FALSE
+
+    if is_off("fsync") or is_off("full_page_writes"):
+        return Loss.DATA
+    return Loss.COMMITS if is_off("synchronous_commit") else Loss.NOTHING
+
+
+def page_bytes(_settings: Mapping[str, Level]) -> int:
+    return PAGE_BYTES
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:

@@ -14,7 +14,7 @@ from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, sam
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = frozenset({"page_size", "auto_vacuum", "encoding"})
@@ -23,6 +23,7 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
     "journal_mode": ("delete", "truncate", "persist", "wal"),
     "synchronous": ("full", "extra"),
 }
+LOSING: Mapping[str, Level] = {"synchronous": "off"}
 
 RISKS: Mapping[str, Risk] = {
     "journal_mode": Risk(Promise.INTEGRITY, DURABLE["journal_mode"]),
@@ -78,6 +79,27 @@ huge_pages = embedded.huge_pages
 DEFAULT_CACHE, DEFAULT_PAGE_BYTES = -2000, 4096
 BASE_BYTES = 200 << 20
 """What the load process takes beside the cache of one connection."""
+
+
+def permits(settings: Mapping[str, Level]) -> Loss:
+    journal = _word(settings, "journal_mode", "delete")
+    synchronous = _word(settings, "synchronous", "full")
+    if journal in ("memory", "off") or synchronous == "off":
+        return Loss.DATA
+    # A journal that was deleted comes back unless its folder is synced too, which `extra` alone does.
+    kept = synchronous == "extra" or (synchronous == "full" and journal != "delete")
+    return Loss.NOTHING if kept else Loss.COMMITS
+
+
+def _word(settings: Mapping[str, Level], name: str, default: str) -> str:
+    """A pragma's level as its word, however it is written."""
+    level = as_text(settings.get(name, default)).lower()
+    words = WORDS.get(name, ())
+    return words[int(level)] if level.isdigit() and int(level) < len(words) else level
+
+
+def page_bytes(settings: Mapping[str, Level]) -> int:
+    return size_bytes(settings.get("page_size", DEFAULT_PAGE_BYTES))
 
 
 def memory_bytes(settings: Mapping[str, Level]) -> int:
