@@ -23,7 +23,7 @@ from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.plan import ask_for
-from dbdyno.records.record import Reading, Record, Run
+from dbdyno.records.record import Loss, Reading, Record, Run
 from dbdyno.records.store import Store
 from dbdyno.run import Progress, on_this_host, run_study
 from dbdyno.study import Factor, Study, Workload
@@ -80,6 +80,7 @@ class FakeEngine:
     LOADING: Mapping[str, Level] = field(default_factory=dict)
     DURABLE: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     RISKS: Mapping[str, Risk] = field(default_factory=dict)
+    LOSING: Mapping[str, Level] = field(default_factory=lambda: {"speed": 0})
     NEEDS: Sequence[Need] = ()
     CACHE_MISSES: str = "misses"
     idle: str = ""
@@ -146,6 +147,12 @@ class FakeEngine:
         self.servers.append(server)
         self.running_settings = dict(settings)
         return server
+
+    def permits(self, settings: Mapping[str, Level]) -> Loss:
+        return Loss.NOTHING if settings.get("speed", 1) else Loss.COMMITS
+
+    def page_bytes(self, settings: Mapping[str, Level]) -> int:
+        return 4096
 
     def memory_bytes(self, settings: Mapping[str, Level]) -> int:
         return 1 << 20

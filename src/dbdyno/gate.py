@@ -23,6 +23,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.layers.source import holds_build
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
+from dbdyno.study.restarts import WRITING
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.act import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers
@@ -47,13 +48,6 @@ from dbdyno.trial.prepare import prepare
 
 OPERATIONS, LOAD_MOST_S = 5000, 10.0
 """A fault that shows once in a thousand transactions shows in so many, unless they take too long."""
-WRITING = Workload(
-    name="tpcb",
-    clients=4,
-    options={"scale": 1, "simple_update": False, "select_only": False},
-    run_options=frozenset({"simple_update", "select_only"}),
-)
-"""The load in which an engine is killed: each transaction writes, and its invariants show what is missing."""
 OF_A_BUILD = ("build.", "source.")
 GATE = -1
 """In place of a trial's number."""

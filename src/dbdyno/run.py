@@ -33,6 +33,7 @@ from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.prepare import prepare
+from dbdyno.trial.rounds import round_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
@@ -90,8 +91,9 @@ def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record]
     kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
     baseline = variants_of(side.bench.study)[0].name
     while seats := side.next_seats(kept[side.run.run]):
-        # The rest of a block whose baseline is over has no trial of the reference beside it, nor have counts.
-        due = any(seat.trial.variant.name == baseline and not seat.trial.counted for seat in seats)
+        # The rest of a block whose baseline is over has no trial of the reference beside it, nor have trials
+        # of no block.
+        due = any(seat.trial.variant.name == baseline and not seat.trial.of_no_block for seat in seats)
         again = reference.next_seats(kept[reference.run.run]) if due else []
         for together in up_together(_woven(seats, again, baseline)):
             for record in run_together(together, store.add_record):
@@ -133,11 +135,11 @@ class Seat:
 
 
 def up_together(seats: Sequence[Seat]) -> list[list[Seat]]:
-    """Which trials have their servers up at once: a whole block's, or each by itself. What is counted always
-    runs by itself."""
+    """Which trials have their servers up at once: a whole block's, or each by itself. Those of no block
+    always run by themselves."""
     arrangements = {seat.bench.study.arrangement for seat in seats}
-    counted = any(seat.trial.counted for seat in seats)
-    if arrangements == {Arrangement.SIDE_BY_SIDE} and not counted:
+    beside = any(seat.trial.of_no_block for seat in seats)
+    if arrangements == {Arrangement.SIDE_BY_SIDE} and not beside:
         return [list(seats)]
     return [[seat] for seat in seats]
 
@@ -243,9 +245,8 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
                 running = yield from phase_of(draft, bench, running, phase, beside)
             else:
                 yield None
-                with draft.stage("restart"):
-                    running = draft.acted(act_on(running, phase, bench, undo))
-            if draft.failed:
+                running = ended(draft, bench, running, phase, undo)
+            if draft.over:
                 break
     with draft.stage("record"):
         keep(draft.record())
@@ -275,6 +276,14 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         require_in_effect(draft.evidence)
         draft.judged(*check(running, phase, observation, bench.cores), compared=not phase.watched)
     return running
+
+
+def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: ExitStack) -> Running:
+    """A phase that ends in an act on the server, which comes up again."""
+    with draft.stage("restart"):
+        if phase.ledger:
+            return draft.survived(round_of(running, phase, bench, undo))
+        return draft.acted(act_on(running, phase, bench, undo))
 
 
 @contextmanager

@@ -91,3 +91,24 @@ def test_a_family_moves_to_other_cpus_with_all_its_threads(tmp_path: Path) -> No
         assert {len(os.sched_getaffinity(task)) for task in tasks(child.pid)} == {1}
     finally:
         process.kill_family(child)
+
+
+def test_who_stands_still_goes_on_afterwards() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with process.standing_still([child.pid]) as still:
+            assert still
+            assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED
+        child.stdin.write(b"awake\n")
+        child.stdin.close()
+        assert child.stdout.read() == b"awake\n"
+
+
+def test_who_does_not_stop_is_not_called_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "STILL_S", 0.0)
+    monkeypatch.setattr(process, "_send", lambda *_: None)
+    with process.standing_still([os.getpid()]) as still:
+        assert not still
+    with process.standing_still([2**22]) as still:
+        assert still, "a process that is gone changes nothing any more"

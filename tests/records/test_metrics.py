@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Kind, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
-from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
+from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
+from dbdyno.study.act import Act
 from tests.fakes import make_tally, no_latency
 
 TOTALS = {
@@ -94,6 +95,10 @@ EXPECTED = {
     "written_bytes_per_op": 4_096.0,
     "resident_bytes": 2.0**30,
     "ready_s": 0.75,
+    "ready_after_stop_s": 0.5,
+    "ready_after_kill_s": 1.25,
+    "ready_after_cut_s": 2.0,
+    "stop_s": 0.25,
     "new_orders_per_minute": 54_000.0,
     "queries_per_s": 800.0,
     "qps_at_recall": 800.0,
@@ -104,12 +109,26 @@ EXPECTED = {
 }
 
 
+RECOVERIES = (
+    Recovery(act=Act.STOP, stop_s=0.25, ready_s=0.5),
+    Recovery(act=Act.KILL, ready_s=1.25),
+    Recovery(act=Act.CUT, ready_s=9.0),
+    Recovery(act=Act.CUT, ready_s=1.0),
+    Recovery(act=Act.CUT, ready_s=2.0),
+    Recovery(act=Act.CUT, damage="it did not start"),
+)
+RESTARTS = [PhaseRecord(name=f"{one.act}-{number}", recovery=one) for number, one in enumerate(RECOVERIES)]
+
+
 def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
     observation = None if totals is None else Observation(duration_s=10.0, totals=totals)
     return Record(
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
         finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
-        phases=(PhaseRecord(name="load", tally=tally, observation=observation),),
+        phases=(
+            PhaseRecord(name="load", tally=tally, observation=observation),
+            *([] if ready_s is None else RESTARTS),
+        ),
     )  # fmt: skip
 
 

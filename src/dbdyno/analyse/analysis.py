@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
@@ -31,6 +32,7 @@ from dbdyno.analyse.museum import answer, museum
 from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.resets import mixed_resets
+from dbdyno.analyse.restarts import Survival, survival
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
 from dbdyno.analyse.times import TimeSplit
@@ -72,7 +74,9 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     latest = _latest(records)
     in_blocks = _in_blocks(latest)
     mixed = mixed_resets(in_blocks)
+    survived = survival(study, latest)
     trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in in_blocks])
+    trials = _with_survivors(trials, survived)
     method = _method(study, run, trials)
     method = method.model_copy(update={"layout": layout_spread(trials, method)})
     results = _results(study, run, trials, method)
@@ -94,7 +98,8 @@ def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
         splits=_splits(study, trials),
         overhead=None if run.brought else overhead([trial.record for trial in shown]),
         conditions=conditions([trial.record for trial in shown]),
-        counted=counted_work([record for record in latest if record.of_no_block], variants[0].name),
+        counted=counted_work(_counted(latest), variants[0].name),
+        survival=survived,
         trials_planned=len(shown) if run.sequential or run.brought else _planned(study, run, records),
     )
 
@@ -136,8 +141,18 @@ def _latest(records: Sequence[Record]) -> list[Record]:
     return sorted(latest.values(), key=lambda record: record.trial)
 
 
+def _counted(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.of_no_block and not record.of_restarts]
+
+
+def _with_survivors(trials: Sequence[Trials], survived: Survival | None) -> list[Trials]:
+    """Each variant's trials, with what became of it without power."""
+    by_name = {one.variant: one for one in survived.variants} if survived else {}
+    return [replace(each, survivor=by_name.get(each.variant.name)) for each in trials]
+
+
 def _in_blocks(records: Sequence[Record]) -> list[Record]:
-    """Without those whose work was counted: nothing is measured beside them."""
+    """Without those that stand beside the blocks: nothing is measured against them."""
     return [record for record in records if not record.of_no_block]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
+from dbdyno.analyse.restarts import Survivor
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Interval
@@ -25,12 +26,14 @@ LOST_SHARE_MOST = 0.2
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one variant, by block. `copies` are those of the same levels that count with it."""
+    """The trials of one variant, by block. `copies` are those of the same levels that count with it, and
+    `survivor` is what became of it without power, where that was tried."""
 
     variant: Variant
     role: Role
     by_block: Mapping[Block, TrialResult]
     copies: tuple[Trials, ...] = ()
+    survivor: Survivor | None = None
 
     def values(self, metric: str) -> dict[Block, float]:
         """A metric by block, over the measured trials that have it; with copies, their mean in the block."""
@@ -69,8 +72,11 @@ class Trials:
 def ending(trials: Trials) -> dict[str, object]:
     """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
     driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
-    where they took more than their share of the blocks.
+    where they took more than their share of the blocks. A restart that took along what the settings do not
+    permit breaks a variant as well.
     """
+    if trials.survivor is not None and trials.survivor.faults:
+        return {"verdict": Verdict.BROKEN, "cause": trials.survivor.faults[0], "remedy": ""}
     without_speed = trials.limited_by_driver or _lost_share(trials) > LOST_SHARE_MOST
     endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
     for outcome in endings:

@@ -15,13 +15,15 @@ import math
 from dbdyno.analyse.blocks import Block, Trials, log_ratios
 from dbdyno.analyse.intervals import half_width, ratio_of, usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
-from dbdyno.study import Guard, Interval
+from dbdyno.study import DURABLE, Guard, Interval
 
 Values = dict[Block, float]
 
 
 def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
     """A guard on one variant; None for `invariants`, which each trial's checks decide."""
+    if guard.metric == DURABLE:
+        return _durable(guard, trials)
     if guard.bound is None:
         return None
     ours, theirs = trials.values(guard.metric), baseline.values(guard.metric)
@@ -41,6 +43,21 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
     if all(usable(value) for value in (*ours.values(), *theirs.values())):
         return _by_ratio(guard, ours, theirs, method)
     return _by_excess(guard, ours, theirs, method)
+
+
+def _durable(guard: Guard, trials: Trials) -> GuardResult:
+    """Every power cut counts: one that took something along is proof. `value` is how many did."""
+    power = trials.survivor.power if trials.survivor else ()
+    if not power:
+        return GuardResult(text=guard.text, metric=guard.metric, state=Kept.UNREAD)
+    harmful = sum(max(one.losing, one.damaged) for one in power)
+    return GuardResult(
+        text=guard.text,
+        metric=guard.metric,
+        state=Kept.BROKEN if harmful else Kept.KEPT,
+        value=float(harmful),
+        trials=sum(one.rounds for one in power),
+    )
 
 
 def _by_ratio(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:

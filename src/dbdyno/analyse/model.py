@@ -10,6 +10,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
+from dbdyno.analyse.restarts import Survival
 from dbdyno.analyse.times import Condition, Overhead, Series, Steady, TimeSplit
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records.binary import CodeBeside
@@ -115,7 +116,8 @@ class Dropped(Frozen):
 
 
 class GuardResult(Frozen):
-    """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's mean.
+    """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's mean;
+    of `durable` it is how many of `trials` power cuts took something along.
 
     Where a reading is 0 there is no ratio: a relative guard then has both means, `value` and `baseline`.
     """
@@ -526,7 +528,7 @@ class SearchResult(Frozen):
 
 class Analysis(Frozen):
     """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks;
-    what was counted beside them is in `counted`."""
+    what was counted beside them is in `counted`, and what survived restarts in `survival`."""
 
     format: int = FORMAT
     study: Study
@@ -547,6 +549,7 @@ class Analysis(Frozen):
     # Nothing is told of runs that count nothing.
     counted: tuple[CountedVariant, ...] = Field(default=(), exclude_if=lambda found: not found)
     search: SearchResult | None = Field(default=None, exclude_if=lambda search: search is None)
+    survival: Survival | None = Field(default=None, exclude_if=lambda found: found is None)
     trials_planned: int
 
     @property

@@ -94,7 +94,7 @@ def arranged_text(study: Study, found: Arranged) -> str:
     """The arrangement in a line."""
     if found.why:
         return f"trials run one after the other: {found.why}"
-    [phase] = phases_of(study)
+    phase = phases_of(study)[0]
     length = numbers.seconds_text(phase.duration_s / (phase.slices or 1))
     return (
         f"the servers of a block run side by side: the load goes round in {phase.slices} slices of {length}"

@@ -32,6 +32,7 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
         configure=_configure,
         # What a stored run may give up was decided when it began.
         gives_up=_gives_up if ask_engines else None,
+        losing=lambda reference: registry.engine(reference.engine).settings.LOSING,
     )
 
 

@@ -15,8 +15,16 @@ from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome, Run
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
-from dbdyno.study.designs import counted_variants, trial_count, trials_in_all, variants_of
+from dbdyno.study.designs import (
+    counted_variants,
+    restart_trial_count,
+    restarted_variants,
+    trial_count,
+    trials_in_all,
+    variants_of,
+)
 from dbdyno.study.phases import SETTLE_S
+from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of
 
 if TYPE_CHECKING:
     # A plan needs the rule alone, and no store.
@@ -25,6 +33,9 @@ if TYPE_CHECKING:
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 """About what a trial takes that is counted under Valgrind."""
+
+ROUND_S = 3.0
+"""About what a restart takes beside its load: mounting, recovery, and a look at all data."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) 
     seen_s = _beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
     timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
-    return Estimate(timed_s + counted_s(study), len(seen_s), again, builds_s)
+    return Estimate(timed_s + counted_s(study) + restarts_s(study), len(seen_s), again, builds_s)
 
 
 def overhead_s(study: Study) -> float:
@@ -64,6 +75,15 @@ def counted_s(study: Study) -> float:
     """About what the trials take whose work is counted beside the timed ones."""
     embedded = registry.engine(study.engine.engine).embedded
     return (EMBEDDED_COUNTED_S if embedded else COUNTED_S) * len(counted_variants(study))
+
+
+def restarts_s(study: Study) -> float:
+    """About what the trials take in which engines are restarted."""
+    if study.restarts is None:
+        return 0.0
+    rounds = len(acts_of(study.restarts)) * len(restarted_variants(study))
+    rounds += CONTROL_CUTS if control_of(study) is not None else 0
+    return restart_trial_count(study) * overhead_s(study) + rounds * (study.restarts.load_s + ROUND_S)
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:

@@ -65,6 +65,7 @@ def _trial() -> Schema:
     schema["properties"] |= {
         "checks": {"type": "array", "items": {"$ref": "#/$defs/Check"}},
         "doubts": {"type": "object", "additionalProperties": {"type": "string"}},
+        "recoveries": {"type": "array", "items": {"$ref": "#/$defs/Recovery"}},
     }
     schema["required"] += ["checks", "doubts"]
     return schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.adapted import adapted, seed_of
+from dbdyno.cli.adapted import Adapted, adapted, seed_of
 from dbdyno.cli.arrangement import arranged_text
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of
 from dbdyno.cli.catalogue import unchecked_text
 from dbdyno.cli.counted import counted_text, counting_text, why_counted
-from dbdyno.cli.estimate import counted_s, overhead_s
+from dbdyno.cli.estimate import counted_s, overhead_s, restarts_s
 from dbdyno.cli.options import budget_option, calibration_option, json_option, refuse_both
+from dbdyno.cli.restarts import restarts_text
 from dbdyno.cli.space import print_space, require_space
 from dbdyno.cli.study_file import study_at
 from dbdyno.cli.wording import duration
@@ -134,8 +135,7 @@ def command(
     fitted = budget_text(read) if budget_s is not None and read.search is None else ""
     for line in filter(None, (here.told, fitted)):
         console.print(Text(line))
-    counted = why_counted(read) or counted_text(read)
-    for line in filter(None, (counted, counting_text(here.counting, counted_s(read)))):
+    for line in _beside_blocks(read, here):
         console.print(Text(line))
     console.print(Text(arranged_text(read, here.arranged)))
     console.print(Text(_images_text(read, budget_s)))
@@ -143,6 +143,13 @@ def command(
         console.print(Text(_whole_text(read, expected_s), style="bold"))
     if read.soak is not None:
         console.print(Text(_soak_text(read, read.soak)))
+
+
+def _beside_blocks(study: Study, here: Adapted) -> Iterator[str]:
+    """What a run does beside its blocks: work that is counted, and engines that are restarted."""
+    counted = why_counted(study) or counted_text(study)
+    counting = counting_text(here.counting, counted_s(study))
+    yield from filter(None, (counted, counting, restarts_text(study)))
 
 
 def _whole_text(study: Study, expected_s: float) -> str:
@@ -171,7 +178,8 @@ def _planned(study: Study) -> Plan:
 def _expected_s(study: Study, plan: Plan, budget_s: float | None) -> float:
     """Seconds that the trials will take. Raises UserError for a search that is given too few."""
     if study.search is None:
-        return expected_duration_s(len(plan.trials), study, overhead_s(study)) + counted_s(study)
+        timed_s = expected_duration_s(len(plan.trials), study, overhead_s(study))
+        return timed_s + counted_s(study) + restarts_s(study)
     time_s = budget_s or study.search.time_s
     require_space(study, time_s)
     return time_s

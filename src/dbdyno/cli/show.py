@@ -59,6 +59,8 @@ def _facts(record: Record) -> dict[str, object]:
     say."""
     checks = [check.model_dump(mode="json") for check in record.checks]
     facts = record.model_dump(mode="json", exclude={"phases", "trial_doubts"})
+    if record.recoveries:
+        facts["recoveries"] = [recovery.model_dump(mode="json") for recovery in record.recoveries]
     return {**facts, "checks": checks, "doubts": {doubt.value: text for doubt, text in record.doubts.items()}}
 
 

@@ -7,8 +7,9 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import IO
@@ -19,6 +20,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_THP_DISABLE = 41
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine, -1)
 MPOL_BIND = 2
+STILL_S, LOOK_S = 5.0, 0.001
+"""How long threads may take until they stand still, and how often that is looked at."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -171,6 +174,42 @@ def family(process_id: int) -> tuple[int, ...]:
     except psutil.NoSuchProcess:
         return ()
     return tuple(member.pid for member in members if _lives(member))
+
+
+@contextmanager
+def standing_still(process_ids: Iterable[int]) -> Iterator[bool]:
+    """Stops processes and their descendants, and lets those that are left go on. Yields whether all of their
+    threads stand still, because one that is in a call of the kernel first comes to its end."""
+    members = [member for process_id in process_ids for member in family(process_id)]
+    try:
+        _send(members, signal.SIGSTOP)
+        yield _stand_still(members)
+    finally:
+        _send(members, signal.SIGCONT)
+
+
+def _send(process_ids: Iterable[int], number: signal.Signals) -> None:
+    for process_id in process_ids:
+        with suppress(ProcessLookupError):
+            os.kill(process_id, number)
+
+
+def _stand_still(process_ids: Sequence[int]) -> bool:
+    deadline = time.monotonic() + STILL_S
+    while not all(_is_still(process_id, task) for process_id in process_ids for task in _tasks(process_id)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def _is_still(process_id: int, task: int) -> bool:
+    """Whether a thread is stopped or has ended."""
+    try:
+        fields = Path(f"/proc/{process_id}/task/{task}/stat").read_text(errors="replace").rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return fields.split()[0] in "TtZX"
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dbdyno.plan import budget, counted, fixed, sequential, soak
+from dbdyno.plan import budget, counted, fixed, restarts, sequential, soak
 from dbdyno.plan.search import ask as search
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Design, Study
@@ -25,6 +25,6 @@ def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
     def of_design(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
         if study.design is Design.SEARCH:
             return search.ask(memory, study, run, records)
-        return counted.ask(timed, study, run, records)
+        return restarts.ask(partial(counted.ask, timed), study, run, records)
 
     return of_design

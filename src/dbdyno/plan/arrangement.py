@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dbdyno.frozen import Frozen
 from dbdyno.study import Arrangement, Study
+from dbdyno.study.phases import timed_acts
 
 MEMORY_SHARE = 0.8
 """Of the memory that is available, what servers may take together: the rest caches their files."""
@@ -59,6 +60,8 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
     paced += [factor.knob for factor in study.factors if factor.layer == "workload" and factor.knob in PACED]
     if circumstances.counted:
         return "work is counted, and no time is measured"
+    if timed_acts(study):
+        return "engines are restarted within trials, so a load is one whole"
     if circumstances.host_factors:
         return f"{circumstances.host_factors[0]} concerns the host, not one server"
     if paced:

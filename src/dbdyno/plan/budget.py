@@ -49,7 +49,7 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
     variants = len(variants_of(study))
-    [phase] = phases_of(study)
+    phase = phases_of(study)[0]
     # Each slice settles before it is measured.
     each_s = 1.0 + (phase.slices or 0) * phase.settle_s / phase.duration_s
     fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s

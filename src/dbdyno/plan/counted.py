@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dbdyno.records.record import Outcome, Record, Run
-from dbdyno.study import TRIALS_MAX, Study
+from dbdyno.study import Study
 from dbdyno.study.designs import counted_variants
 from dbdyno.study.phases import COUNTED
-from dbdyno.study.trials import NO_BLOCK, Trial
+from dbdyno.study.trials import COUNTED_FROM, NO_BLOCK, Trial
 
 Timed = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 """How a run finds its next timed trials."""
@@ -31,7 +31,7 @@ def counted_trials(study: Study, records: Sequence[Record]) -> tuple[Trial, ...]
         record.variant for record in records if not record.of_no_block and record.outcome is Outcome.MEASURED
     }
     return tuple(
-        Trial(index=TRIALS_MAX + number, block=NO_BLOCK, position=number, variant=variant, phases=COUNTED)
+        Trial(index=COUNTED_FROM + number, block=NO_BLOCK, position=number, variant=variant, phases=COUNTED)
         for number, variant in enumerate(counted_variants(study))
         if variant.name in with_speed - done
     )

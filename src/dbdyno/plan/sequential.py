@@ -8,7 +8,7 @@ from functools import partial
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Record, Run
-from dbdyno.study import Study
+from dbdyno.study import DURABLE, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 
@@ -19,14 +19,17 @@ def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
 
 
 def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
-    """The variants whose verdict stands, whatever may follow."""
+    """The variants whose verdict stands, whatever may follow. What restarts showed stood before the first
+    block, and a variant that lost something is measured all the same: the report says what it gains."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse import analyse
     from dbdyno.analyse.model import Role
 
+    guards = tuple(guard for guard in study.goal.guards if guard.metric != DURABLE)
+    timed = study.model_copy(update={"goal": study.goal.model_copy(update={"guards": guards})})
     return frozenset(
         variant.name
-        for variant in analyse(study, run, records).variants
+        for variant in analyse(timed, run, records).variants
         if variant.role is Role.CANDIDATE and variant.decided
     )
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from statistics import median
 
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
+from dbdyno.study.act import Act
 
 RECALL_LEAST = 0.9
 """What an approximate search must find to count as an answer, by the habit of its field."""
@@ -154,6 +156,20 @@ def _recall(record: Record) -> float | None:
     return record.tally.recall.mean if record.tally and record.tally.recall else None
 
 
+def _ready_after(act: Act) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        times_s = [one.ready_s for one in record.recoveries if one.act is act and one.ready_s is not None]
+        return median(times_s) if times_s else None
+
+    return read
+
+
+def _stop_s(record: Record) -> float | None:
+    times_s = [one.stop_s for one in record.recoveries if one.stop_s is not None]
+    return median(times_s) if times_s else None
+
+
+_UNTIL_READY = "Time from the start of the server's process until it answered a first question,"
 _PERCENTILES = (
     ("p50_ms", "p50", "median latency", "half of the transactions took longer"),
     ("p90_ms", "p90", "90th percentile latency", "one transaction in 10 took longer"),
@@ -233,6 +249,15 @@ _RESOURCES = (
            _total("resident_bytes_max"), Format.BYTES),
     Metric("ready_s", "time until ready", "s", _LOWER,
            "Time from the start of the server's process until it answered.", lambda record: record.ready_s),
+    Metric("ready_after_stop_s", "time until ready after a clean stop", "s", _LOWER,
+           f"{_UNTIL_READY} after a clean stop under load.", _ready_after(Act.STOP)),
+    Metric("ready_after_kill_s", "time until ready after a kill", "s", _LOWER,
+           f"{_UNTIL_READY} after a kill under load.", _ready_after(Act.KILL)),
+    Metric("ready_after_cut_s", "time until ready after a power cut", "s", _LOWER,
+           f"{_UNTIL_READY} after a power cut under load.", _ready_after(Act.CUT)),
+    Metric("stop_s", "time of a clean stop", "s", _LOWER,
+           "Time from the end of a load until the server had ended by itself, its cache written back as its "
+           "settings ask.", _stop_s),
 )  # fmt: skip
 
 _HOST = (

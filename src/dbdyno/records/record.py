@@ -18,7 +18,7 @@ from dbdyno.records.binary import CodeBeside
 from dbdyno.study.act import Act
 from dbdyno.study.nouns import Arrangement, Interval
 from dbdyno.study.soak import Soak
-from dbdyno.study.trials import NO_BLOCK, Purpose, Variant
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
 
 FORMAT = 2
 """Of a record."""
@@ -193,21 +193,60 @@ class Guested(Frozen):
 
 
 class Recovery(Frozen):
-    """How a server came through what was done to it: `stop_s` until it had ended where it was asked to,
-    `ready_s` from its next start until it answered. Where the act cannot be done on this host, `blocked` says
-    why, and `remedy` what would allow it; nothing was done then."""
+    """How an engine came back after an act that ended it.
+
+    Its settings permit the act to take along what `permits` says. A clean stop took `stop_s`. From the start
+    of its process until it answered a first question it took `ready_s`; None where it did not come up.
+    `damage` says which invariants fail, or why it did not come up.
+    By the act `acknowledged` transactions stood in the clients' own ledger, and `lost` of them are gone:
+    clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
+    ledger are there, those included of which nobody was told. `torn_pages` were cut in half.
+    `full_speed_s` is what the load needed from its first transaction to its full speed; None where it was too
+    short to tell.
+    Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
+    was done then.
+    """
 
     act: Act
+    permits: Loss = Loss.NOTHING
     stop_s: float | None = None
     ready_s: float | None = None
+    damage: str = ""
+    acknowledged: int = 0
+    lost: int = 0
+    lost_ms: float = 0.0
+    present: int = 0
+    torn_pages: int | None = None
+    full_speed_s: float | None = None
     blocked: str = ""
     remedy: str = ""
+
+    @property
+    def fault(self) -> str:
+        """What went wrong that the settings do not permit; empty where nothing did."""
+        if self.damage and self.permits is not Loss.DATA:
+            return f"after a {ACT_WORDS[self.act]}, {self.damage}"
+        if self.lost and self.permits is Loss.NOTHING:
+            return (
+                f"after a {ACT_WORDS[self.act]}, {self.lost} of {self.acknowledged} acknowledged transactions"
+                f" were gone, the first of them {self.lost_ms:.1f} ms old"
+            )
+        return ""
+
+
+ACT_WORDS = {
+    Act.STOP: "clean stop",
+    Act.KILL: "kill",
+    Act.CUT: "power cut",
+    Act.TEAR: "torn-page cut",
+}
+"""Each act in words: a torn-page cut is a power cut that leaves halves of pages."""
 
 
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
-    one that was `counted` in place of timed, that rested, or that stopped the server. `clients` is their
-    number where it is the phase's own."""
+    one that was `counted` in place of timed, that rested, or that ended in an act, whose `recovery` it has.
+    `clients` is their number where it is the phase's own."""
 
     name: str
     tally: StoredTally | None = None
@@ -229,9 +268,9 @@ class Record(Frozen):
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
     it is another one. `phases` are those that began; `trial_doubts` belong to none of them.
-    A trial whose work was counted beside the timed blocks has the `block` NO_BLOCK, and one of a search says
-    what its block was for. A record that is not
-    `whole` was kept between two phases of a trial that went on.
+    A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
+    NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
+    two phases of a trial that went on.
     """
 
     format: int = FORMAT
@@ -287,8 +326,18 @@ class Record(Frozen):
 
     @property
     def of_no_block(self) -> bool:
-        """Whether the trial's work was counted beside the timed blocks, so that it is in none of them."""
+        """Whether the trial stands beside the timed blocks, so that nothing is timed against it."""
         return self.block == NO_BLOCK
+
+    @property
+    def of_restarts(self) -> bool:
+        """Whether the trial shows what survives restarts and how long they take, so that it has no speed."""
+        return self.trial >= RESTARTS_FROM
+
+    @property
+    def recoveries(self) -> tuple[Recovery, ...]:
+        """Those of all phases that ended in an act, in their order."""
+        return tuple(phase.recovery for phase in self.phases if phase.recovery is not None)
 
     @property
     def checks(self) -> tuple[Check, ...]:

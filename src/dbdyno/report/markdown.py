@@ -14,7 +14,18 @@ from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
-from dbdyno.report.parts import builds, compare, counted, frontier, gap, grid, search, split, trend
+from dbdyno.report.parts import (
+    builds,
+    compare,
+    counted,
+    frontier,
+    gap,
+    grid,
+    restarts,
+    search,
+    split,
+    trend,
+)
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import matrix as matrix_part
@@ -43,6 +54,7 @@ def render(analysis: Analysis) -> str:
         *_grid(analysis),
         *_factorial(analysis),
         *_gap(analysis),
+        *_restarts(analysis),
         *_builds(analysis),
         *_counted(analysis),
         *_split(analysis),
@@ -281,6 +293,15 @@ def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column is names, all others figures."""
     cells = [[_escaped(cell) for cell in row] for row in rows]
     return _table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _restarts(analysis: Analysis) -> Iterable[str]:
+    if analysis.survival is None:
+        return
+    shown = restarts.table(analysis)
+    yield f"## {shown.title}"
+    yield _words(shown.heads, shown.rows)
+    yield _bullets(_escaped(note) for note in restarts.notes(analysis))
 
 
 def _builds(analysis: Analysis) -> Iterable[str]:

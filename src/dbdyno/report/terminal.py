@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, search, split
+from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, restarts, search, split
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -57,6 +57,7 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if analysis.frontier is not None:
         console.print()
         frontier.render(analysis.frontier, console)
+    restarts.render(analysis, console)
     builds.render(analysis, console)
     counted.render_beside(analysis, console, functions=details)
     if details and analysis.splits:

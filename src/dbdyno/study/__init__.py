@@ -12,6 +12,7 @@ from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, Workl
 from dbdyno.study.nouns import (
     BASELINE,
     CANDIDATE,
+    DURABLE,
     SLICE_S,
     TRIALS_MAX,
     TWIN,
@@ -22,6 +23,7 @@ from dbdyno.study.nouns import (
     Guard,
     Interval,
     ListedVariant,
+    Restarts,
     Size,
     Study,
     Workload,
@@ -44,6 +46,7 @@ else:
 __all__ = [
     "BASELINE",
     "CANDIDATE",
+    "DURABLE",
     "SLICE_S",
     "TRIALS_MAX",
     "TWIN",
@@ -58,6 +61,7 @@ __all__ = [
     "Limits",
     "ListedVariant",
     "Option",
+    "Restarts",
     "Size",
     "Study",
     "Workload",

@@ -8,9 +8,16 @@ from enum import StrEnum
 class Act(StrEnum):
     """How a phase ends where the engine ends with it. The engine is then started again on what is left.
 
-    `STOP` ends the load and then the engine, cleanly. `KILL` ends the engine's processes in the midst of the
-    load.
+    `STOP` ends the load and then the engine, cleanly. The others come in the midst of the load: `KILL` ends
+    the engine's processes; `CUT` cuts the power of its volume; `TEAR` cuts it while pages are on their way,
+    of which one half then reaches the device.
     """
 
     STOP = "stop"
     KILL = "kill"
+    CUT = "cut"
+    TEAR = "tear"
+
+
+OF_POWER = frozenset({Act.CUT, Act.TEAR})
+"""Acts that need a volume of Dyno's own."""

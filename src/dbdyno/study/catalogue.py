@@ -81,7 +81,8 @@ class Catalogue:
 
     `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
     goal may name; `knobs` says of a factor which levels it takes, as far as that is known without an engine.
-    `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up.
+    `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
+    names the settings with which an engine loses commits in a power cut.
     """
 
     engines: frozenset[str]
@@ -91,6 +92,7 @@ class Catalogue:
     knobs: Mapping[str, str] = field(default_factory=dict)
     configure: Configure | None = None
     gives_up: GivesUp | None = None
+    losing: Callable[[Reference], Mapping[str, Level]] | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -10,6 +10,7 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.study import fraction
 from dbdyno.study.builds import changed_levels, is_placebo
 from dbdyno.study.nouns import BASELINE, TWIN, Design, Study
+from dbdyno.study.restarts import control_of, restarted_variant, turns
 from dbdyno.study.trials import Variant
 
 
@@ -46,11 +47,23 @@ def counted_variants(study: Study) -> tuple[Variant, ...]:
     return tuple(variant for variant in variants_of(study) if not variant.twin)
 
 
+def restarted_variants(study: Study) -> tuple[Variant, ...]:
+    """Those whose engines are restarted beside the timed blocks: all but copies of the baseline."""
+    if study.restarts is None:
+        return ()
+    return tuple(restarted_variant(study, variant) for variant in variants_of(study) if not variant.twin)
+
+
+def restart_trial_count(study: Study) -> int:
+    """How many trials of restarts a run has, that of the control included."""
+    return turns(study) * len(restarted_variants(study)) + (control_of(study) is not None)
+
+
 def trials_in_all(study: Study, left_out: int = 0) -> int:
-    """How many trials a run of the study has, counted ones included, where blocks after the first leave so
-    many variants out, which have no work to count."""
+    """How many trials a run of the study has, those beside the blocks included, where blocks after the first
+    leave so many variants out, which have no work to count."""
     counted = len(counted_variants(study))
-    return trial_count(study, left_out) + max(0, counted - left_out)
+    return trial_count(study, left_out) + max(0, counted - left_out) + restart_trial_count(study)
 
 
 def _one_at_a_time(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:

@@ -99,9 +99,13 @@ class Workload(Frozen):
     run_options: frozenset[str] = frozenset()
 
 
+DURABLE = "durable"
+"""The guard that no power cut takes an acknowledged transaction along, or damages the data."""
+
+
 class Guard(Frozen):
-    """A condition that a variant must keep to count: `invariants`, or a metric with a bound, absolute
-    (`p99_ms <= 50`) or a multiple of the baseline's (`p99_ms <= 1.2x`)."""
+    """A condition that a variant must keep to count: `invariants`, `durable`, or a metric with a bound,
+    absolute (`p99_ms <= 50`) or a multiple of the baseline's (`p99_ms <= 1.2x`)."""
 
     text: str
     metric: str
@@ -141,6 +145,19 @@ class Goal(Frozen):
         return candidates * (1 + sum(guard.bound is not None for guard in self.guards))
 
 
+class Restarts(Frozen):
+    """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
+    power cuts that tear pages, kills, and clean stops. Before each the load goes on for `load_s` on average.
+    `control` are the settings under which a power cut must take commits along."""
+
+    power_cuts: int = 0
+    torn_pages: int = 0
+    kills: int = 0
+    stops: int = 0
+    load_s: float = 2.0
+    control: dict[str, Level] = Field(default_factory=dict)
+
+
 class ListedVariant(Frozen):
     """A variant that a study names, with a level for every factor. In the design `list` the first is the
     baseline; in a search none is, and the best candidates are held against them."""
@@ -157,7 +174,7 @@ class Study(Frozen):
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
     many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
-    was, `digest` its hash."""
+    was, `digest` its hash. Engines are restarted beside the blocks as `restarts` says."""
 
     title: str
     engine: Reference
@@ -175,6 +192,7 @@ class Study(Frozen):
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]
     variants: tuple[ListedVariant, ...] = ()
+    restarts: Restarts | None = Field(default=None, exclude_if=lambda restarts: restarts is None)
     goal: Goal = Goal()
     search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
     soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)

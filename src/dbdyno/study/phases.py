@@ -43,7 +43,8 @@ class Phase(Frozen):
     With `slices` the rest is measured in so many pieces, and the load waits before each of them. `clients` is
     their number where it is not the study's. A phase that `rests` has no load of its own. `guests` are there
     all the time. What the server holds is `watched` where that is asked for. `then` is done to the server: a
-    stop after the load, anything else in its midst.
+    stop after the load, anything else in its midst. With a `ledger` nothing is measured: each transaction is
+    written down as soon as its client is told, and looked for afterwards.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Phase(Frozen):
     guests: tuple[Guest, ...] = ()
     watched: bool = False
     then: Act | None = None
+    ledger: bool = False
 
     @property
     def settle_s(self) -> float:
@@ -79,19 +81,37 @@ COUNTED = (Phase(name="counted", duration_s=0.0),)
 """The phases of a trial whose work is counted: it takes as long as its transactions take."""
 
 
+ACT_OF_METRIC = {
+    "stop_s": Act.STOP,
+    "ready_after_stop_s": Act.STOP,
+    "ready_after_kill_s": Act.KILL,
+    "ready_after_cut_s": Act.CUT,
+}
+"""Metrics that a trial has only where its engine is restarted, and after what."""
+
+
 def phases_of(study: Study) -> tuple[Phase, ...]:
-    """The phases of every trial of a study: its load, once."""
+    """The phases of each trial of a study's blocks: its load, once, and then the acts that its goal times."""
     load = study.workload
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE
-    return (
-        Phase(
-            name="load",
-            ramp_s=load.ramp_s,
-            warmup_s=load.warmup_s,
-            duration_s=load.duration_s,
-            slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
-        ),
+    measured = Phase(
+        name="load",
+        ramp_s=load.ramp_s,
+        warmup_s=load.warmup_s,
+        duration_s=load.duration_s,
+        slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
     )
+    acts = (
+        Phase(name=act.value, duration_s=load.duration_s, then=act, ledger=True) for act in timed_acts(study)
+    )
+    return (measured, *acts)
+
+
+def timed_acts(study: Study) -> tuple[Act, ...]:
+    """The acts that the goal's response and guards time, in the order of `Act`."""
+    named = {study.goal.response, *(guard.metric for guard in study.goal.guards)}
+    asked = {ACT_OF_METRIC[name] for name in named & ACT_OF_METRIC.keys()}
+    return tuple(act for act in Act if act in asked)
 
 
 def rung_of(soak: Soak, study: Study, rung: int) -> tuple[Phase, ...]:

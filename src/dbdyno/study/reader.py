@@ -13,6 +13,7 @@ from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
+    DURABLE,
     INSTRUCTIONS_PER_OP,
     TRIALS_MAX,
     Arrangement,
@@ -22,18 +23,23 @@ from dbdyno.study.nouns import (
     Guard,
     Interval,
     ListedVariant,
+    Restarts,
     Study,
     Workload,
     size_of,
 )
+from dbdyno.study.phases import ACT_OF_METRIC
+from dbdyno.study.restarts import KEEPS_LEDGER
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import (
+    ACT_KEYS,
     ENGINE_KEYS,
     FIXED_KEYS,
     GATHER,
     GOAL_KEYS,
     KNOBS,
+    RESTART_KEYS,
     SPACE_KEYS,
     STUDY_KEYS,
     SectionReader,
@@ -45,6 +51,9 @@ BLOCKS_MAX = 10_000
 IMAGES_MAX = 10
 BASELINES_MAX = 100
 MISTAKES_MAX = 100
+RESTARTS_MAX = 10_000
+CUTS_OF_GUARD = 20
+"""Power cuts of each variant where the guard `durable` alone asks for them."""
 INTERVALS = frozenset((Interval.STUDENT, Interval.SIGNED_RANK))
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
 
@@ -96,6 +105,8 @@ class _Reader(SectionReader):
         settings = self.settings({factor.name for factor in factors})
         goal, soak = self.goal(), read_soak(self)
         search = read_search(self, head["design"], factors)
+        restarts = self.restarts(goal, head["design"])
+        self.timed(goal, workload)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         self.symmetry(head, goal)
@@ -109,6 +120,7 @@ class _Reader(SectionReader):
             settings={**_beside(configuration, factors), **settings},
             factors=factors,
             variants=variants,
+            restarts=restarts,
             goal=goal,
             search=search,
             soak=soak,
@@ -290,6 +302,36 @@ class _Reader(SectionReader):
             guards=default.guards if self.at(("goal", "guards")) is None else self.guards(),
             counted=counted,
         )
+
+    def restarts(self, goal: Goal, design: Design) -> Restarts | None:
+        """How often engines are restarted beside the blocks. The guard `durable` asks for power cuts by
+        itself."""
+        path: Key = ("restarts",)
+        durable = any(guard.metric == DURABLE for guard in goal.guards)
+        if self.at(path) is None and not durable:
+            return None
+        if design is Design.SEARCH:
+            hint = "hold the winner against the baseline in a study of its own"
+            self.note(path, "a search restarts no engine", hint)
+        self.table(path, RESTART_KEYS)
+        count = partial(values.integer, low=0, high=RESTARTS_MAX)
+        counts = {key: self.take((*path, key), count, 0) for key in ACT_KEYS}
+        if durable and not (counts["power_cuts"] or counts["torn_pages"]):
+            counts["power_cuts"] = CUTS_OF_GUARD
+        if not any(counts.values()):
+            self.note(path, "nothing is to be restarted", f"give {' or '.join(ACT_KEYS)}: power_cuts = 20")
+        load_s = self.take((*path, "load"), partial(values.duration_s, least_s=0.5), Restarts().load_s)
+        losing = self.catalogue.losing(self.engine) if self.catalogue.losing and self.engine else {}
+        control = {f"config.{name}": level for name, level in losing.items()}
+        return Restarts.model_validate({**counts, "load_s": load_s, "control": control})
+
+    def timed(self, goal: Goal, workload: Workload | None) -> None:
+        """Metrics of restarts need a load whose transactions are known one by one."""
+        named = (goal.response, *(guard.metric for guard in goal.guards))
+        asked = next((name for name in named if name in ACT_OF_METRIC), "")
+        if asked and workload is not None and workload.name not in KEEPS_LEDGER:
+            hint = f"take one that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
+            self.note(("workload", "name"), f"`{asked}` cannot be had under {workload.name}", hint)
 
     def metric(self, value: Any) -> str:
         name = values.text(value)

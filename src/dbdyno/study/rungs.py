@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dbdyno.study import values
-from dbdyno.study.act import Act
+from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.section import CLIENTS_MAX, SectionReader
 from dbdyno.study.soak import Disturbance, Soak
@@ -75,7 +75,7 @@ def _disturbance(value: Any) -> Disturbance:
 
 
 def _act(value: Any) -> Act:
-    return Act(values.one_of(value, frozenset(Act)))
+    return Act(values.one_of(value, frozenset(Act) - OF_POWER))
 
 
 def _listed(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.study import pacing, values
-from dbdyno.study.act import Act
+from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
-from dbdyno.study.nouns import BASELINE, SLICE_S, Arrangement, Design, Goal, Interval
+from dbdyno.study.nouns import BASELINE, DURABLE, SLICE_S, Arrangement, Design, Goal, Interval
 from dbdyno.study.ranges import Scale
-from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, IMAGES_MAX
+from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, CUTS_OF_GUARD, IMAGES_MAX, RESTARTS_MAX
 from dbdyno.study.rungs import RUNGS_MAX
 from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
 from dbdyno.study.soak import Disturbance, Soak
@@ -128,9 +128,29 @@ def study_schema(catalogue: Catalogue) -> Schema:
             },
             "variants": _variants(catalogue),
             "search": _SEARCH,
+            "restarts": _restarts(),
             "goal": _goal(catalogue),
             "soak": _soak(catalogue),
         },
+    }
+
+
+def _restarts() -> Schema:
+    counts = {
+        "power_cuts": "Power cuts of each variant, in the midst of a load, on volumes that Dyno makes.",
+        "torn_pages": "Power cuts after which half of each page that was on its way is on the device.",
+        "kills": "Kills of the engine in the midst of a load.",
+        "stops": "Clean stops, which are timed.",
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            **{key: _integer(0, RESTARTS_MAX, 0, text) for key, text in counts.items()},
+            "load": _duration("2s", "How long the load goes on before each, on average."),
+        },
+        "description": "How often each variant's engine is restarted beside the blocks, to see what "
+        f"survives. With the guard `durable`, {CUTS_OF_GUARD} power cuts unless it says otherwise.",
     }
 
 
@@ -324,9 +344,9 @@ def _goal(catalogue: Catalogue) -> Schema:
             },
             "guards": {
                 "type": "array",
-                "items": {"type": "string", "pattern": rf"^invariants$|{values.GUARD}"},
+                "items": {"type": "string", "pattern": rf"^invariants$|^{DURABLE}$|{values.GUARD}"},
                 "default": [guard.text for guard in default.guards],
-                "description": 'What a variant must keep to count: invariants, "p99_ms <= 1.2x" ...',
+                "description": 'What a variant must keep to count: invariants, durable, "p99_ms <= 1.2x" ...',
             },
         },
     }
@@ -359,7 +379,10 @@ def _soak(catalogue: Catalogue) -> Schema:
                 "1m", "How long each disturbance and each workload beside the load lasts."
             ),
             "control": _duration("3m", "How long the server rests, as a control; 0s: not at all."),
-            "ends": _names([str(one) for one in Act], "What is done to the server at the end of each rung."),
+            "ends": _names(
+                [str(one) for one in Act if one not in OF_POWER],
+                "What is done to the server at the end of each rung.",
+            ),
         },
     }
 

@@ -36,6 +36,7 @@ STUDY_KEYS = frozenset(
         "settings",
         "factors",
         "variants",
+        "restarts",
         "goal",
         "search",
         "soak",
@@ -46,6 +47,8 @@ GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards",
 SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
 SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
 """The keys of a factor that is written as a table. A table with one of them is a factor and not a layer."""
+ACT_KEYS = ("power_cuts", "torn_pages", "kills", "stops")
+RESTART_KEYS = frozenset((*ACT_KEYS, "load"))
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS = "workload.clients"
 CLIENTS_MAX = 100_000

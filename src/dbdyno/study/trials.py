@@ -7,10 +7,14 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.frozen import Frozen, Level
-from dbdyno.study.phases import Phase
+from dbdyno.study.nouns import TRIALS_MAX
+from dbdyno.study.phases import COUNTED, Phase
 
 NO_BLOCK = -1
-"""In place of a block's number: work that is counted once is compared by its counts, and with no block."""
+"""In place of a block's number: what is counted, work or losses, is compared with no block."""
+COUNTED_FROM, RESTARTS_FROM = TRIALS_MAX, 2 * TRIALS_MAX
+"""The indices of trials beside the blocks begin where those of blocks never come, because blocks may still be
+added."""
 
 
 class Variant(Frozen):
@@ -44,8 +48,8 @@ class Purpose(StrEnum):
 
 class Trial(Frozen):
     """One variant in one block. `index` counts trials from 0 in the order in which they run; `phases` follow
-    one another on one server. A trial of no block has its work counted; its index is TRIALS_MAX or more,
-    because blocks may still be added. The trials of a search say what their block is for."""
+    one another on one server. A trial of no block has its work counted, or its engine restarted. The trials
+    of a search say what their block is for."""
 
     index: int
     block: int
@@ -57,6 +61,15 @@ class Trial(Frozen):
     @property
     def counted(self) -> bool:
         """Whether its work is counted beside the timed blocks."""
+        return self.phases == COUNTED
+
+    @property
+    def restarts(self) -> bool:
+        """Whether its engine is restarted beside the timed blocks."""
+        return self.index >= RESTARTS_FROM
+
+    @property
+    def of_no_block(self) -> bool:
         return self.block == NO_BLOCK
 
 

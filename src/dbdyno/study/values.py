@@ -15,7 +15,7 @@ from typing import Any
 
 from dbdyno.frozen import Level, level_text
 from dbdyno.study.catalogue import Catalogue, Option
-from dbdyno.study.nouns import Guard
+from dbdyno.study.nouns import DURABLE, Guard
 from dbdyno.study.reference import Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -170,10 +170,12 @@ def share(value: Any, low: float, high: float) -> float:
 
 
 def guard(value: Any, metrics: frozenset[str]) -> Guard:
-    """`invariants`, or a metric with an absolute bound or one that is a multiple of the baseline's value."""
-    forms = 'write "invariants", "p99_ms <= 1.2x" (against the baseline) or "p99_ms <= 50" (absolute)'
-    if value == "invariants":
-        return Guard(text="invariants", metric="invariants")
+    """`invariants`, `durable`, or a metric with an absolute bound or one that is a multiple of the baseline's
+    value."""
+    bounds = '"p99_ms <= 1.2x" (against the baseline) or "p99_ms <= 50" (absolute)'
+    forms = f'write "invariants", "durable", {bounds}'
+    if value in ("invariants", DURABLE):
+        return Guard(text=value, metric=value)
     match = re.fullmatch(GUARD, value) if isinstance(value, str) else None
     if match is None:
         raise Fault(f"{shown(value)} is no guard", forms)

@@ -9,6 +9,7 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.study import values
 from dbdyno.study.document import Key
 from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant
+from dbdyno.study.restarts import CONTROL
 from dbdyno.study.section import VARIANT_KEYS, SectionReader
 from dbdyno.study.values import Fault, shown
 
@@ -77,7 +78,7 @@ def _baseline_name(value: Any) -> str:
 
 def variant_name(value: Any) -> str:
     name = values.text(value)
-    if name == TWIN or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
+    if name in (TWIN, CONTROL) or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
         raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
     if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
         raise Fault(

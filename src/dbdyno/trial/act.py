@@ -88,16 +88,25 @@ def _killed_while_it_goes_on(running: Running) -> Tally | None:
 
 def _kill(running: Running, killed: Event) -> None:
     """Kills the engine and notes that. One that died by itself is not killed."""
-    with suppress(OSError):
-        if running.setup.engine.embedded:
-            if not family(running.load.process_id):
-                return
-            os.kill(running.load.process_id, signal.SIGKILL)
-        elif running.server.alive():
-            running.server.kill()
-        else:
-            return
-        killed.set()
+    if lives(running):
+        with suppress(OSError):
+            kill_engine(running)
+            killed.set()
+
+
+def lives(running: Running) -> bool:
+    """Whether the engine's processes are there. An embedded one lives in the load process."""
+    if running.setup.engine.embedded:
+        return bool(family(running.load.process_id))
+    return running.server.alive()
+
+
+def kill_engine(running: Running) -> None:
+    """Ends the engine's processes at once."""
+    if running.setup.engine.embedded:
+        os.kill(running.load.process_id, signal.SIGKILL)
+    else:
+        running.server.kill()
 
 
 def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:

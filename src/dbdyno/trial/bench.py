@@ -18,6 +18,7 @@ from dbdyno.layers.layer import Layer, by_layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Run
 from dbdyno.study import Study
+from dbdyno.study.restarts import restarted
 from dbdyno.study.trials import Trial
 
 OpenLoad = Callable[[Mapping[str, str], Launch], Load]
@@ -61,6 +62,8 @@ class Bench:
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""
+        if trial.restarts:
+            return replace(self, study=restarted(self.study))
         return replace(self, callgrind=self.counter) if trial.counted else self
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:

@@ -56,6 +56,7 @@ class Draft:
     _doubts: dict[Doubt, str] = field(default_factory=dict)
     _stages_s: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
+    _damaged: bool = False
 
     def __post_init__(self) -> None:
         self._started_unix_s = self._finished_unix_s = self.bench.clock()
@@ -151,6 +152,15 @@ class Draft:
             self._outcome, self._cause = Outcome.FAILED, doubts[Doubt.DRIVER_SATURATED]
             self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
 
+    def survived(self, acted: Acted) -> Running:
+        """A round is over. Only what the settings do not permit breaks the trial."""
+        self._running = acted.running
+        self._note(recovery=acted.recovery, checks=acted.checks)
+        self._damaged = bool(acted.recovery.damage)
+        if acted.recovery.fault:
+            self._outcome, self._cause = Outcome.BROKEN, acted.recovery.fault
+        return acted.running
+
     def doubt(self, doubt: Doubt, text: str) -> None:
         """Notes what makes the trial as a whole doubtful."""
         self._doubts[doubt] = text
@@ -158,6 +168,11 @@ class Draft:
     @property
     def failed(self) -> bool:
         return self._outcome is not Outcome.MEASURED
+
+    @property
+    def over(self) -> bool:
+        """Whether no phase is to follow: nothing is learnt from a load on data that are not sound."""
+        return self.failed or self._damaged
 
     def record(self, whole: bool = True) -> Record:
         """All that is known of the trial by now; not `whole` while phases are to come."""

@@ -18,6 +18,8 @@ from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
+from dbdyno.host.volumes.power import require_switch
+from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.layers.trainer import with_trainer
@@ -26,6 +28,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Workload, pacing
+from dbdyno.study.act import OF_POWER
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
@@ -129,7 +132,17 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     apply(setup, Before.DATA)
     # Before the pristine data, which are made from the set and named by its content.
     setup.job = setup.job.but(options=with_vector_set(setup.job.workload, setup.job.options))
+    if any(phase.then in OF_POWER for phase in trial.phases):
+        _have_switch(setup)
     return setup
+
+
+def _have_switch(setup: Setup) -> None:
+    """Asks for a volume whose power can be cut, where the levels ask for none: a folder of the host's has no
+    switch. Raises Blocked where theirs cannot be cut."""
+    setup.wish = setup.wish or Wish()
+    require_switch(setup.wish)
+    require_maker(setup.wish.filesystem)
 
 
 def _build(setup: Setup, bench: Bench) -> None:

@@ -12,9 +12,10 @@ from rich.text import Text
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.model import TrialResult
+from dbdyno.analyse.restarts import Survivor
 from dbdyno.frozen import Configuration, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Evidence, Reading, Record, Run
+from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery, Run
 from dbdyno.report.parts import configuration
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import brought, numbers, safe
@@ -55,6 +56,7 @@ def _render_trials(analysis: Analysis, console: Console) -> None:
     rows = [
         *([*_row(trial, analysis)] for trial in analysis.trials),
         *([*_counted_row(one)] for one in analysis.counted),
+        *([*_restarts_row(number, one)] for number, one in _restarted(analysis)),
     ]
     show(console, heads, rows, words=[heads.index("variant"), heads.index("outcome")], edge=True)
 
@@ -89,6 +91,9 @@ def render(record: Record, run: Run, console: Console) -> None:
     for check in record.checks:
         held = "holds" if check.holds else "violated"
         console.print(Text(f"check {safe.clean(check.name)} {held}: {safe.clean(check.detail)}".rstrip(": ")))
+    if record.recoveries:
+        rows = [*map(_restart, record.recoveries)]
+        show(console, RESTART_HEADS, rows, words=(0, len(RESTART_HEADS) - 1), edge=True)
     if record.server_log.strip():
         console.print(Text("the end of the server's log", style="bold"))
         console.print(Text("\n".join(log_end(record))))
@@ -100,7 +105,7 @@ def _place(record: Record, run: Run) -> dict[str, str]:
     if not group:
         return {}
     if record.of_no_block:
-        return {group: "none: its work is counted"}
+        return {group: "none: its engine is restarted" if record.of_restarts else "none: its work is counted"}
     block = record.block + 1
     return {group: str(block) if run.brought else f"{block}, place {record.position + 1}"}
 
@@ -115,6 +120,35 @@ def _counted_row(one: CountedVariant) -> Iterator[str]:
     else:
         yield "counted"
         yield f"{metrics.number_text(one.instructions_per_op)} instructions"
+
+
+def _restarted(analysis: Analysis) -> list[tuple[int, Survivor]]:
+    """The trials of restarts in their order, and what became of their variants."""
+    found = analysis.survival
+    tried = () if found is None else (*found.variants, *([found.control] if found.control else []))
+    return sorted(((trial, one) for one in tried for trial in one.trials), key=lambda pair: pair[0])
+
+
+def _restarts_row(trial: int, one: Survivor) -> Iterator[str]:
+    yield str(trial)
+    yield numbers.DASH
+    yield safe.clean(one.variant)
+    yield "restarted"
+    yield numbers.DASH
+
+
+RESTART_HEADS = ("after a", "acknowledged", "lost", "oldest lost, ms", "ready, s", "damage")
+
+
+def _restart(recovery: Recovery) -> tuple[str, ...]:
+    return (
+        ACT_WORDS[recovery.act],
+        f"{recovery.acknowledged:,}",
+        f"{recovery.lost:,}",
+        metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
+        numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
+        safe.clean(recovery.damage) or numbers.DASH,
+    )
 
 
 def _filled_text(record: Record) -> str:

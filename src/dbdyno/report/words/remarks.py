@@ -32,6 +32,7 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import LOOKS, marked
+from dbdyno.study import DURABLE
 
 
 def variant_of(analysis: Analysis, name: str) -> VariantResult:
@@ -157,6 +158,11 @@ def _pairs(variant: VariantResult) -> int:
 
 def guard_text(guard: GuardResult) -> str:
     """A guard and what was seen: `p99_ms <= 1.2x: 1.51 (1.40 – 1.63)`."""
+    if guard.metric == DURABLE and guard.value is not None:
+        cuts = plural(guard.trials, "power cut")
+        return f"{clean(guard.text)}: {guard.value:.0f} of {cuts} took something along"
+    if guard.value is None and guard.metric == DURABLE:
+        return f"{clean(guard.text)}: no power was cut"
     if guard.value is None:
         return f"{clean(guard.text)}: no block has a reading"
     if guard.baseline is not None:

@@ -1,0 +1,173 @@
+"""What each variant loses when its engine ends, and how long it takes to come back.
+
+A loss is a count, not a sample of speeds: one acknowledged transaction that is gone is proof. That none was
+lost is only as good as the number of rounds, so a bound on the share of losing rounds stands beside it. And a
+cut that could not take anything along would prove nothing, so a control that must lose stands beside all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from statistics import median
+
+from dbdyno.frozen import Frozen
+from dbdyno.records.record import Loss, Outcome, Record, Recovery
+from dbdyno.study import Study
+from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.designs import variants_of
+from dbdyno.study.restarts import CONTROL
+
+CONFIDENCE = 0.95
+"""Of the bound on the share of losing rounds, each by itself."""
+
+
+class ByAct(Frozen):
+    """What one act did to a variant in all its rounds.
+
+    In `losing` rounds acknowledged transactions were gone, `lost` in all and `lost_most` in one, the first of
+    them at most `lost_ms_most` old; `acknowledged` are those of all rounds. After `damaged` rounds the data
+    were not sound, or the engine did not come up. `torn_pages` is None where none were to be torn. Times are
+    medians over the rounds: until it answered, until the next load had its full speed, and of a clean stop.
+    """
+
+    act: Act
+    rounds: int
+    losing: int
+    damaged: int
+    acknowledged: int
+    lost: int
+    lost_most: int
+    lost_ms_most: float
+    torn_pages: int | None = None
+    ready_s: float | None = None
+    full_speed_s: float | None = None
+    stop_s: float | None = None
+
+    @property
+    def share_most(self) -> float:
+        """What share of such rounds may harm, by the rounds that did not: the bound of the binomial law where
+        none of them did, 1 elsewhere."""
+        if self.losing or self.damaged:
+            return 1.0
+        return 1.0 - float((1.0 - CONFIDENCE) ** (1.0 / self.rounds))
+
+
+class Survivor(Frozen):
+    """One variant, what its settings `permit` a power cut to take along, and what each act did in its
+    `trials`. `faults` are what they do not permit, each told once. `cause` says why rounds are missing; empty
+    where none are."""
+
+    variant: str
+    trials: tuple[int, ...] = ()
+    permits: Loss = Loss.NOTHING
+    acts: tuple[ByAct, ...] = ()
+    faults: tuple[str, ...] = ()
+    cause: str = ""
+
+    @property
+    def power(self) -> tuple[ByAct, ...]:
+        """What happened without power."""
+        return tuple(one for one in self.acts if one.act in OF_POWER)
+
+    @property
+    def harmed(self) -> bool:
+        """Whether a power cut took something along that a client was told of, or damaged the data."""
+        return any(one.losing or one.damaged for one in self.power)
+
+
+class Survival(Frozen):
+    """All variants, in the study's order, and the control; None where no power was cut. Where `unproven` says
+    why, that nothing was lost says nothing."""
+
+    variants: tuple[Survivor, ...]
+    control: Survivor | None = None
+    unproven: str = ""
+
+
+def survival(study: Study, records: Sequence[Record]) -> Survival | None:
+    """What the records of restarts say; None where there are none."""
+    found = [record for record in records if record.of_restarts]
+    if not found:
+        return None
+    variants = tuple(survivor(variant.name, found) for variant in variants_of(study) if not variant.twin)
+    cut = any(one.power for one in variants)
+    control = survivor(CONTROL, found) if cut else None
+    return Survival(variants=variants, control=control, unproven=_unproven(variants, control) if cut else "")
+
+
+def survivor(name: str, records: Iterable[Record]) -> Survivor:
+    """One variant's rounds."""
+    mine = sorted((record for record in records if record.variant == name), key=lambda record: record.trial)
+    recoveries = [recovery for record in mine for recovery in record.recoveries]
+    return Survivor(
+        variant=name,
+        trials=tuple(record.trial for record in mine),
+        permits=_gravest(recovery.permits for recovery in recoveries if recovery.act in OF_POWER),
+        acts=tuple(_by_act(mine)),
+        faults=tuple(dict.fromkeys(_faults(mine))),
+        cause=next((one.cause for one in mine if one.outcome in (Outcome.BLOCKED, Outcome.FAILED)), ""),
+    )
+
+
+def _faults(records: Iterable[Record]) -> Iterator[str]:
+    """What acts took along that the settings do not permit, and what the engine did wrong before one came."""
+    for record in records:
+        yield from (recovery.fault for recovery in record.recoveries if recovery.fault)
+        if record.outcome is Outcome.BROKEN:
+            yield record.cause
+
+
+def _gravest(found: Iterable[Loss]) -> Loss:
+    return max(found, key=list(Loss).index, default=Loss.NOTHING)
+
+
+def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
+    order = list(Act).index
+    rounds = sorted(_rounds(records), key=lambda round: order(round[0].act))
+    for act, group in groupby(rounds, key=lambda round: round[0].act):
+        pairs = list(group)
+        recoveries = [recovery for recovery, _ in pairs]
+        torn = [one.torn_pages for one in recoveries if one.torn_pages is not None]
+        yield ByAct(
+            act=act,
+            rounds=len(recoveries),
+            losing=sum(one.lost > 0 for one in recoveries),
+            damaged=sum(bool(one.damage) for one in recoveries),
+            acknowledged=sum(one.acknowledged for one in recoveries),
+            lost=sum(one.lost for one in recoveries),
+            lost_most=max(one.lost for one in recoveries),
+            lost_ms_most=max(one.lost_ms for one in recoveries),
+            torn_pages=sum(torn) if torn else None,
+            ready_s=_median(one.ready_s for one in recoveries),
+            full_speed_s=_median(full_speed_s for _, full_speed_s in pairs),
+            stop_s=_median(one.stop_s for one in recoveries),
+        )
+
+
+def _rounds(records: Sequence[Record]) -> Iterator[tuple[Recovery, float | None]]:
+    """Each round, with what the load after it needed to its full speed: the next round of its trial knows."""
+    for record in records:
+        recoveries = record.recoveries
+        for recovery, after in pairwise(recoveries):
+            yield recovery, after.full_speed_s
+        if recoveries:
+            yield recoveries[-1], None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _unproven(variants: Sequence[Survivor], control: Survivor | None) -> str:
+    """Why that nothing was lost proves nothing; empty where something was lost that could be."""
+    tried = (*variants, *([control] if control else []))
+    permitting = [one for one in tried if one.permits is not Loss.NOTHING]
+    if any(one.harmed for one in permitting):
+        return ""
+    if control is not None and control.cause:
+        return f"the control could not be tried: {control.cause}"
+    if not permitting:
+        return "no setup was tried whose settings permit a loss"
+    return "nothing was lost even where the settings permit it, so the cuts came too late or too seldom"

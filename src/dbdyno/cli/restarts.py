@@ -1,0 +1,27 @@
+"""What a plan says of a study's restarts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dbdyno.cli.estimate import restarts_s
+from dbdyno.cli.wording import duration
+from dbdyno.records.record import ACT_WORDS
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.designs import restart_trial_count
+from dbdyno.study.restarts import acts_of, control_of, restarted
+
+
+def restarts_text(study: Study) -> str:
+    """Which restarts come before the blocks, under which load and how long they take; empty where none do."""
+    if study.restarts is None:
+        return ""
+    counts = Counter(acts_of(study.restarts))
+    each = ", ".join(plural(count, ACT_WORDS[act]) for act, count in counts.items())
+    control = ""
+    if control_of(study) is not None:
+        control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"
+    size = f"{plural(restart_trial_count(study), 'trial')}, about {duration(restarts_s(study))}"
+    load = restarted(study).workload.name
+    return f"before the blocks, under {load}: {each} of each variant{control}; {size}"

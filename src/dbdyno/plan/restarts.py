@@ -1,0 +1,95 @@
+"""Trials of restarts, beside the blocks: each variant's engine is stopped, killed and left without power.
+
+They come before what is timed, as a gate: a speed that does not survive a power cut is none. Each trial
+begins with pristine data and holds a few rounds, so that what one of them damages costs no more than the rest
+of it. All variants meet the same acts at the same moments.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from dbdyno.plan.order import Order
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import Study
+from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.designs import restarted_variants
+from dbdyno.study.phases import Phase
+from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, acts_of, control_of, turns
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial
+
+Others = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
+"""How a run finds all its other trials."""
+SHORTEST_SHARE, LONGEST_SHARE = 0.25, 1.75
+"""How long a load goes on before an act, over what the study says: evenly drawn, with this mean."""
+GIVEN_UP = (Outcome.BLOCKED, Outcome.FAILED)
+"""A variant that could not be tried is not tried again."""
+
+
+def ask(others: Others, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """Restarts first, then what is timed and counted."""
+    rest = [record for record in records if not record.of_restarts]
+    return restart_trials(study, run, records) or others(study, run, rest)
+
+
+def restart_trials(study: Study, run: Run, records: Sequence[Record]) -> tuple[Trial, ...]:
+    """What is still to be done of the turn that has begun, or else the next turn. In a turn each variant has
+    one trial; the control has its only one in the first."""
+    seen = [record for record in records if record.of_restarts]
+    done = {record.trial for record in seen if record.whole}
+    given_up = {record.variant for record in seen if record.outcome in GIVEN_UP}
+    for turn in range(turns(study)):
+        trials = [
+            trial
+            for trial in turn_of(study, run, turn)
+            if trial.index not in done and trial.variant.name not in given_up
+        ]
+        if trials:
+            return tuple(trials)
+    return ()
+
+
+def turn_of(study: Study, run: Run, turn: int) -> tuple[Trial, ...]:
+    """All trials of one turn, in an order that the run's seed draws."""
+    variants, control = restarted_variants(study), control_of(study)
+    phases = _phases(study, run, turn)
+    ordered = Order.of(run).of_block(variants, turn)
+    if control is not None and turn == 0:
+        ordered.append(control)
+    return tuple(
+        Trial(
+            index=RESTARTS_FROM + turn * (len(variants) + 1) + position,
+            block=NO_BLOCK,
+            position=position,
+            variant=variant,
+            phases=_cuts(phases) if variant.name == CONTROL else phases,
+        )
+        for position, variant in enumerate(ordered)
+    )
+
+
+def _phases(study: Study, run: Run, turn: int) -> tuple[Phase, ...]:
+    """The rounds of one turn. The acts of all turns are shuffled together."""
+    assert study.restarts is not None
+    acts = Order.of(run).of_round(acts_of(study.restarts), NO_BLOCK, 0)
+    draw = random.Random(f"{run.seed} restarts {turn}")
+    first = turn * ROUNDS_MOST
+    return tuple(
+        Phase(name=f"{act}-{number}", duration_s=_drawn_s(study.restarts.load_s, draw), then=act, ledger=True)
+        for number, act in enumerate(acts[first : first + ROUNDS_MOST], first + 1)
+    )
+
+
+def _drawn_s(mean_s: float, draw: random.Random) -> float:
+    share = SHORTEST_SHARE + (LONGEST_SHARE - SHORTEST_SHARE) * draw.random()
+    return round(mean_s * share, 3)
+
+
+def _cuts(phases: Sequence[Phase]) -> tuple[Phase, ...]:
+    """The control's rounds: power cuts alone, at the moments of the others' acts of power."""
+    moments = [phase for phase in phases if phase.then in OF_POWER] or list(phases)
+    return tuple(
+        phase.model_copy(update={"name": f"{Act.CUT}-{number}", "then": Act.CUT})
+        for number, phase in enumerate(moments[:CONTROL_CUTS], 1)
+    )

@@ -1,0 +1,124 @@
+"""What each variant loses when its engine ends, beside what it gains: a line for each act of each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from dbdyno.analyse.model import Analysis
+from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
+from dbdyno.records.metrics import number_text
+from dbdyno.records.record import ACT_WORDS, Loss
+from dbdyno.report.parts.profile import Shown
+from dbdyno.report.parts.table import show
+from dbdyno.report.words import numbers, safe
+
+TITLE = "What survives"
+HEADS = (
+    "variant",
+    "ratio",
+    "may lose",
+    "after a",
+    "rounds",
+    "lossy",
+    "lost at most",
+    "oldest lost, ms",
+    "damaged",
+    "ready, s",
+    "full speed, s",
+)
+WORDS = (0, 2, 3)
+"""The columns that hold words."""
+METHOD = (
+    "Before the blocks, each engine was ended in the midst of a full load, at random moments, and started "
+    "again. Every transaction that a client had been told of was then looked for, one by one, and the "
+    "invariants were checked. Power is cut at the file system: a cut shows no loss from a device whose "
+    "own cache is volatile."
+)
+MAY_LOSE = {Loss.NOTHING: "nothing", Loss.COMMITS: "late commits", Loss.DATA: "the data"}
+
+
+def table(analysis: Analysis) -> Shown:
+    """A row for each variant and act, the control last."""
+    found = analysis.survival
+    assert found is not None
+    ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
+    shown = (*found.variants, *([found.control] if found.control else []))
+    rows = [_row(one, act, ratios.get(one.variant)) for one in shown for act in one.acts]
+    return Shown(TITLE, HEADS, rows)
+
+
+def _row(one: Survivor, act: ByAct, ratio: float | None) -> tuple[str, ...]:
+    return (
+        safe.clean(one.variant),
+        numbers.DASH if ratio is None else numbers.ratio_text(ratio),
+        MAY_LOSE[one.permits],
+        ACT_WORDS[act.act],
+        f"{act.rounds:,}",
+        f"{act.losing:,}",
+        f"{act.lost_most:,}",
+        number_text(act.lost_ms_most) if act.lost else numbers.DASH,
+        f"{act.damaged:,}",
+        *(
+            numbers.DASH if seconds is None else number_text(seconds)
+            for seconds in (act.ready_s, act.full_speed_s)
+        ),
+    )
+
+
+def notes(analysis: Analysis) -> list[str]:
+    """How it was found, what it proves, and what the settings did not permit."""
+    found = analysis.survival
+    assert found is not None
+    return [METHOD, *_proof(found), *(line for one in found.variants for line in _of_variant(one))]
+
+
+def _proof(found: Survival) -> Iterator[str]:
+    if found.unproven:
+        yield f"That nothing was lost proves nothing: {safe.clean(found.unproven)}."
+        return
+    for act in found.control.power if found.control else ():
+        rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
+        if act.losing:
+            told = f"{act.lost:,} of {act.acknowledged:,} acknowledged transactions"
+            yield f"The control must lose, and did: {told} in {act.losing} of {rounds}."
+        elif act.damaged:
+            yield f"The control must lose, and did: its data were damaged in {act.damaged} of {rounds}."
+        else:
+            yield f"The control lost nothing in {rounds}, but another setup did, so the cuts are real."
+
+
+def _of_variant(one: Survivor) -> Iterator[str]:
+    name = safe.clean(one.variant)
+    for act in one.power:
+        rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
+        if not (act.losing or act.damaged):
+            share = numbers.rough_share_text(act.share_most)
+            yield (
+                f"{name}: none of {rounds} took anything along, so at most {share} of such cuts do "
+                f"({numbers.share_text(CONFIDENCE)} confidence)."
+            )
+        if act.torn_pages == 0:
+            yield f"{name}: no page was on its way in any of {rounds}, so none was torn."
+        elif act.torn_pages is not None:
+            yield f"{name}: {numbers.plural(act.torn_pages, 'page')} torn in {rounds}."
+    for act in one.acts:
+        if act.stop_s is not None:
+            yield f"{name}: a clean stop took {number_text(act.stop_s)} s."
+    for fault in one.faults:
+        yield f"{name}: its settings do not permit this: {safe.clean(fault)}."
+    if one.cause:
+        yield f"{name}: not all rounds could be tried: {safe.clean(one.cause)}."
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Prints the table and the notes; nothing where no engine was restarted."""
+    if analysis.survival is None:
+        return
+    console.print()
+    console.print(Text(TITLE, style="bold"))
+    show(console, HEADS, table(analysis).rows, words=WORDS)
+    for note in notes(analysis):
+        console.print(Text(note, style="dim"))

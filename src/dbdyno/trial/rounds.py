@@ -1,0 +1,256 @@
+"""How a phase ends with its engine, and how the engine comes back: stopped, killed, or without power.
+
+Each act ends the engine in a way of its own; all else is the same for each. The engine is started again on
+what is left, and then every acknowledged transaction is looked for, one by one, and the workload's invariants
+are checked.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from threading import Event
+
+from dbdyno.driver.job import Closed, Job
+from dbdyno.driver.load import Invariant
+from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
+from dbdyno.host import paths
+from dbdyno.host.process import standing_still
+from dbdyno.host.volumes import power
+from dbdyno.host.volumes.in_flight import Page, pages_in_flight, tear
+from dbdyno.host.volumes.volume import Volume
+from dbdyno.layers.setup import Running, Setup
+from dbdyno.records.record import Check, Loss, Recovery
+from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.phases import Phase
+from dbdyno.trial.act import kill_engine, lives, start_again
+from dbdyno.trial.acts import Acted
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.ledger import Ledger, Row, doubled, full_speed_s, losses, make_table
+
+BEYOND_S = 60.0
+"""How long the load would go on after the act, which is far beyond what the act takes."""
+STOP_S = 600.0
+"""What a clean stop may take: it may write back all of a large cache."""
+TORN_MOST = 16
+"""So many pages of those in flight are torn: about what a device has in hand at one time."""
+TRIES, BETWEEN_TRIES_S = 20, 0.05
+"""How often pages are looked for until some are in flight."""
+
+
+@dataclass
+class Ending:
+    """An act under way. `at_ns`, of the monotonic clock, is when the engine was whole for the last time: what
+    clients were told until then is owed. Those of `in_flight` are torn before power comes back."""
+
+    running: Running
+    phase: Phase
+    ledger: Ledger
+    at_ns: int = 0
+    stop_s: float | None = None
+    in_flight: Sequence[Page] = ()
+    over: Event = field(default_factory=Event)
+
+    @property
+    def job(self) -> Job:
+        """The load up to the act: at full speed, and all in one piece."""
+        beyond_s = 0.0 if self.phase.then is Act.STOP else BEYOND_S
+        return self.running.setup.job.but(
+            load=Closed(),
+            ramp_s=0.0,
+            warmup_s=0.0,
+            duration_s=self.phase.duration_s + beyond_s,
+            slices=None,
+            settle_s=0.0,
+            operations=None,
+            ledger=self.ledger.of_job,
+        )
+
+
+def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
+    """Puts a load on the engine, acts, and starts the engine again. `undo` ends what is started.
+
+    Raises Blocked where the act is not possible here, ServerFailed or LoadDied for an engine that died before
+    the act, and DynoError where the act would show nothing.
+    """
+    assert phase.then is not None
+    make_table(running.ask)
+    folder = paths.runtime() / running.setup.scratch.name
+    ending = Ending(running, phase, Ledger(folder))
+    ENDINGS[phase.then](ending)
+    entries = ending.ledger.entries()
+    if not entries:
+        raise DynoError("no transaction was acknowledged before the act", "look at the server's log")
+    running.load.kill()
+    running.server.kill()
+    torn_pages = _put_power_on(ending)
+    found = Recovery(
+        act=phase.then,
+        permits=permitted(running.setup, phase.then),
+        stop_s=ending.stop_s,
+        torn_pages=torn_pages,
+        full_speed_s=full_speed_s(entries, ending.at_ns),
+        acknowledged=sum(entry.told_ns < ending.at_ns for entry in entries),
+    )
+    try:
+        again = start_again(running, bench.open_load, undo)
+        rows, ready_s = _first_answer(again, ending.ledger)
+        lost = losses(entries, rows, ending.at_ns)
+        update = {"ready_s": ready_s, "lost": lost.lost, "lost_ms": lost.first_ms, "present": len(rows)}
+        found = found.model_copy(update=update)
+        checks = _judged(again.load.check(again.setup.job, None), rows)
+    except (ServerFailed, DriverFailed) as failure:
+        return Acted(running, found.model_copy(update={"damage": failure.message}), ())
+    broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
+    return Acted(again, found.model_copy(update={"damage": broken}), checks)
+
+
+def permitted(setup: Setup, act: Act) -> Loss:
+    """What the settings let an act take along. The kernel keeps what it was given, whatever becomes of the
+    engine, so a kill damages nothing; and a clean stop loses nothing."""
+    if act is Act.STOP:
+        return Loss.NOTHING
+    found = setup.engine.settings.permits(setup.settings)
+    return found if act in OF_POWER or found is Loss.NOTHING else Loss.COMMITS
+
+
+def require_volume(setup: Setup) -> Volume:
+    """The volume whose power an act cuts. Raises Blocked where the data lie in a folder of the host's."""
+    if setup.volume is None:
+        hint = "name a file system of Dyno's own: storage.filesystem = ext4"
+        raise Blocked("storage.filesystem", "the data lie on the host's file system, which is not cut", hint)
+    return setup.volume
+
+
+def _stop(ending: Ending) -> None:
+    """Lets the load come to its end, then stops the engine cleanly and times that."""
+    running = ending.running
+    running.load.run(ending.job)
+    ending.at_ns = began_ns = time.monotonic_ns()
+    if not running.setup.engine.embedded:
+        running.server.stop(STOP_S)
+    # An embedded engine stops when its last connection closes.
+    running.load.close()
+    ending.stop_s = (time.monotonic_ns() - began_ns) / 1e9
+
+
+def _kill(ending: Ending) -> None:
+    def kill() -> None:
+        ending.at_ns = time.monotonic_ns()
+
+    _in_the_midst(ending, kill)
+
+
+def _cut(ending: Ending) -> None:
+    with power.Switch(require_volume(ending.running.setup)) as switch:
+
+        def cut() -> None:
+            ending.at_ns = time.monotonic_ns()
+            switch.off()
+
+        _in_the_midst(ending, cut)
+
+
+def _tear(ending: Ending) -> None:
+    setup = ending.running.setup
+    volume = require_volume(setup)
+    page_bytes = setup.engine.settings.page_bytes(setup.settings)
+    with power.Switch(volume) as switch:
+
+        def cut() -> None:
+            for number in range(TRIES):
+                ending.at_ns = time.monotonic_ns()
+                with standing_still(ending.running.process_ids) as still:
+                    # Of a server that goes on, other pages are on their way by the cut.
+                    ending.in_flight = pages_in_flight(volume, page_bytes) if still else ()
+                    if ending.in_flight or number == TRIES - 1:
+                        switch.off()
+                        return
+                ending.over.wait(BETWEEN_TRIES_S)
+
+        _in_the_midst(ending, cut)
+
+
+ENDINGS: dict[Act, Callable[[Ending], None]] = {
+    Act.STOP: _stop,
+    Act.KILL: _kill,
+    Act.CUT: _cut,
+    Act.TEAR: _tear,
+}
+
+
+def _in_the_midst(ending: Ending, act: Callable[[], None]) -> None:
+    """Puts the load on, acts when it has gone on for as long as the phase says, and then ends the engine.
+    Raises what the engine did wrong where it ended before."""
+    running, death = ending.running, None
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(_when_due, ending, act)
+        try:
+            running.load.run(ending.job)
+        except DriverFailed as failure:
+            # An embedded engine takes the load process along.
+            death = failure
+        finally:
+            ending.over.set()
+        acted = acting.result()
+    if acted:
+        return
+    if death is not None:
+        raise death
+    if not lives(running):
+        raise ServerFailed("the server died under the load", log=running.server.log())
+    raise DynoError("the load ended before the act", "run again on a quieter machine")
+
+
+def _when_due(ending: Ending, act: Callable[[], None]) -> bool:
+    """Acts, unless the load or the engine has ended by itself."""
+    if not ending.ledger.begins(ending.over) or ending.over.wait(ending.phase.duration_s):
+        return False
+    if not lives(ending.running):
+        return False
+    try:
+        act()
+    finally:
+        # It may have ended by itself without power, and must not tell clients of anything any more.
+        with suppress(ProcessLookupError):
+            kill_engine(ending.running)
+    return True
+
+
+def _put_power_on(ending: Ending) -> int | None:
+    """Mounts the volume again after a cut. Returns how many pages were torn; None where none were to be."""
+    if ending.phase.then not in OF_POWER:
+        return None
+    volume = require_volume(ending.running.setup)
+    power.lift(volume)
+    torn_pages = None
+    if ending.phase.then is Act.TEAR:
+        draw = random.Random(ending.at_ns)
+        chosen = draw.sample(ending.in_flight, min(TORN_MOST, len(ending.in_flight)))
+        torn_pages = tear(volume, chosen, [draw.random() < 0.5 for _ in chosen])
+    power.put_on(volume)
+    return torn_pages
+
+
+def _first_answer(again: Running, ledger: Ledger) -> tuple[list[Row], float]:
+    """The rows of the ledger, and how long the engine needed to answer. An embedded engine recovers when its
+    file is opened, which the first question does."""
+    if again.setup.engine.embedded:
+        # The load process is listening once it refuses what is no address.
+        with suppress(DriverFailed):
+            again.load.query("", "")
+    began = time.monotonic()
+    rows = ledger.rows(again.ask)
+    opening_s = time.monotonic() - began if again.setup.engine.embedded else 0.0
+    return rows, round(again.server.ready_s + opening_s, 6)
+
+
+def _judged(invariants: Sequence[Invariant], rows: Sequence[Row]) -> tuple[Check, ...]:
+    twice = doubled(rows)
+    detail = f"{twice} of {len(rows)} transactions took effect twice" if twice else ""
+    found = [Check(name=one.name, holds=one.holds, detail=one.detail) for one in invariants]
+    return (*found, Check(name="no_transaction_twice", holds=not twice, detail=detail))

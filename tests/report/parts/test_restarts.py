@@ -1,0 +1,66 @@
+"""The table of what each variant gains and loses."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.model import Analysis
+from dbdyno.records.record import Loss
+from dbdyno.report import html, markdown
+from dbdyno.report.parts import restarts as part
+from dbdyno.study.act import Act
+from dbdyno.study.restarts import CONTROL
+from tests.analyse.test_restarts import CONTROLLED, FAST, LOST, analysed, kept, record_of
+
+
+def two_variants() -> Analysis:
+    baseline = record_of(0, "baseline", *[kept(full_speed_s=0.2)] * 20)
+    torn = kept(act=Act.TEAR, torn_pages=0)
+    return analysed(baseline, record_of(1, FAST, LOST, kept(), torn), CONTROLLED)
+
+
+def test_each_act_of_a_variant_has_a_row_with_what_is_gained_and_lost() -> None:
+    rows = part.table(two_variants()).rows
+    assert [row[0] for row in rows] == ["baseline", FAST, FAST, CONTROL]
+    assert rows[0][1:] == (
+        "–", "nothing", "power cut", "20", "0", "0", "–", "0", "1.500", "0.2000"
+    )  # fmt: skip
+    assert rows[1][2:9] == ("late commits", "power cut", "2", "1", "7", "12.50", "0")
+    assert rows[1][1].startswith(("1.9", "2.0"))
+    assert rows[2][3] == "torn-page cut"
+
+
+def test_notes_say_what_is_proved_and_how_well() -> None:
+    notes = part.notes(two_variants())
+    assert notes[0] == part.METHOD
+    assert "The control must lose, and did: 7 of 100 acknowledged transactions in 1 of 1 power cut." in notes
+    [bound] = [note for note in notes if note.startswith("baseline: none of 20 power cuts")]
+    assert "95 % confidence" in bound
+    assert f"{FAST}: no page was on its way in any of 1 torn-page cut, so none was torn." in notes
+
+
+def test_a_control_that_lost_nothing_is_not_said_to_have_lost() -> None:
+    damaged = record_of(9, CONTROL, kept(permits=Loss.DATA, damage="it did not start"))
+    notes = part.notes(analysed(record_of(1, FAST, kept()), damaged))
+    assert "The control must lose, and did: its data were damaged in 1 of 1 power cut." in notes
+    spared = record_of(9, CONTROL, kept(permits=Loss.DATA))
+    notes = part.notes(analysed(record_of(1, FAST, LOST), spared))
+    assert any(note.startswith("The control lost nothing in 1 power cut, but another") for note in notes)
+
+
+def test_cuts_that_prove_nothing_say_so() -> None:
+    notes = part.notes(analysed(record_of(1, FAST, kept())))
+    assert any(note.startswith("That nothing was lost proves nothing: no setup was tried") for note in notes)
+
+
+def test_what_is_not_permitted_and_what_is_missing_is_told() -> None:
+    fault = LOST.model_copy(update={"permits": Loss.NOTHING})
+    stop = kept(act=Act.STOP, stop_s=0.25)
+    notes = part.notes(analysed(record_of(1, FAST, fault, stop, cause=""), CONTROLLED))
+    assert any("its settings do not permit this: after a power cut, 7 of 100" in note for note in notes)
+    assert f"{FAST}: a clean stop took 0.2500 s." in notes
+
+
+def test_every_form_of_the_report_has_the_table() -> None:
+    analysis = two_variants()
+    assert part.TITLE in markdown.render(analysis)
+    assert part.TITLE in html.render(analysis)
+    assert part.TITLE not in markdown.render(analysed())

@@ -1,0 +1,31 @@
+"""A power cut in which Dyno itself is killed, as soon as the power is off.
+
+`python -m tests.trial.killed_cut`
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from dbdyno.host.volumes.power import Switch
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.trial.rounds import round_of
+from tests.trial.test_rounds import LOSING, running
+
+
+def main() -> None:
+    off = Switch.off
+
+    def off_for_good(switch: Switch) -> None:
+        off(switch)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(Switch, "off", off_for_good)  # noqa: B010  a method of the real switch
+    with running("sqlite", LOSING["sqlite"], Act.CUT) as (up, bench, undo):
+        round_of(up, Phase(name="cut-1", duration_s=0.3, then=Act.CUT, ledger=True), bench, undo)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""How an engine ends and comes back: power cuts that are real, on volumes, with real engines."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from dbdyno.errors import Blocked, DynoError, LoadDied
+from dbdyno.frozen import Level
+from dbdyno.host.journal import open_journal
+from dbdyno.layers.setup import Running
+from dbdyno.records.record import Loss
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
+from dbdyno.trial import rounds
+from dbdyno.trial.acts import Acted
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.prepare import prepare
+from dbdyno.trial.rounds import permitted, round_of
+from tests.host.killed_host import what_is_left
+from tests.needs import needs_root, require_file_system, skipping_blocked
+from tests.trials import alone_on_host, bench_of, host_state, study_of
+
+pytestmark = pytest.mark.engine
+
+DURABLE: dict[str, dict[str, Level]] = {
+    "sqlite": {"config.synchronous": "full", "config.journal_mode": "wal"},
+    "firebird": {"config.forced_writes": True},
+    "mariadb": {"config.innodb_flush_log_at_trx_commit": 1},
+}
+LOSING: dict[str, dict[str, Level]] = {
+    "sqlite": {"config.synchronous": "off", "config.journal_mode": "wal"},
+    "firebird": {"config.forced_writes": False},
+    "mariadb": {"config.innodb_flush_log_at_trx_commit": 0},
+}
+
+
+@contextmanager
+def running(engine: str, levels: dict[str, Level], act: Act) -> Iterator[tuple[Running, Bench, ExitStack]]:
+    """An engine that is up for an act, on a volume where the act needs one."""
+    study = study_of(engine, levels)
+    trial = Trial(
+        index=RESTARTS_FROM,
+        block=NO_BLOCK,
+        position=0,
+        variant=Variant(name="baseline", levels=levels),
+        phases=(Phase(name="only", duration_s=0.5, then=act, ledger=True),),
+    )
+    with open_journal() as journal:
+        bench = bench_of(study, journal)
+        with journal.scope(), ExitStack() as undo, skipping_blocked():
+            up, _ = prepare(trial, bench, undo)
+            yield up, bench, undo
+
+
+def acted(engine: str, levels: dict[str, Level], *then: Act) -> list[Acted]:
+    """What came of acts that followed one another."""
+    found: list[Acted] = []
+    with alone_on_host(), running(engine, levels, then[0]) as (up, bench, undo):
+        for act in then:
+            found.append(round_of(up, Phase(name=act, duration_s=0.5, then=act, ledger=True), bench, undo))
+            up = found[-1].running
+    return found
+
+
+@needs_root
+@pytest.mark.parametrize("engine", DURABLE)
+def test_a_power_cut_takes_nothing_along_that_is_durable(homes_with_engines: Path, engine: str) -> None:
+    require_file_system("ext4")
+    for found in acted(engine, DURABLE[engine], Act.CUT, Act.CUT):
+        recovery = found.recovery
+        assert (recovery.lost, recovery.damage, recovery.fault) == (0, "", "")
+        assert recovery.acknowledged > 0
+        assert recovery.present >= recovery.acknowledged
+        assert recovery.ready_s is not None
+        assert all(check.holds for check in found.checks)
+        assert {"balances_equal", "no_transaction_twice"} <= {check.name for check in found.checks}
+
+
+@needs_root
+@pytest.mark.parametrize("engine", LOSING)
+def test_a_power_cut_takes_along_what_nobody_waits_for(homes_with_engines: Path, engine: str) -> None:
+    require_file_system("ext4")
+    [found] = acted(engine, LOSING[engine], Act.CUT)
+    recovery = found.recovery
+    assert recovery.lost > 0 or recovery.damage
+    assert recovery.permits is not Loss.NOTHING
+    assert recovery.fault == "", "the settings permit it"
+    if recovery.lost:
+        assert recovery.lost_ms > 0.0
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_power_is_cut_on_each_file_system_that_has_the_call(homes: Path, kind: str) -> None:
+    require_file_system(kind)
+    levels = {**LOSING["sqlite"], "storage.filesystem": kind}
+    [found] = acted("sqlite", levels, Act.CUT)
+    assert found.recovery.lost > 0 or found.recovery.damage
+
+
+@needs_root
+def test_pages_that_are_on_their_way_are_torn(homes: Path) -> None:
+    require_file_system("ext4")
+    [found] = acted("sqlite", {**LOSING["sqlite"], "config.journal_mode": "delete"}, Act.TEAR)
+    assert found.recovery.torn_pages is not None
+    assert 0 < found.recovery.torn_pages <= rounds.TORN_MOST
+    [found] = acted("sqlite", DURABLE["sqlite"], Act.TEAR)
+    assert found.recovery.fault == "", "its write-ahead log tells torn frames by their checksums"
+
+
+def test_a_kill_loses_nothing_that_the_kernel_has(homes: Path) -> None:
+    for found in acted("sqlite", DURABLE["sqlite"], Act.KILL, Act.STOP):
+        assert (found.recovery.lost, found.recovery.damage) == (0, "")
+        assert found.recovery.torn_pages is None
+
+
+def test_a_clean_stop_is_timed_and_loses_nothing(homes: Path) -> None:
+    [found] = acted("sqlite", LOSING["sqlite"], Act.STOP)
+    assert found.recovery.stop_s is not None
+    assert found.recovery.lost == 0
+    assert found.recovery.permits is Loss.NOTHING
+
+
+def test_the_host_s_own_file_system_is_never_cut(homes: Path) -> None:
+    with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
+        for act in (Act.CUT, Act.TEAR):
+            with pytest.raises(Blocked, match="the host's file system") as refused:
+                round_of(up, Phase(name=act, duration_s=0.5, then=act, ledger=True), bench, undo)
+            assert refused.value.hint
+        assert up.server.alive(), "nothing was done"
+
+
+def test_a_file_system_without_the_call_is_blocked_before_anything_is_made(homes: Path) -> None:
+    levels: dict[str, Level] = {"storage.filesystem": "tmpfs"}
+    study = study_of("sqlite", levels)
+    phase = Phase(name="cut-1", duration_s=0.5, then=Act.CUT, ledger=True)
+    variant = Variant(name="baseline", levels=levels)
+    trial = Trial(index=RESTARTS_FROM, block=NO_BLOCK, position=0, variant=variant, phases=(phase,))
+    refusal = pytest.raises(Blocked, match="tmpfs cannot be cut")
+    with open_journal() as journal, journal.scope(), ExitStack() as undo, refusal as refused:
+        prepare(trial, bench_of(study, journal), undo)
+    assert "ext4" in refused.value.hint
+
+
+def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "_when_due", lambda ending, act: False)
+    monkeypatch.setattr(rounds, "BEYOND_S", -0.4)
+    with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
+        with pytest.raises(DynoError, match="the load ended before the act"):
+            round_of(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
+        monkeypatch.setattr(up.load, "run", Mock(side_effect=LoadDied("the load process died")))
+        with pytest.raises(LoadDied):
+            round_of(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
+
+
+@needs_root
+def test_a_dyno_that_is_killed_in_a_power_cut_leaves_the_host_as_it_was(homes: Path) -> None:
+    require_file_system("ext4")
+    with alone_on_host():
+        before = host_state()
+        command = [sys.executable, "-m", "tests.trial.killed_cut"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert what_is_left(before) == {}
+
+
+def test_a_kill_damages_nothing_and_a_stop_loses_nothing(homes: Path) -> None:
+    with running("sqlite", LOSING["sqlite"], Act.KILL) as (up, _, _):
+        losses = [permitted(up.setup, act) for act in (Act.CUT, Act.TEAR, Act.KILL, Act.STOP)]
+    assert losses == [Loss.DATA, Loss.DATA, Loss.COMMITS, Loss.NOTHING]
