@@ -30,8 +30,10 @@ def chosen_variant(analysis: Analysis, name: str | None, any_verdict: bool) -> V
     nothing speaks for it; with `any_verdict` a speed is enough."""
     name = name or analysis.answer.best
     if name is None:
-        faster = ", ".join(analysis.answer.level)
-        hint = f"choose one by --variant: {faster}" if faster else "choose one by --variant and --any-verdict"
+        faster = "\n".join(f"    {name}" for name in analysis.answer.level)
+        hint = (
+            f"choose one by --variant:\n{faster}" if faster else "choose one by --variant and --any-verdict"
+        )
         raise UserError(f"no variant of run {analysis.run.run} is faster than all others", hint)
     variant = next(each for each in analysis.variants if each.name == name)
     if variant.role is not Role.CANDIDATE:
