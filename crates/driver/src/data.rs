@@ -51,8 +51,7 @@ pub(crate) fn prepare<S: Session, W: Workload>(
     let (target, from_ns) = (job.target()?, clock::now_ns());
     with_one(&target, &job.backend, watch, async |session: &mut S| workload.create(session).await)?;
     let together = workload.loads_together();
-    let interrupt = || workload.interrupt();
-    let loading = Loading { job, target: &target, together, interrupt: &interrupt, bytes: AtomicU64::new(0) };
+    let loading = Loading { job, target: &target, together, bytes: AtomicU64::new(0) };
     let sessions = loading.sessions::<S>(workload.load_parts());
     let rows = loading.in_parallel::<S>(workload.load_parts(), watch, async |part, session| {
         workload.load(part, session, Random::new(job.seed, part)).await
@@ -77,8 +76,6 @@ struct Loading<'a> {
     target: &'a Target,
     /// Each part has a session of its own.
     together: bool,
-    /// Tells the workload of an interrupt.
-    interrupt: &'a (dyn Fn() + Sync),
     /// Sent to the server by all sessions.
     bytes: AtomicU64,
 }
@@ -121,7 +118,6 @@ impl Loading<'_> {
             while !handles.iter().all(|handle| handle.is_finished()) {
                 if (watch.interrupted)() {
                     stop.store(true, Ordering::Relaxed);
-                    (self.interrupt)();
                 }
                 std::thread::sleep(POLL);
             }

@@ -35,7 +35,7 @@ pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
         type Output = Value;
 
         fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            data::prepare::<S, W>(self.0, &workload, self.1)
+            self.1.telling(|| workload.interrupt(), |watch| data::prepare::<S, W>(self.0, &workload, watch))
         }
     }
     let job = Job::parse(job)?;
@@ -55,7 +55,8 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
                 (job.warmup_s, job.slices) = (0.0, None);
             }
             let start = data::inspect::<S, W>(&job, &workload, self.1)?;
-            let total = run::run::<S, W>(&job, &workload, self.1)?;
+            let total =
+                self.1.telling(|| workload.interrupt(), |watch| run::run::<S, W>(&job, &workload, watch))?;
             let tally = total.tally(workload.phases())?;
             let saturated = tally.saturated.clone().or_else(|| workload.hindrance());
             Ok(json!(Tally { start, saturated, ..tally }))

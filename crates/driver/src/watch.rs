@@ -13,3 +13,27 @@ pub struct Watch<'a> {
     /// told what clients have been told so far, without a `start`.
     pub next_slice: Option<&'a mut dyn FnMut(&Acknowledged) -> bool>,
 }
+
+impl Watch<'_> {
+    /// Does `task` with a watch that also calls `tell` whenever it is asked after an interrupt.
+    pub(crate) fn telling<T>(&mut self, tell: impl Fn(), task: impl FnOnce(&mut Watch<'_>) -> T) -> T {
+        let mut interrupted = || {
+            let interrupted = (self.interrupted)();
+            if interrupted {
+                tell();
+            }
+            interrupted
+        };
+        task(&mut Watch {
+            interrupted: &mut interrupted,
+            on_second: match &mut self.on_second {
+                Some(show) => Some(&mut **show),
+                None => None,
+            },
+            next_slice: match &mut self.next_slice {
+                Some(ask) => Some(&mut **ask),
+                None => None,
+            },
+        })
+    }
+}

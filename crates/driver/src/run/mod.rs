@@ -77,8 +77,7 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
                 scope.spawn(move || thread.drive_or_fail::<S>())
             })
             .collect();
-        let interrupt = || workload.interrupt();
-        let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch, interrupt);
+        let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
         (handles.into_iter().map(joined).collect::<Vec<_>>(), overseen)
     });
     receiver
@@ -146,7 +145,6 @@ fn oversee<T>(
     series: &mut Series,
     live: &mut Live,
     watch: &mut Watch<'_>,
-    interrupt: impl Fn(),
 ) -> Overseen {
     let mut seen = Overseen::default();
     let mut crowd = Crowd::new(course.crowded.clone());
@@ -165,7 +163,6 @@ fn oversee<T>(
                 course.abandoned.store(true, Ordering::Release);
             }
             course.stop();
-            interrupt();
         }
         if number == 0 && course.arrived.load(Ordering::Acquire) == job.clients {
             seen.started_unix_s = unix_s_after(START_DELAY_NS);
