@@ -65,7 +65,7 @@ LATENCIES = ("p99_ms", "p95_ms", "p50_ms", "mean_ms")
 NO_MIXTURE: Mapping[int, str] = {}
 
 
-def analyse(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """The analysis of a run from its study and its records, in any order, finished or not.
 
     A trial that was recorded more than once (a resumed run) counts once, with its last record.

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from dbdyno.analyse.analysis import analyse
+from dbdyno.analyse.analysis import analyse_blocks
 from dbdyno.analyse.model import Analysis, VariantResult, Verdict
 from dbdyno.frozen import Level
 from dbdyno.records.record import Record, Run
@@ -30,7 +30,7 @@ def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """The analysis of some blocks of a search, by themselves."""
     own = listed(study, records)
     numbers = {record.block for record in records}
-    return analyse(own.model_copy(update={"blocks": max(1, len(numbers))}), run, records)
+    return analyse_blocks(own.model_copy(update={"blocks": max(1, len(numbers))}), run, records)
 
 
 def winner_of(confirmed: Analysis) -> VariantResult | None:

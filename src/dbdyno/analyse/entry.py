@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.analyse.analysis import analyse as analyse_blocks
+from dbdyno.analyse.analysis import analyse_blocks
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.search import analyse_search
 from dbdyno.records.record import Record, Run
