@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from dbdyno.analyse.soak import Rate, SoakResult, SoakVerdict, Standing, soaked
+from dbdyno.driver.tally import Second
 from dbdyno.records.record import Check, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Watched
 from dbdyno.report.parts.soak import findings
 from dbdyno.study import BASELINE
@@ -88,6 +89,35 @@ def test_a_leak_of_64_bytes_a_query_is_told_with_the_hours_that_are_left() -> No
     assert drift.per_million.low < 64e6 < drift.per_million.high
     left_bytes = 8e9 - (1e9 + 64.0 * RATE_PER_S * SECONDS)
     assert drift.hours == pytest.approx(left_bytes / (64.0 * RATE_PER_S) / 3600.0, rel=0.05)
+
+
+def test_a_leak_is_told_though_its_load_slows_down() -> None:
+    """By the clock it slows down as a cache does that fills; by the transactions it does not."""
+    whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    counts = np.round(RATE_PER_S * np.linspace(2.0, 0.1, SECONDS))
+    tally = whole.phases[0].tally
+    assert tally is not None
+    series = tuple(
+        Second(
+            second=second,
+            phase="measured",
+            operations=int(count),
+            errors=0,
+            p50_us=1.0,
+            p99_us=1.0,
+            max_us=1.0,
+        )
+        for second, count in enumerate(counts)
+    )
+    tally = tally.model_copy(update={"series": series, "operations": int(counts.sum())})
+    done = np.concatenate(([0.0], np.cumsum(counts)))
+    grown = watched({"private_bytes": lambda time: 1e9 + 64.0 * done[time.astype(int)]}, STARTED_UNIX_S)
+    sustained = whole.phases[0].model_copy(update={"tally": tally, "watched": grown})
+    found = soaked(STUDY, RUN, [whole.model_copy(update={"phases": (sustained, *whole.phases[1:])})])
+    assert found.verdict is SoakVerdict.DRIFTS
+    [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == "private_bytes"]
+    assert memory.standing is Standing.RISING and memory.per_million is not None
+    assert memory.per_million.value == pytest.approx(64e6, rel=0.02)
 
 
 def test_a_slow_rise_is_not_carried_on_from_a_short_time_to_a_limit_far_away() -> None:

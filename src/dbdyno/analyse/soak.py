@@ -1,7 +1,8 @@
 """A soak: whether a setup stands, rung by rung, and what of it drifts.
 
 A drift is the slope of a gauge under the sustained load (`drift.py`) less that of a control: the same server
-with as many connections that ask nothing. Where other clients disturb the load, the control is the sustained
+with as many connections that ask nothing. What grows with the transactions is judged along them, so that a
+load which slows down hides no growth. Where other clients disturb the load, the control is the sustained
 load itself. What falls is no reason to expect growth, so such a control counts as level. The interval of the
 difference is made of those of the two slopes (G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008). A
 variant is held against the baseline on the same rung as well, by the million of its transactions.
@@ -17,8 +18,9 @@ from itertools import accumulate
 import numpy as np
 from pydantic import Field
 
-from dbdyno.analyse.drift import Slope, slope_of
+from dbdyno.analyse.drift import Slope, Values, slope_of
 from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen
 from dbdyno.records.gauges import CACHE, GAUGES, P99
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
@@ -236,7 +238,8 @@ def _series(phase: PhaseRecord, start_unix_s: float, end_unix_s: float) -> Itera
     """Each gauge between two moments."""
     watched = phase.watched
     for gauge in watched.series if watched else ():
-        if watched and (series := _even(watched, gauge, start_unix_s, end_unix_s)) is not None:
+        tally = phase.tally if GAUGES[gauge].counted else None
+        if watched and (series := _even(watched, gauge, start_unix_s, end_unix_s, tally)) is not None:
             yield gauge, series
     seconds = phase.tally.series if phase.tally else ()
     latencies = [point.p99_us for point in seconds if point.phase == "measured" and point.operations]
@@ -257,18 +260,37 @@ def _without_filling(watched: Watched, gauge: str) -> Sequence[float | None]:
     ]
 
 
-def _even(watched: Watched, gauge: str, start_unix_s: float, end_unix_s: float) -> Series | None:
-    """A gauge at even times, of as many as were read between two moments; None with fewer than two."""
+def _even(
+    watched: Watched, gauge: str, start_unix_s: float, end_unix_s: float, tally: Tally | None
+) -> Series | None:
+    """A gauge at even times of a load, of as many as were read between two moments; None with fewer than
+    two."""
     points = [
-        (second, value)
+        (watched.started_unix_s + second, value)
         for second, value in zip(watched.seconds, _without_filling(watched, gauge), strict=False)
         if value is not None and start_unix_s <= watched.started_unix_s + second <= end_unix_s
     ]
-    if len(points) < 2 or points[-1][0] <= points[0][0]:
+    if len(points) < 2:
         return None
-    seconds, values = zip(*points, strict=True)
-    even = np.linspace(seconds[0], seconds[-1], len(points))
+    unix_s, values = map(np.asarray, zip(*points, strict=True))
+    seconds = _paced(unix_s - start_unix_s, tally) if tally else unix_s - unix_s[0]
+    if seconds[-1] <= seconds[0]:
+        return None
+    even = np.linspace(seconds[0], seconds[-1], len(seconds))
     return float(even[1] - even[0]), np.interp(even, seconds, values).tolist()
+
+
+def _paced(seconds: Values, tally: Tally) -> Values:
+    """Moments of a load, in seconds since it was first measured, as if all its transactions had followed one
+    another evenly. What grows by the transaction then grows evenly as well, though others take the CPU for a
+    while."""
+    counts = [second.operations for second in tally.series if second.phase == "measured"]
+    if not any(counts):
+        return seconds
+    done = np.cumsum([0, *counts])
+    ends = np.minimum(np.arange(len(done)), tally.duration_s)
+    paced: Values = np.interp(seconds, ends, done * (tally.duration_s / done[-1]))
+    return paced
 
 
 def _drift(gauge: str, slope: Slope, control: Slope | None, phase: PhaseRecord, margin: float) -> Drift:
