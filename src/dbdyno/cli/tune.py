@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,22 +54,15 @@ from dbdyno.study import Design
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     study: Path,
-    budget_s: float | None,
     suggest: bool,
     other: str | None,
-    seed: int | None,
-    name: str | None,
-    note: str,
-    calibration: bool,
+    budget_s: float | None,
     devices: tuple[Path, ...],
     wait_s: float,
-    quiet: bool,
     store: str | None,
-    form: str | None,
-    as_json: bool,
-    output: Path | None,
-    fail_on: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Search for the best variant of STUDY, whose design is `search`, in the time that it gives.
 
@@ -90,22 +84,9 @@ def command(
     context.invoke(
         run_verb.command,
         study=study_on(study, read, other, store) if other is not None else study,
-        resume=None,
-        add_blocks=None,
-        blocks=None,
-        until=None,
         budget_s=budget_s,
-        seed=seed,
-        against=None,
-        name=name,
-        note=note,
-        calibration=calibration,
         devices=devices,
         wait_s=wait_s,
-        quiet=quiet,
         store=store,
-        form=form,
-        as_json=as_json,
-        output=output,
-        fail_on=fail_on,
+        **options,
     )
