@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
@@ -123,6 +123,7 @@ points = st.lists(
 )
 
 
+@example([(0.0, 1e6), (1e-308, 1.0)], 5e-309)
 @given(points, st.floats(0.0, 1.0))
 def test_the_line_stays_within_its_points(of: list[tuple[float, float]], recall: float) -> None:
     speed, reach = queries_per_s_at(recall, of)

@@ -82,7 +82,9 @@ def queries_per_s_at(recall: float, points: Points) -> tuple[float | None, Reach
     from scipy.optimize import isotonic_regression
 
     logs = isotonic_regression([math.log(point[1]) for point in ordered], increasing=False).x
-    return float(math.exp(np.interp(recall, recalls, logs))), Reach.REACHED
+    # The slope between two recalls that are all but equal overflows.
+    speed_log = float(np.clip(np.interp(recall, recalls, logs), logs[-1], logs[0]))
+    return math.exp(speed_log), Reach.REACHED
 
 
 def _groups(factor: str, trials: Sequence[Trials]) -> list[list[Trials]]:
