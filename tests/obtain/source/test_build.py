@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.source.build import Build
+from dbdyno.obtain.source.build import Bolting, Build
 from dbdyno.obtain.source.wish import Flags, Trainer
 
 words = st.text(min_size=1, max_size=8)
@@ -37,6 +37,8 @@ builds = st.builds(
     trainer=st.none() | trainers,
     instrumented=st.none() | flags,
     profile=st.just("") | words,
+    bolting=st.none() | st.builds(Bolting, trainer=trainers, tool=words, options=tuples),
+    bolt_profile=st.just("") | words,
 )
 
 CHANGES = {
@@ -52,6 +54,8 @@ CHANGES = {
     "instrumented": Flags(compile=("x",)),
     "profile": "x",
     "script": "x",
+    "bolting": Bolting(trainer=Trainer(workload="x", transactions=1), tool="x", options=()),
+    "bolt_profile": "x",
 }
 
 
