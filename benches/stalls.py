@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -12,6 +12,18 @@ class Stall:
 
     began_s: float
     ended_s: float
+
+    def until_drained(self, arrivals_per_s: float, served_per_s: float) -> Stall:
+        """The stall with the time that the server then needs for the requests that came meanwhile.
+
+        It serves them in an order of its own, so the first of them may be answered last. More arrive while
+        it does, so the queue shrinks by what is served beyond them. A server that serves no more than
+        arrives would never catch up, which is a ValueError.
+        """
+        if served_per_s <= arrivals_per_s:
+            raise ValueError(f"{served_per_s:,.0f}/s served is no more than {arrivals_per_s:,.0f}/s arriving")
+        queued = (self.ended_s - self.began_s) * arrivals_per_s
+        return replace(self, ended_s=self.ended_s + queued / (served_per_s - arrivals_per_s))
 
 
 @dataclass(frozen=True)

@@ -39,3 +39,15 @@ def test_longer_waits_are_rarer(began_s: float, length_s: float, x_s: float, mor
     stall = Stall(began_s, began_s + length_s)
     waiting_s = MEASURED.waiting_s(stall, x_s)
     assert 0 <= MEASURED.waiting_s(stall, x_s + more_s) <= waiting_s <= length_s + 1e-9
+
+
+def test_a_queue_is_served_beside_what_arrives_meanwhile() -> None:
+    """200 wait after 0.2 s; 10,000/s are served and 1,000/s more arrive."""
+    drained = Stall(100.0, 100.2).until_drained(arrivals_per_s=1000, served_per_s=10_000)
+    assert drained.began_s == 100.0
+    assert drained.ended_s == pytest.approx(100.2 + 200 / 9000)
+
+
+def test_a_server_that_never_catches_up_has_no_bound() -> None:
+    with pytest.raises(ValueError, match="1,000/s served is no more than 1,000/s arriving"):
+        Stall(100.0, 100.2).until_drained(arrivals_per_s=1000, served_per_s=1000)
