@@ -1,63 +1,81 @@
 """Is a search worth its time? Searches of surfaces that are known, against random search and one at a time.
 
-`python -m benches.search [SEEDS] [--budget MINUTES]` draws a surface for each seed: twelve factors, of which
-one matters much, one as far as the first is large, one a little, one only beside the first, three hurt, and
-five do nothing. It prints
+`python -m benches.search [SEEDS] [--budget MINUTES] [--factors COUNT]` draws a surface for each seed: twelve
+factors, of which one matters much, one as far as the first is large, one a little, one only beside the first,
+three hurt, and five do nothing. Of eighteen, which is about what a tune study has, five hurt and nine do
+nothing: random search then seldom meets a point without harm. It prints
 
 - how often the search ends better than each of the others in equal time, level with it (within the margin) or
   worse, by the true gain of what each ends with;
 - how often the interval that is told holds the true gain;
 - how often a search ends with "nothing helped" where nothing helps;
-- how many changes the winners have, and how much too good the search's own figures were.
+- how many changes the winners have, and how much too good the search's own figures were;
+- how far each stage of the search stays behind the surface's peak: the best that it tried, what was
+  confirmed, and what the elimination left. So a search that falls short shows where it does.
 
-The others have the time of the search and of the elimination. The time of the confirmation is taken from
-nobody. Shares have their 95 % Clopper-Pearson interval. Nothing is measured: speeds are drawn with a noise of
-2 % from trial to trial, 5 % from block to block (`tests/searches.py`).
+The others have the time of the search and of the elimination, which alone tells what each change carries.
+Random search is shown once more with the time of the search alone: then only what is tried next differs.
+`climbing` keeps each change that helped. The design `one-at-a-time` does not, and is `best_single`. The time
+of the confirmation is taken from nobody. Shares have their 95 % Clopper-Pearson interval. Nothing is
+measured: speeds are drawn with a noise of 2 % from trial to trial, 5 % from block to block
+(`tests/searches.py`). No candidate is dropped after a few slices. That would save a search about a
+quarter of such a trial.
+
+A change of the search is judged by the same seeds before and after: `--keep FILE` writes what each seed gave,
+and `--against FILE` tells how much further each stage comes than it did there. Choose constants by seeds from
+`--first 1001` on, because figures of the seeds that chose them would be too good.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from statistics import median
+from pathlib import Path
+from statistics import fmean, median
 
 import numpy as np
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.intervals import share_interval
+from dbdyno.analyse.candidates import candidates_of, of_purpose
+from dbdyno.analyse.confirmation import analysed, winner_of
+from dbdyno.analyse.intervals import half_width, share_interval
 from dbdyno.frozen import Level
 from dbdyno.plan.search.pace import NEW_EACH_BLOCK
 from dbdyno.records.record import Record, Run
-from dbdyno.study import Factor, Study
+from dbdyno.study import Factor, Interval, Study
 from dbdyno.study.trials import Purpose
 from tests.searches import TRIAL_SD, a_search, carried_out, drawn, listed, ranged, step
 
 SIZES = (2, 3, 16, 24, 32)
-FACTORS = 12
 MARGIN = math.log1p(0.02)
 COMPARED_SHARE = (1 + NEW_EACH_BLOCK) / (2 + NEW_EACH_BLOCK)
 """Of the trials of a block: the rest is the baseline's, which every way of looking needs."""
+OTHERS = ("random", "random_in_search_time", "climbing", "best_single")
+STAGES = ("tried", "confirmed", "search")
 
 
 class Hills:
     """A surface that a seed draws. Called with levels it gives their log ratio to the baseline."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, factors: int = 12) -> None:
         random = np.random.default_rng([seed, 1])
-        self.factors = tuple(self._factor(number, random) for number in range(FACTORS))
-        names = [self.factors[place].name for place in random.permutation(FACTORS)]
+        self.factors = tuple(self._factor(number, random) for number in range(factors))
+        names = [self.factors[place].name for place in random.permutation(factors)]
         self.much, self.beside, self.little, self.only_with = names[:4]
-        self.harmful = dict(zip(names[4:7], random.uniform(0.1, 0.5, 3), strict=True))
+        harmful = names[4 : 4 + (factors - 2) // 3]
+        self.harmful = dict(zip(harmful, random.uniform(0.1, 0.5, len(harmful)), strict=True))
         self.gains = {
             self.much: random.uniform(0.3, 1.2),
             self.beside: random.uniform(0.1, 0.3),
             self.little: random.uniform(0.04, 0.12),
         }
         self.enough = random.uniform(0.4, 0.8)
-        self.peak = random.uniform(0.4, 0.8)
+        self.best_share = random.uniform(0.4, 0.8)
         self.by_name = {factor.name: factor for factor in self.factors}
         self.right = {
             one.name: one.levels[1 + int(random.integers(len(one.levels) - 1))] for one in self.factors
@@ -66,6 +84,15 @@ class Hills:
 
     def __call__(self, levels: Mapping[str, Level]) -> float:
         return self._height(levels) - self.floor
+
+    def peak(self) -> float:
+        """The most that any levels gain. What matters much is raised first: at its best all else is
+        separate."""
+        levels: dict[str, Level] = {one.name: one.baseline for one in self.factors}
+        for factor in sorted(self.factors, key=lambda one: one.name != self.much):
+            choices = [{**levels, factor.name: level} for level in factor.levels]
+            levels = max(choices, key=self._height)
+        return self(levels)
 
     def _factor(self, number: int, random: np.random.Generator) -> Factor:
         size, name = int(random.choice(SIZES)), f"config.f{number}"
@@ -82,7 +109,7 @@ class Hills:
         reached = min(1.0, self._share(levels, self.much) / self.enough)
         share = self._share(levels, self.beside)
         if self.by_name[self.beside].rising:
-            share = max(0.0, 1.0 - 2.0 * abs(share - self.peak))
+            share = max(0.0, 1.0 - 2.0 * abs(share - self.best_share))
         height = self.gains[self.much] * reached
         height += self.gains[self.beside] * share * (0.3 + 0.7 * reached)
         height += self.gains[self.little] * self._share(levels, self.little)
@@ -97,24 +124,41 @@ class Hills:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """How each seed is searched: so many factors in this time, and on a flat surface as well, which takes as
+    long again."""
+
+    budget_s: float
+    flat: bool
+    factors: int = 12
+
+
+@dataclass(frozen=True)
 class Found:
     """What one seed gave: true log gains, whether the told interval holds the true one (None: no winner), and
-    of the winner its changes and the optimism."""
+    of the winner its changes and the optimism. `tried` is the best that the search tried, known to be so or
+    not, and `confirmed` the winner before the elimination. `nothing` says whether the search of the flat
+    surface ended without a winner; None where there was none."""
 
+    seed: int
+    peak: float
+    tried: float
+    confirmed: float
     search: float
     random: float
-    one_at_a_time: float
+    random_in_search_time: float
+    climbing: float
     best_single: float
     holds: bool | None
     changes: int
     optimism: float | None
-    nothing: bool
+    nothing: bool | None
 
 
-def tried(seed: int, budget_s: float) -> Found:
-    """One surface, searched in each way; and a flat one."""
-    hills = Hills(seed)
-    study, run = a_search(*hills.factors, seed=seed, budget_s=budget_s)
+def tried(seed: int, asked: Asked) -> Found:
+    """One surface, searched in each way; and a flat one where it is asked for."""
+    hills = Hills(seed, asked.factors)
+    study, run = a_search(*hills.factors, seed=seed, budget_s=asked.budget_s)
     records = carried_out(study, run, hills)
     result = analyse(study, run, records).search
     assert result is not None
@@ -123,18 +167,32 @@ def tried(seed: int, budget_s: float) -> Found:
     holds = None
     if effect is not None and effect.low is not None and effect.high is not None:
         holds = effect.low <= math.exp(true) <= effect.high
-    trials = sum(one.purpose is not Purpose.CONFIRMATION for one in records)
-    others = int(trials * COMPARED_SHARE)
+    searching, eliminating = (
+        len(of_purpose(records, purpose)) for purpose in (Purpose.SEARCH, Purpose.ELIMINATION)
+    )
+    others = int((searching + eliminating) * COMPARED_SHARE)
     return Found(
+        seed=seed,
+        peak=hills.peak(),
+        tried=max((hills(one.levels) for one in candidates_of(study, records)), default=0.0),
+        confirmed=hills(confirmed_levels(study, run, records)),
         search=true,
         random=at_random(study, hills, seed, others),
-        one_at_a_time=climbing(study, hills, seed, others, keep=True),
+        random_in_search_time=at_random(study, hills, seed, int(searching * COMPARED_SHARE)),
+        climbing=climbing(study, hills, seed, others, keep=True),
         best_single=climbing(study, hills, seed, others, keep=False),
         holds=holds,
         changes=len(result.changes),
         optimism=result.optimism,
-        nothing=ends_with_nothing(study, run),
+        nothing=ends_with_nothing(study, run) if asked.flat else None,
     )
+
+
+def confirmed_levels(study: Study, run: Run, records: Sequence[Record]) -> Mapping[str, Level]:
+    """The winner's levels before the elimination; the baseline's where nothing was confirmed."""
+    confirming = of_purpose(records, Purpose.CONFIRMATION)
+    winner = winner_of(analysed(study, run, confirming)) if confirming else None
+    return study.baseline if winner is None else winner.levels
 
 
 def ends_with_nothing(study: Study, run: Run) -> bool:
@@ -179,27 +237,69 @@ def climbing(study: Study, hills: Hills, seed: int, trials: int, keep: bool) -> 
     return hills(levels)
 
 
-def main(seeds: int, budget_s: float) -> None:
-    with get_context("spawn").Pool() as pool:
-        found = pool.starmap(tried, [(seed, budget_s) for seed in range(1, seeds + 1)])
+def main(seeds: Sequence[int], asked: Asked, processes: int | None) -> list[Found]:
+    """What each seed gives, told."""
+    with get_context("spawn").Pool(processes) as pool:
+        found = pool.starmap(tried, [(seed, asked) for seed in seeds])
     own = [one.search for one in found]
-    print(f"{seeds} seeds, {budget_s / 60:g} min of 10 s trials; median true gain {_gain(own)}")
-    for name in ("random", "one_at_a_time", "best_single"):
-        others = [getattr(one, name) for one in found]
-        leads = [mine - other for mine, other in zip(own, others, strict=True)]
-        better, worse = sum(lead > MARGIN for lead in leads), sum(lead < -MARGIN for lead in leads)
-        print(
-            f"against {name} (median {_gain(others)}): better {_share(better, seeds)},"
-            f" level {seeds - better - worse}, worse {worse};"
-            f" ahead by however little {_share(sum(lead > 0.0 for lead in leads), seeds)}"
-        )
+    searched = f"{len(seeds)} seeds, {asked.factors} factors, {asked.budget_s / 60:g} min of 10 s trials"
+    print(f"{searched}; median true gain {_gain(own)}")
+    for name in OTHERS:
+        _tell_leads(name, own, [getattr(one, name) for one in found])
+    for name in STAGES:
+        behind = [1.0 - math.exp(getattr(one, name) - one.peak) for one in found]
+        print(f"behind the peak, {name}: median {median(behind):.1%}, largest {max(behind):.1%}")
+    _tell_honesty(found)
+    return found
+
+
+def _tell_leads(name: str, own: Sequence[float], others: Sequence[float]) -> None:
+    """How often the search ends with more than another way of looking."""
+    leads = [mine - other for mine, other in zip(own, others, strict=True)]
+    better, worse = sum(lead > MARGIN for lead in leads), sum(lead < -MARGIN for lead in leads)
+    print(
+        f"against {name} (median {_gain(others)}): better {_share(better, len(leads))},"
+        f" level {len(leads) - better - worse}, worse {worse};"
+        f" ahead by however little {_share(sum(lead > 0.0 for lead in leads), len(leads))}"
+    )
+
+
+def _tell_honesty(found: Sequence[Found]) -> None:
+    """Whether what the searches say of themselves is true."""
     held = [one.holds for one in found if one.holds is not None]
     print(f"the told interval holds the true gain: {_share(sum(held), len(held))}")
-    print(f"nothing helps and nothing was found: {_share(sum(one.nothing for one in found), seeds)}")
-    changes = [one.changes for one in found if one.holds is not None]
-    optimism = [one.optimism for one in found if one.optimism is not None]
-    print(f"changes of a winner: median {median(changes)}, most {max(changes)}")
-    print(f"optimism: median {median(optimism):.3f}, largest {max(optimism):.3f}")
+    ended = [one.nothing for one in found if one.nothing is not None]
+    if ended:
+        print(f"nothing helps and nothing was found: {_share(sum(ended), len(ended))}")
+    for name in ("changes", "optimism"):
+        of_winners = [getattr(one, name) for one in found if one.holds is not None]
+        values = [value for value in of_winners if value is not None]
+        if values:
+            print(f"{name} of a winner: median {median(values):.4g}, largest {max(values):.4g}")
+
+
+def tell_progress(found: Sequence[Found], before: Sequence[Found]) -> None:
+    """How much further each stage comes than before, by the seeds that both have."""
+    earlier = {one.seed: one for one in before}
+    pairs = [(one, earlier[one.seed]) for one in found if one.seed in earlier]
+    for name in (*STAGES, "changes"):
+        further = [float(getattr(now, name) - getattr(then, name)) for now, then in pairs]
+        half = half_width(further, 0.95, Interval.STUDENT) if pairs else None
+        if half is not None:
+            shown = ".2f" if name == "changes" else ".2%"
+            print(f"{name} against before, {len(pairs)} seeds: {fmean(further):+{shown}} ± {half:{shown}}")
+
+
+def kept(path: Path, asked: Asked) -> list[Found]:
+    """What a file holds of an earlier state. Ends the program where other searches were asked for."""
+    stored = json.loads(path.read_text())
+    if stored["asked"] != asdict(asked):
+        sys.exit(f"{path} holds searches of {stored['asked']}, not of {asdict(asked)}")
+    return [Found(**one) for one in stored["found"]]
+
+
+def keep(path: Path, asked: Asked, found: Sequence[Found]) -> None:
+    path.write_text(json.dumps({"asked": asdict(asked), "found": [asdict(one) for one in found]}))
 
 
 def _gain(logs: Sequence[float]) -> str:
@@ -214,6 +314,17 @@ def _share(count: int, of: int) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Is a search worth its time?")
     parser.add_argument("seeds", nargs="?", type=int, default=200)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--budget", type=float, default=60.0, help="minutes of each search")
+    parser.add_argument("--factors", type=int, default=12, help="of each surface, four or more")
+    parser.add_argument("--no-flat", action="store_true", help="leave out surfaces on which nothing helps")
+    parser.add_argument("--processes", type=int, help="how many run at once; as many as there are CPUs")
+    parser.add_argument("--keep", type=Path, help="the file to write what each seed gave to")
+    parser.add_argument("--against", type=Path, help="such a file of an earlier state")
     given = parser.parse_args()
-    main(given.seeds, 60.0 * given.budget)
+    asked = Asked(60.0 * given.budget, flat=not given.no_flat, factors=given.factors)
+    before = kept(given.against, asked) if given.against else []
+    found = main(range(given.first, given.first + given.seeds), asked, given.processes)
+    tell_progress(found, before)
+    if given.keep:
+        keep(given.keep, asked, found)

@@ -4,18 +4,16 @@ tests and benches."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Level
-from dbdyno.plan.order import Order
-from dbdyno.plan.search.ask import Block, Memory, next_block
+from dbdyno.plan.search.ask import Memory, next_block, trials_of
 from dbdyno.plan.search.sampler import settled
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
 from dbdyno.study import Arrangement, Design, Factor, Goal, Study, Workload
-from dbdyno.study.phases import phases_of
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Search
 from dbdyno.study.trials import Trial
@@ -77,13 +75,12 @@ def step(levels: Mapping[str, Level], name: str) -> int:
     return int(levels[name])
 
 
-def trials_of(study: Study, run: Run, block: Block, first: int) -> Iterator[Trial]:
-    ordered = Order.of(run).of_block(block.variants, block.number)
-    for position, variant in enumerate(ordered):
-        yield Trial(
-            index=first + position, block=block.number, position=position, variant=variant,
-            phases=phases_of(study), purpose=block.purpose,
-        )  # fmt: skip
+def nothing_helps(levels: Mapping[str, Level]) -> float:
+    return 0.0
+
+
+def a_larger_pool_helps(levels: Mapping[str, Level]) -> float:
+    return min(step(levels, "config.pool"), 8) / 8
 
 
 def measured(trial: Trial, run: Run, surface: Surface, trial_sd: float = TRIAL_SD) -> Record:
@@ -117,14 +114,16 @@ def carried_out(
     memory: Memory = lambda levels: 0,
     trial_sd: float = TRIAL_SD,
     blocks: int = 10**6,
+    begun: Sequence[Record] = (),
 ) -> list[Record]:
-    """All records that a search comes to, or those of its first blocks."""
-    records: list[Record] = []
+    """All records that a search comes to, or those of its first blocks; of one that has `begun`, those and
+    what follows."""
+    records = list(begun)
     for _ in range(blocks):
         block = next_block(memory, study, run, records)
         if block is None:
             break
-        trials = list(trials_of(study, run, block, len(records)))
+        trials = trials_of(study, run, block, len(records))
         records += [measured(trial, run, surface, trial_sd) for trial in trials]
     return records
 

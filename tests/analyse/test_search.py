@@ -11,11 +11,11 @@ import pytest
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.model import SearchResult
 from dbdyno.frozen import Level
-from dbdyno.plan.search.ask import next_block
-from dbdyno.records.record import Outcome, Record
-from dbdyno.study import Goal, ListedVariant
+from dbdyno.plan.search.ask import next_block, trials_of
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import Goal, ListedVariant, Study
 from dbdyno.study.trials import Purpose
-from tests.searches import Surface, a_search, carried_out, listed, measured, ranged, step, trials_of
+from tests.searches import Surface, a_search, carried_out, listed, measured, nothing_helps, ranged, step
 
 LARGE, SMALL = 0.7, 0.2
 FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(6)))
@@ -25,14 +25,16 @@ def two_matter(levels: Mapping[str, Level]) -> float:
     return LARGE * min(step(levels, "config.pool"), 8) / 8 + SMALL * step(levels, "config.log")
 
 
-def nothing_helps(levels: Mapping[str, Level]) -> float:
-    return 0.0
+@cache
+def searched(surface: Surface, seed: int) -> tuple[Study, Run, list[Record]]:
+    """A whole search: carried out once, because it takes long."""
+    study, run = a_search(*FACTORS, seed=seed)
+    return study, run, carried_out(study, run, surface)
 
 
 @cache
 def ended(surface: Surface, seed: int = 1) -> tuple[SearchResult, Analysis]:
-    study, run = a_search(*FACTORS, seed=seed)
-    found = analyse(study, run, carried_out(study, run, surface))
+    found = analyse(*searched(surface, seed))
     assert found.search is not None
     return found.search, found
 
@@ -99,8 +101,7 @@ def test_a_search_that_is_not_over_says_so() -> None:
 
 
 def test_an_elimination_that_is_cut_short_keeps_what_was_confirmed() -> None:
-    study, run = a_search(*FACTORS)
-    whole = carried_out(study, run, two_matter)
+    study, run, whole = searched(two_matter, 1)
     first = next(index for index, one in enumerate(whole) if one.purpose is Purpose.ELIMINATION)
     found = analyse(study, run, whole[: first + 3]).search
     assert found is not None and found.winner is not None and found.effect is not None
@@ -151,7 +152,7 @@ def test_less_is_better_for_a_latency() -> None:
 
     records: list[Record] = []
     while block := next_block(lambda levels: 0, study, run, records):
-        trials = list(trials_of(study, run, block, len(records)))
+        trials = trials_of(study, run, block, len(records))
         records += [slower(measured(trial, run, two_matter)) for trial in trials]
     result = analyse(study, run, records).search
     assert result is not None and result.effect is not None and result.effect.ratio < 0.6
@@ -172,8 +173,7 @@ def test_the_best_of_what_the_study_names_can_win() -> None:
 
 
 def test_records_in_any_order_and_partial_ones_give_the_same() -> None:
-    study, run = a_search(*FACTORS)
-    records = carried_out(study, run, two_matter)
+    study, run, records = searched(two_matter, 1)
     partial = records[5].model_copy(update={"whole": False, "trial": 10**6})
     found = [analyse(study, run, one).search for one in (records, [*records[::-1], partial])]
     assert found[0] == found[1]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import groupby
 
 import pytest
 
 from dbdyno.cli.searching import Searching
-from dbdyno.frozen import Level
-from dbdyno.plan.search.ask import next_block
-from tests.searches import a_search, carried_out, measured, step, trials_of
-
-
-def a_larger_pool_helps(levels: Mapping[str, Level]) -> float:
-    return min(step(levels, "config.pool"), 8) / 8
+from dbdyno.plan.search.ask import next_block, trials_of
+from tests.searches import a_larger_pool_helps, a_search, carried_out, measured
 
 
 def test_the_best_so_far_and_the_time_left_are_told_after_each_block(

@@ -11,7 +11,7 @@ import pytest
 from dbdyno.records.store import Store, store_url
 from dbdyno.study.trials import Purpose
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
+from tests.cli.test_cli import changed, complaint, dyno
 
 STUDY = """
 title  = "What helps SQLite?"
@@ -32,6 +32,7 @@ duration = "0.2s"
 time  = "2m"
 allow = ["durability"]
 """
+SPACE = STUDY[STUDY.index("[factors]") : STUDY.index("[search]")]
 FEW_POINTS = """
 title  = "What helps SQLite?"
 engine = "sqlite"
@@ -57,12 +58,6 @@ def study(homes: Path) -> Path:
     return path
 
 
-def changed(study: Path, old: str, new: str) -> str:
-    assert old in STUDY
-    study.write_text(STUDY.replace(old, new))
-    return str(study)
-
-
 def test_the_plan_of_a_search_is_its_space(study: Path) -> None:
     told = dyno("plan", str(study)).stdout
     assert "search of 4 factors with" in told
@@ -83,14 +78,11 @@ def test_a_time_that_is_too_short_is_told_beforehand(study: Path) -> None:
 
 
 def test_an_empty_space_is_told_with_the_command_that_proposes_one(study: Path) -> None:
-    begin, end = STUDY.index("[factors]"), STUDY.index("[search]")
-    study.write_text(STUDY[:begin] + STUDY[end:])
-    assert f"dyno tune {study} --suggest" in complaint("tune", str(study))
+    assert f"dyno tune {study} --suggest" in complaint("tune", changed(study, SPACE, ""))
 
 
 def test_durability_is_kept_unless_the_study_gives_it_up(study: Path) -> None:
-    path = changed(study, 'allow = ["durability"]', "")
-    said = complaint("tune", path)
+    said = complaint("tune", changed(study, 'allow = ["durability"]', ""))
     assert "`config.synchronous` = off gives up durability" in said
 
 
@@ -168,12 +160,10 @@ def test_on_another_workload_needs_a_winner(study: Path) -> None:
 
 
 def test_a_space_is_proposed_that_the_study_takes(study: Path) -> None:
-    begin, end = STUDY.index("[factors]"), STUDY.index("[search]")
-    study.write_text(STUDY[:begin] + STUDY[end:])
-    told = dyno("tune", str(study), "--suggest")
+    told = dyno("tune", changed(study, SPACE, ""), "--suggest")
     assert told.returncode == 0, told.stderr
     assert tomllib.loads(told.stdout)["factors"]
-    study.write_text(STUDY[:begin] + told.stdout + STUDY[end:])
+    study.write_text(STUDY.replace(SPACE, told.stdout))
     assert dyno("plan", str(study)).returncode == 0
     with Store(store_url()) as store:
         assert store.runs() == [], "the trial of the baseline is kept nowhere"

@@ -2,8 +2,10 @@
 
 In each round the blocks hold the baseline, the winner, and the winner without each of its changes in turn. A
 change that contributes nothing within the margin goes. The next round measures what is left, and the winner
-as it was beside it. The last round is the one that is told, because what it measures was chosen before it
-began.
+as it was beside it. Where that seems worse by more than the margin, the strongest of the changes that went
+comes back, because several that carry little alone can carry much together. So however many rounds there
+are, they take no more than the margin away by their estimates. The last round whose changes are enough is the
+one that is told, because what it measures was chosen before it began.
 """
 
 from __future__ import annotations
@@ -35,10 +37,8 @@ class Elimination(Frozen):
 
     @property
     def told(self) -> Round | None:
-        """The round that is told: the last one, unless what it left is worse than what was before."""
-        if self.rounds and self.rounds[-1].too_few:
-            return self.rounds[-2]
-        return self.rounds[-1] if self.rounds else None
+        """The round that is told: the last one whose changes are enough."""
+        return _enough(self.rounds) if self.rounds else None
 
 
 def eliminated(study: Study, winner: VariantResult, method: Method, records: Sequence[Record]) -> Elimination:
@@ -46,28 +46,53 @@ def eliminated(study: Study, winner: VariantResult, method: Method, records: Seq
     own = of_purpose(records, Purpose.ELIMINATION)
     numbers = sorted({record.block for record in own})
     rounds: list[Round] = []
+    came_back: list[str] = []
     kept = [name for name in study.baseline if name in winner.changed]
     whole: Variant | None = None
     while len(kept) > 1 or whole is not None:
-        reference = _reference(study, winner, kept)
+        reference = _reference(study, winner, kept, rounds)
         variants = _variants(study, reference, kept, whole)
         begun = numbers[len(rounds) * study.blocks :][: study.blocks]
         of_round = [record for record in own if record.block in begun]
         if len(of_round) < study.blocks * len(variants):
             return Elimination(rounds=tuple(rounds), due=variants)
-        rounds.append(_judged(study, reference, whole, kept, method, of_round))
-        if rounds[-1].too_few or not rounds[-1].removed or len(rounds) == ROUNDS_MAX:
+        rounds.append(_judged(study, reference, whole, kept, came_back, method, of_round))
+        enough = _enough(rounds)
+        if rounds[-1].too_few:
+            came_back.append(_strongest(enough, kept, method))
+        gone = set(enough.removed).difference(came_back)
+        kept = [one.factor for one in enough.changes if one.factor not in gone]
+        if len(kept) == len(enough.changes) or len(rounds) == ROUNDS_MAX:
             break
-        kept, whole = [name for name in kept if name not in rounds[-1].removed], reference
+        whole = Variant(name=rounds[0].reference, levels=rounds[0].levels)
     return Elimination(rounds=tuple(rounds))
 
 
-def _reference(study: Study, winner: VariantResult, kept: Sequence[str]) -> Variant:
-    """The winner with some of its changes."""
+def _enough(rounds: Sequence[Round]) -> Round:
+    """The last round whose changes are enough; those of the first are all."""
+    return next(one for one in reversed(rounds) if not one.too_few)
+
+
+def _strongest(before: Round, kept: Sequence[str], method: Method) -> str:
+    """The change that seemed to contribute most in the round before, of those that are no longer kept."""
+    gains = {
+        one.factor: _gain(one.share, method)
+        for one in before.changes
+        if one.share is not None and one.factor not in kept
+    }
+    return max(gains, key=lambda name: gains[name])
+
+
+def _reference(study: Study, winner: VariantResult, kept: Sequence[str], rounds: Sequence[Round]) -> Variant:
+    """The winner with some of its changes, under a name that no round before gave to others."""
     levels = {**study.baseline, **{name: winner.changed[name] for name in kept}}
-    fewer = len(kept) < len(winner.changed)
-    count = f"{len(kept)} change{'' if len(kept) == 1 else 's'}"
-    return Variant(name=f"{winner.name} with {count}" if fewer else winner.name, levels=levels)
+    if len(kept) == len(winner.changed):
+        return Variant(name=winner.name, levels=levels)
+    plural = "" if len(kept) == 1 else "s"
+    name = f"{winner.name} with {len(kept)} change{plural}"
+    if any(one.reference == name for one in rounds):
+        name = f"{winner.name} with {len(kept)} other change{plural}"
+    return Variant(name=name, levels=levels)
 
 
 def _variants(
@@ -89,6 +114,7 @@ def _judged(
     reference: Variant,
     whole: Variant | None,
     kept: Sequence[str],
+    came_back: Sequence[str],
     method: Method,
     records: Sequence[Record],
 ) -> Round:
@@ -116,22 +142,25 @@ def _judged(
             )
             for name, share in shares.items()
         ),
-        removed=_removed(shares, method),
+        removed=_removed(shares, came_back, method),
         against_whole=against_whole,
         too_few=against_whole is not None and _is_worse(against_whole, method),
     )
 
 
-def _removed(shares: Mapping[str, Ratio | None], method: Method) -> tuple[str, ...]:
+def _removed(shares: Mapping[str, Ratio | None], came_back: Sequence[str], method: Method) -> tuple[str, ...]:
     """The changes that contribute nothing within the margin, and are not shown to contribute. One that seems
     to contribute more stays for the next round, because several such together can carry much. One without a
-    share stays: the server did not run without it. Where that would take all, the one that seems to
-    contribute most stays."""
+    share stays: the server did not run without it. One that came back stays, because it was missed. Where
+    that would take all, the one that seems to contribute most stays."""
     margin = math.log1p(method.margin)
     idle = [
         name
         for name, share in shares.items()
-        if share is not None and not _contributes(share, method) and _gain(share, method) <= margin
+        if share is not None
+        and name not in came_back
+        and not _contributes(share, method)
+        and _gain(share, method) <= margin
     ]
     if len(idle) == len(shares):
         gains = {name: _gain(share, method) for name, share in shares.items() if share is not None}
@@ -147,11 +176,9 @@ def _contributes(share: Ratio, method: Method) -> bool:
 
 
 def _is_worse(ratio: Ratio, method: Method) -> bool:
-    """Whether fewer changes are shown to be worse, and likely by more than the margin."""
-    if ratio.low is None or ratio.high is None:
-        return False
-    shown = ratio.high < 1.0 if method.higher_is_better else ratio.low > 1.0
-    return shown and _gain(ratio, method) < -math.log1p(method.margin)
+    """Whether fewer changes seem to be worse by more than the margin. They need not be shown to be: a few
+    blocks show a loss only where it is several times the margin."""
+    return _gain(ratio, method) < -math.log1p(method.margin)
 
 
 def _gain(ratio: Ratio, method: Method) -> float:

@@ -87,9 +87,12 @@ def _in_blocks(study: Study, run: Run, one: Round, records: Sequence[Record]) ->
 
 
 def _removed_before(elimination: Elimination, told: Round) -> tuple[Change, ...]:
-    """What the rounds before the one that is told took away, with the share that it had."""
-    earlier = elimination.rounds[: elimination.rounds.index(told)]
-    return tuple(change for one in earlier for change in one.changes if change.factor in one.removed)
+    """What the rounds before the one that is told took away for good, with the share that it had."""
+    kept = {change.factor for change in told.changes}
+    before = elimination.rounds[: elimination.rounds.index(told)]
+    enough = [one for one in before if not one.too_few]
+    removed = (change for one in enough for change in one.changes if change.factor in one.removed)
+    return tuple(change for change in removed if change.factor not in kept)
 
 
 def _changes(study: Study, winner: VariantResult) -> tuple[Change, ...]:

@@ -15,14 +15,9 @@ from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.report.words import numbers
+from dbdyno.report.words.search import DOING
 from dbdyno.study import Study
 from dbdyno.study.trials import Purpose, Trial
-
-DOING = {
-    Purpose.SEARCH: "searching",
-    Purpose.CONFIRMATION: "confirming",
-    Purpose.ELIMINATION: "taking changes back",
-}
 
 
 class Searching(Quiet):

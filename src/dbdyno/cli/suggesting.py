@@ -3,7 +3,6 @@ under the study's load."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ import click
 
 from dbdyno.cli.measured import Measured, bench_of, new_run
 from dbdyno.cli.progress import Quiet
-from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError
@@ -30,6 +28,7 @@ from dbdyno.run import run_trial
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.written import toml
 
 OVERHEAD_S = 30.0
 """What the trial may take beside its load: it may have to make the data."""
@@ -55,7 +54,6 @@ def suggested(study: Study, path: Path, devices: frozenset[Path], wait_s: float)
     engine = registry.engine(study.engine.engine)
     installation = engine.obtaining.locate(study.engine)
     alone_study = _baseline_of(study)
-    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     run = new_run(alone_study, path, installation)
     trial = Trial(
         index=0,
@@ -109,7 +107,7 @@ def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool |
     shown = engine.counters.exercised(one.name, counted.before, counted.after)
     unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
     told = unmoved or (shown.value if shown is not None else "")
-    line = f"{json.dumps(f'config.{one.name}')} = {one.space}  # {one.why}{f' ({told})' if told else ''}"
+    line = f"{toml(f'config.{one.name}')} = {one.space}  # {one.why}{f' ({told})' if told else ''}"
     return line, None if shown is None else not unmoved
 
 
@@ -118,4 +116,4 @@ def _allocators() -> list[str]:
     found = [name for name in memory.ALLOCATORS if memory.find_library(name) is not None]
     if not found:
         return []
-    return [f'"memory.allocator" = {json.dumps(["libc", *found])}  # what takes memory from the kernel']
+    return [f'"memory.allocator" = {toml(["libc", *found])}  # what takes memory from the kernel']

@@ -16,6 +16,8 @@ from dbdyno.cli.options import (
     budget_option,
     calibration_option,
     devices_option,
+    name_option,
+    note_option,
     quiet_option,
     refuse_both,
     store_option,
@@ -42,8 +44,8 @@ from dbdyno.study import Design
     help="Measure the winner of the study's latest search on another workload, for which it was not tuned.",
 )
 @click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
-@click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
-@click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
+@name_option
+@note_option
 @calibration_option
 @devices_option
 @wait_option

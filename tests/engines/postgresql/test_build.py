@@ -14,7 +14,6 @@ from dbdyno.engines.built import built
 from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.host import libraries
 from dbdyno.host.launch import Launch
-from dbdyno.obtain.source import making
 from dbdyno.obtain.source.wish import BuildWish
 from tests.cli.test_cli import dyno
 from tests.needs import skipping_blocked
@@ -45,7 +44,6 @@ duration   = "0.2s"
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
-    monkeypatch.setattr(making, "_failures", {})
 
 
 def test_a_build_makes_its_data_and_runs_as_the_file_that_was_built(tmp_path: Path) -> None:

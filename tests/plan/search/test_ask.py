@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import groupby
 
 import pytest
@@ -12,33 +13,42 @@ from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
 from dbdyno.plan.search.ask import ask, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
-from dbdyno.records.record import Outcome, Record
-from dbdyno.study import BASELINE, Goal, Guard, ListedVariant
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import BASELINE, Goal, Guard, ListedVariant, Study
 from dbdyno.study.search import constraint
 from dbdyno.study.space import Condition, Search
 from dbdyno.study.trials import Purpose
-from tests.searches import TRIAL_S, a_search, carried_out, listed, measured, ranged, step, tried_in
+from tests.searches import (
+    TRIAL_S,
+    a_larger_pool_helps,
+    a_search,
+    carried_out,
+    listed,
+    measured,
+    nothing_helps,
+    ranged,
+    step,
+    tried_in,
+)
 
 
-def nothing_helps(levels: Mapping[str, Level]) -> float:
-    return 0.0
-
-
-def a_larger_pool_helps(levels: Mapping[str, Level]) -> float:
-    return min(step(levels, "config.pool"), 8) / 8
+@cache
+def searched(budget_s: float) -> tuple[Study, Run, tuple[Record, ...]]:
+    """A whole search where a larger pool helps: carried out once, because it takes long."""
+    study, run = a_search(budget_s=budget_s)
+    return study, run, tuple(carried_out(study, run, a_larger_pool_helps))
 
 
 def no_memory(levels: Mapping[str, Level]) -> int:
     return 0
 
 
-def purposes(records: list[Record]) -> list[Purpose | None]:
+def purposes(records: Sequence[Record]) -> list[Purpose | None]:
     return [purpose for purpose, _ in groupby(record.purpose for record in records)]
 
 
 def test_a_search_is_confirmed_and_its_changes_are_taken_back() -> None:
-    study, run = a_search()
-    records = carried_out(study, run, a_larger_pool_helps)
+    study, _, records = searched(2000.0)
     assert purposes(records) == [Purpose.SEARCH, Purpose.CONFIRMATION, Purpose.ELIMINATION]
     assert tried_in(records)[0] == BASELINE
     confirming = [record for record in records if record.purpose is Purpose.CONFIRMATION]
@@ -49,8 +59,7 @@ def test_a_search_is_confirmed_and_its_changes_are_taken_back() -> None:
 
 
 def test_each_block_holds_the_baseline_and_the_best_so_far() -> None:
-    study, run = a_search()
-    records = [one for one in carried_out(study, run, a_larger_pool_helps) if one.purpose is Purpose.SEARCH]
+    records = [one for one in searched(2000.0)[2] if one.purpose is Purpose.SEARCH]
     for block in range(1, 1 + max(record.block for record in records)):
         names = {record.variant for record in records if record.block == block}
         assert BASELINE in names
@@ -70,15 +79,14 @@ def test_a_candidate_is_never_tried_twice_under_two_names() -> None:
 
 def test_the_search_keeps_to_its_time() -> None:
     for budget_s in (1000.0, 2000.0):
-        study, run = a_search(budget_s=budget_s)
+        study, _, records = searched(budget_s)
         # The first round of the elimination is always whole, however many changes the winner has.
         more_s = study.blocks * len(study.factors) * TRIAL_S
-        assert spent_s(carried_out(study, run, a_larger_pool_helps)) <= budget_s + more_s
+        assert spent_s(records) <= budget_s + more_s
 
 
 def test_a_run_that_is_cut_short_anywhere_goes_on_as_if_nothing_had_happened() -> None:
-    study, run = a_search(budget_s=1500.0)
-    whole = carried_out(study, run, a_larger_pool_helps)
+    study, run, whole = searched(1500.0)
     by_trial = {record.trial: record for record in whole}
     for stop in range(0, len(whole), 7):
         trials = ask(no_memory, study, run, whole[:stop])
@@ -100,10 +108,10 @@ def test_a_time_that_the_first_trial_shows_to_be_too_short_ends_the_search() -> 
 
 def test_the_seed_decides_what_is_tried() -> None:
     study, run = a_search(budget_s=1500.0)
-    other = run.model_copy(update={"seed": 2})
-    assert carried_out(study, run, nothing_helps) == carried_out(study, run, nothing_helps)
-    levels = [[one.levels for one in carried_out(study, each, nothing_helps)] for each in (run, other)]
-    assert levels[0] != levels[1]
+    first, again = (carried_out(study, run, nothing_helps) for _ in range(2))
+    assert first == again
+    other = carried_out(study, run.model_copy(update={"seed": 2}), nothing_helps)
+    assert [one.levels for one in first] != [one.levels for one in other]
 
 
 def test_where_nothing_seems_to_help_nothing_is_confirmed() -> None:
@@ -154,7 +162,7 @@ def test_a_baseline_that_breaks_its_own_guard_ends_the_search_at_once() -> None:
 
 
 def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
-    study, run = a_search(budget_s=2000.0)
+    study, run = a_search(budget_s=1200.0)
     run = run.model_copy(update={"room_bytes": 30})
 
     def memory(levels: Mapping[str, Level]) -> int:
@@ -167,8 +175,8 @@ def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
 
 
 def test_a_confirmation_that_does_not_fit_into_memory_runs_in_parts() -> None:
-    study, run = a_search(budget_s=2000.0)
-    records = [one for one in carried_out(study, run, a_larger_pool_helps) if one.purpose is Purpose.SEARCH]
+    study, run, whole = searched(2000.0)
+    records = [one for one in whole if one.purpose is Purpose.SEARCH]
     narrow = run.model_copy(update={"room_bytes": 1})
     over = run.model_copy(update={"budget_s": 0.0, "room_bytes": 1})
     assert len(ask(lambda levels: 1, study, over, records)) == 1

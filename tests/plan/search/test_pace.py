@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.plan.search.pace import least_s, looks_on, making_s, spent_s, trial_s, trials_after
-from dbdyno.study import ListedVariant
+from dbdyno.records.record import Record
+from dbdyno.study import BASELINE, ListedVariant
 from tests.searches import TRIAL_S, a_search, carried_out
 
 
@@ -16,6 +17,18 @@ def test_what_making_the_data_took_is_set_aside_once_more() -> None:
     assert trial_s(slow) == TRIAL_S
     assert making_s(slow) == pytest.approx(100.0)
     assert spent_s(slow) == pytest.approx(100.0 + TRIAL_S * len(records))
+
+
+def test_candidates_that_are_dropped_make_no_trial_look_short() -> None:
+    study, run = a_search()
+    records = carried_out(study, run, lambda levels: 0.0, blocks=3)
+
+    def dropped(one: Record) -> Record:
+        return one.model_copy(update={"finished_unix_s": one.started_unix_s + 2.0})
+
+    short = [one if one.variant == BASELINE else dropped(one) for one in records]
+    assert spent_s(short) < spent_s(records)
+    assert trial_s(short) == TRIAL_S
 
 
 def test_variants_that_the_study_names_take_their_time() -> None:

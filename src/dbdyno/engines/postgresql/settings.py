@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, risked
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import FALSE, as_text, cache_mib, quantity, same_value, size_bytes
+from dbdyno.engines.values import as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -28,10 +28,12 @@ LOSING: Mapping[str, Level] = {"fsync": "off"}
 
 RISKS: Mapping[str, Risk] = {
     "data_checksums": Risk(Promise.INTEGRITY, ("on",)),
-    "fsync": Risk(Promise.DURABILITY, ("on",)),
-    "full_page_writes": Risk(Promise.INTEGRITY, ("on",)),
+    "fsync": Risk(Promise.DURABILITY, ("on",), Loss.DATA),
+    "full_page_writes": Risk(Promise.INTEGRITY, ("on",), Loss.DATA),
     "ignore_checksum_failure": Risk(Promise.INTEGRITY, ("off",)),
-    "synchronous_commit": Risk(Promise.DURABILITY, ("on", "local", "remote_write", "remote_apply")),
+    "synchronous_commit": Risk(
+        Promise.DURABILITY, ("on", "local", "remote_write", "remote_apply"), Loss.COMMITS
+    ),
     "zero_damaged_pages": Risk(Promise.INTEGRITY, ("off",)),
 }
 
@@ -124,6 +126,14 @@ NEEDS: Sequence[Need] = (
 
 BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
 """What a bare number may count: bytes, kB, pages of 8 kB, MB; milliseconds, seconds, minutes."""
+
+SIZED_BY_SERVER: Mapping[str, str] = {
+    "commit_timestamp_buffers": "0",
+    "subtransaction_buffers": "0",
+    "transaction_buffers": "0",
+    "wal_buffers": "-1",
+}
+"""The level that leaves a size to the server, which then shows the size that it chose and not the level."""
 
 PAGE_BYTES = 8192
 BASE_BYTES = 300 << 20
@@ -247,6 +257,8 @@ def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
 def same(name: str, requested: Level, effective: str) -> bool:
     if same_value(requested, effective):
         return True
+    if as_text(requested) == SIZED_BY_SERVER.get(name):
+        return quantity(effective) is not None
     wanted, found = quantity(as_text(requested)), quantity(effective)
     if wanted is None or found is None or wanted[1] or not found[1]:
         return False
@@ -255,12 +267,7 @@ def same(name: str, requested: Level, effective: str) -> bool:
 
 
 def permits(settings: Mapping[str, Level]) -> Loss:
-    def is_off(name: str) -> bool:
-        return as_text(settings.get(name, "on")).lower() in FALSE
-
-    if is_off("fsync") or is_off("full_page_writes"):
-        return Loss.DATA
-    return Loss.COMMITS if is_off("synchronous_commit") else Loss.NOTHING
+    return risked(RISKS, settings)
 
 
 def page_bytes(_settings: Mapping[str, Level]) -> int:

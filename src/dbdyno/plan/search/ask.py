@@ -51,7 +51,7 @@ def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Se
         block = next_block(memory, study, run, earlier)
         if block is None:
             return ()
-        trials = _trials(study, run, block, len(earlier))
+        trials = trials_of(study, run, block, len(earlier))
         if left := [trial for trial in trials if trial.index not in done]:
             return _at_once(memory, study, run, left)
     return ()
@@ -70,6 +70,22 @@ def next_block(memory: Memory, study: Study, run: Run, earlier: Sequence[Record]
         variants = tuple(Variant(name=name, levels=levels) for name, levels in known.items())
         return Block(number, Purpose.CONFIRMATION, variants)
     return _to_eliminate(study, run, earlier, confirming, number)
+
+
+def trials_of(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
+    """A block's trials in their order, with indices from `first` on."""
+    phases = phases_of(study)
+    return [
+        Trial(
+            index=first + position,
+            block=block.number,
+            position=position,
+            variant=variant,
+            phases=phases,
+            purpose=block.purpose,
+        )
+        for position, variant in enumerate(Order.of(run).of_block(block.variants, block.number))
+    ]
 
 
 def _to_search(
@@ -118,7 +134,8 @@ def _to_eliminate(
     study: Study, run: Run, earlier: Sequence[Record], confirming: Sequence[Record], number: int
 ) -> Block | None:
     """A block of the elimination's round; None where nothing was confirmed, or the elimination is over. The
-    first round is always measured, a further one where there is time."""
+    first round is always measured, and the second one as well, because only that one tells what the first one
+    left. A further one is measured where there is time."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse.confirmation import analysed, winner_of
     from dbdyno.analyse.elimination import eliminated
@@ -130,7 +147,7 @@ def _to_eliminate(
     elimination = eliminated(study, winner, confirmed.method, earlier)
     begins = len({one.block for one in of_purpose(earlier, Purpose.ELIMINATION)}) % study.blocks == 0
     due = elimination.due
-    if not due or (begins and elimination.rounds and not has_time(study, run, earlier, len(due))):
+    if not due or (begins and len(elimination.rounds) > 1 and not has_time(study, run, earlier, len(due))):
         return None
     return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
 
@@ -147,22 +164,6 @@ def fits(memory: Memory, study: Study, room_bytes: int | None, levels: Sequence[
 def _even(number: int) -> int:
     """Blocks that are compared come in pairs, of which the second runs the first's order backwards."""
     return number + number % 2
-
-
-def _trials(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
-    """A block's trials in their order, with indices from `first` on."""
-    phases = phases_of(study)
-    return [
-        Trial(
-            index=first + position,
-            block=block.number,
-            position=position,
-            variant=variant,
-            phases=phases,
-            purpose=block.purpose,
-        )
-        for position, variant in enumerate(Order.of(run).of_block(block.variants, block.number))
-    ]
 
 
 def _at_once(memory: Memory, study: Study, run: Run, trials: Sequence[Trial]) -> Sequence[Trial]:

@@ -7,7 +7,7 @@ from statistics import median
 
 from dbdyno.analyse.candidates import Candidate, ranked
 from dbdyno.records.record import Record, Run
-from dbdyno.study import Study
+from dbdyno.study import BASELINE, Study
 
 NEW_EACH_BLOCK = 4
 """Candidates that a block of the search tries, beside the baseline and the best one so far."""
@@ -56,8 +56,10 @@ def spent_s(records: Sequence[Record]) -> float:
 
 
 def trial_s(records: Sequence[Record]) -> float:
-    """What a trial takes by those seen: without the first, which makes the data, where there are others."""
-    return median([record.took_s for record in records if record.block > 0] or [spent_s(records)])
+    """What a trial takes by the baseline's, because a candidate can be dropped after a few slices. The first
+    one makes the data, so it does not count where there are others."""
+    seen = [record.took_s for record in records if record.variant == BASELINE and record.block > 0]
+    return median(seen or [spent_s(records)])
 
 
 def making_s(records: Sequence[Record]) -> float:

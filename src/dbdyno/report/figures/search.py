@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from dbdyno.analyse.model import Ratio, SearchResult
@@ -14,8 +12,7 @@ from dbdyno.report.figures.vega import (
     Spec,
     data,
     margin_band,
-    ratio_domain,
-    ratio_ticks,
+    ratio_axis,
     spec,
     tooltip,
 )
@@ -44,12 +41,7 @@ def path(found: SearchResult, margin: float) -> Spec | None:
         return None
     confirmed = _confirmed(found.effect)
     ends = [row["ratio"] for row in rows] + [end for row in confirmed for end in (row["low"], row["high"])]
-    low, high = ratio_domain(ends, margin)
-    y = alt.Y(
-        "ratio:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
-        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="candidate / baseline (log scale)"),
-    )
+    y = alt.Y("ratio:Q", **ratio_axis(ends, margin, "candidate / baseline (log scale)"))
     x = alt.X(
         "number:Q",
         scale=alt.Scale(domain=[0, len(found.tried) + 1], nice=False),
@@ -75,19 +67,15 @@ def shares(found: SearchResult, margin: float) -> Spec | None:
             "ratio": one.share.ratio,
             "low": one.share.ratio if one.share.low is None else one.share.low,
             "high": one.share.ratio if one.share.high is None else one.share.high,
-            "text": f"{numbers.ratio_text(one.share.ratio)} ({numbers.interval_text(one.share)})",
+            "text": numbers.effect_text(one.share),
         }
         for one in (*found.changes, *found.removed)
         if one.share is not None
     ]
     if not rows:
         return None
-    low, high = ratio_domain([row[end] for row in rows for end in ("low", "high")], margin)
-    x = alt.X(
-        "ratio:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
-        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="winner / winner without it"),
-    )
+    ends = [row[end] for row in rows for end in ("low", "high")]
+    x = alt.X("ratio:Q", **ratio_axis(ends, margin, "winner / winner without it"))
     y = alt.Y("change:N", sort=[row["change"] for row in rows], axis=alt.Axis(title=None, labelLimit=320))
     base = alt.Chart(data(rows)).encode(y=y, tooltip=tooltip(change="change", text="share"))
     interval = base.mark_rule(strokeWidth=2.4, strokeCap="round", color="var(--point)")
@@ -117,16 +105,10 @@ def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Sp
     if len(rows) < 2:
         return None
     titles = {"cost": metrics.find(cost).title, "ratio": metrics.find(response).title}
-    axes: dict[str, dict[str, Any]] = {}
-    for field, title in titles.items():
-        low, high = ratio_domain([row[field] for row in rows], margin)
-        scale = alt.Scale(type="log", domain=[low, high], nice=False, clamp=True)
-        axes[field] = {
-            "scale": scale,
-            "axis": alt.Axis(
-                values=ratio_ticks(low, high), format=".4~g", title=f"{title}, candidate / baseline"
-            ),
-        }
+    axes = {
+        field: ratio_axis([row[field] for row in rows], margin, f"{title}, candidate / baseline")
+        for field, title in titles.items()
+    }
     x, y = alt.X("cost:Q", **axes["cost"]), alt.Y("ratio:Q", **axes["ratio"])
     tip = tooltip(name="candidate", text=titles["ratio"], cost_text=titles["cost"], changes="changes")
     base = alt.Chart(data(rows)).encode(x=x, y=y, tooltip=tip)

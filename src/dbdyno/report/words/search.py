@@ -12,11 +12,12 @@ from dbdyno.report.words.numbers import interval_text, plural, ratio_text, secon
 from dbdyno.report.words.safe import clean
 from dbdyno.study.trials import Purpose
 
-DID = {
+DOING = {
     Purpose.SEARCH: "searching",
     Purpose.CONFIRMATION: "confirming",
     Purpose.ELIMINATION: "taking changes back",
 }
+"""What a search is at in its blocks, by their purpose."""
 
 
 def headline(analysis: Analysis, found: SearchResult) -> str:
@@ -77,7 +78,7 @@ def _cut_short(found: SearchResult) -> str:
     """Why changes are still there that an elimination would take away."""
     last = found.rounds[-1] if found.rounds else None
     if last is not None and last.reference != found.winner:
-        return "What the last round left is worse, or is not shown to be faster, so those changes are back."
+        return "What the last round left seems worse, or is not shown to be faster, so it does not count."
     if last is not None and last.removed:
         names = ", ".join(factor_text(name) for name in last.removed)
         return f"The time was over before the winner could be measured without {names}, which may do nothing."
@@ -111,7 +112,7 @@ def _failed(tried: tuple[Tried, ...]) -> str:
 
 
 def _took(found: SearchResult) -> str:
-    parts = [f"{DID[purpose]} {seconds_text(seconds)}" for purpose, seconds in found.took_s.items()]
+    parts = [f"{DOING[purpose]} {seconds_text(seconds)}" for purpose, seconds in found.took_s.items()]
     return f"Time: {', '.join(parts)}." if parts else ""
 
 
