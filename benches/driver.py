@@ -1,9 +1,10 @@
 """The driver's cost beside sysbench's and a bare loop's, against one MariaDB in one run.
 
-    python benches/driver.py [points] [mixed] [connections] [--seconds S] [--rounds N]
+    python benches/driver.py [points] [mixed] [statements] [connections] [--seconds S] [--rounds N]
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
-mixed: read_write at 8 and 64 clients. connections: memory of one process that holds 10,000 of them.
+mixed: read_write at 8 and 64 clients. statements: the same with each of its statements timed, and without.
+connections: memory of one process that holds 10,000 of them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).
 In every round each contender runs once, in turn; the table shows medians and the range over the rounds, and
 ratios are medians of the rounds' own ratios, for the speed of the machine may change from round to round.
@@ -83,6 +84,8 @@ def main() -> None:
             points(server, job, arguments)
         if "mixed" in arguments.parts:
             mixed(server, job, arguments)
+        if "statements" in arguments.parts:
+            statements(job, arguments)
         if "connections" in arguments.parts:
             connections(server, job, arguments)
 
@@ -91,7 +94,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("points", "mixed", "connections")
+    parts = ("points", "mixed", "statements", "connections")
     parser.add_argument("parts", nargs="*", default=list(parts), metavar="PART", help=", ".join(parts))
     parser.add_argument("--seconds", type=int, default=3, help="length of one run (default 3)")
     parser.add_argument("--rounds", type=int, default=7, help="runs of each contender (default 7)")
@@ -163,6 +166,23 @@ def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
         print(row.format(
             clients, spread(found["sysbench"]), spread(found["ours"]),
             ratio(COST, found["ours"], found["sysbench"]), ratio(RATE, found["ours"], found["sysbench"]),
+        ), flush=True)  # fmt: skip
+
+
+def statements(job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """What it costs to time each of the 20 statements of read_write (`by_statement`)."""
+    print(f"\nread_write, client CPU per transaction, us; medians of {arguments.rounds} (range)")
+    row = "{:>11}  {:>22}  {:>22}  {:>13}  {:>16}"
+    print(row.format("clients", "plain", "by statement", "CPU: ratio", "tx/s: ratio"))
+    plain = {**job, "workload": "read_write"}
+    for clients in (8, 64):
+        found = rounds(arguments, {
+            "plain": partial(ours, plain, clients, arguments.seconds),
+            "timed": partial(ours, {**plain, "by_statement": True}, clients, arguments.seconds),
+        })  # fmt: skip
+        print(row.format(
+            clients, spread(found["plain"]), spread(found["timed"]),
+            ratio(COST, found["timed"], found["plain"]), ratio(RATE, found["timed"], found["plain"]),
         ), flush=True)  # fmt: skip
 
 

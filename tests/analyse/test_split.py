@@ -150,3 +150,27 @@ def test_counters_that_were_refused_are_named_with_their_reason() -> None:
     split = the_split(changed(trial, observation=observation))
     assert split.uncounted == {"cycles": "not permitted", "cache_misses": "not permitted"}
     assert "Not counted: cycles, cache misses (not permitted)." in split_report.note([split])
+
+
+APPLICATION = {
+    "application_cpu_user_s": 6.0,
+    "application_cpu_system_s": 2.0,
+    "application_run_queue_wait_s": 1.0,
+}
+
+
+def test_an_application_has_parts_of_its_own() -> None:
+    parts = means(the_split(a_trial({**SERVER, **APPLICATION})))
+    names = ("application_user", "application_system", "application_wait")
+    assert [parts[name] for name in names] == pytest.approx([6_000.0, 2_000.0, 1_000.0])
+    assert parts["remainder"] == pytest.approx(10_000.0)
+
+
+def test_a_server_without_an_application_misses_none() -> None:
+    assert the_split(a_trial(SERVER)).missing == ()
+    assert "application" not in split_report.note([the_split(a_trial(SERVER))])
+
+
+def test_what_no_server_can_shorten_is_said() -> None:
+    note = split_report.note([the_split(a_trial({**SERVER, **APPLICATION}))])
+    assert "baseline: the application takes 22 % of an operation, which no server shortens." in note

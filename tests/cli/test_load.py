@@ -197,6 +197,46 @@ def test_the_log_is_hdrhistograms_and_holds_what_ended(homes: Path, url: str) ->
         assert sums[tag].total() == counted["by_transaction"][name]["operations"] > 0
 
 
+def test_statements_are_told_apart_by_their_text_without_values(homes: Path, url: str) -> None:
+    script = homes / "mixed.toml"
+    script.write_text(MIXED)
+    counted = tally(url, "--operations", "200", "--time", "60", "--by-statement", workload=str(script))
+    statements = counted["by_statement"]
+    row = "SELECT abalance FROM pgbench_accounts WHERE aid = ?"
+    assert {row, "SELECT COUNT(*) FROM pgbench_tellers"} <= statements.keys()
+    for text, name in ((row, "one row"), ("SELECT COUNT(*) FROM pgbench_tellers", "a count")):
+        times = statements[text]["latency_us"]
+        assert times["count"] == counted["by_transaction"][name]["operations"] > 0
+        assert statements[text]["errors"] == 0
+    sums = [statement["latency_us"]["sum"] for statement in statements.values()]
+    assert sums == sorted(sums, reverse=True)
+    assert tally(url, "--operations", "9", "--time", "60")["by_statement"] == {}
+
+
+def test_each_connection_begins_with_the_users_own_statements(homes: Path, url: str) -> None:
+    script = homes / "shop.toml"
+    script.write_text('[[transactions]]\nname = "count"\nstatements = ["SELECT COUNT(*) FROM shop"]\n')
+    begin = ("--connect-sql", "CREATE TEMP TABLE shop (x)", "--connect-sql", "INSERT INTO shop VALUES (1)")
+    short = ("--operations", "5", "--clients", "2", "--time", "60")
+    counted = tally(url, *begin, *short, workload=str(script))
+    assert (counted["operations"], counted["errors"]) == (5, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "code"),
+    [
+        (["--connect-sql", "SELEKT"], '"SELEKT" at the start of a connection', 1),
+        (["--isolation", "serializable"], "the isolation level cannot be chosen with SQLite", 2),
+        (["--storage-engine", "Aria"], "sqlite has no storage engines", 2),
+        (["--isolation", "snapshot"], "--isolation", 2),
+    ],
+)
+def test_what_a_connection_cannot_begin_with_is_refused(
+    homes: Path, url: str, options: list[str], said: str, code: int
+) -> None:
+    assert said in complaint("load", "run", "tpcb", "--url", url, *options, code=code)
+
+
 METRIC = re.compile(r"(# (TYPE|UNIT|HELP) \w+ .+|[a-z_]+(\{[a-z]+=\"[^\"]*\"\})? -?[0-9.e+-]+)")
 
 

@@ -39,3 +39,20 @@ def test_the_summary_warns_of_a_driver_that_waited_for_a_cpu(capsys: pytest.Capt
     lines = said(capsys, driver_run_wait_share=[0.6], driver_busy_share=[0.35])
     assert lines["warning:"].startswith("warning: driver thread 0 was ready and had no CPU 60% of the time")
     assert "warning:" not in said(capsys, driver_run_wait_share=[0.4], driver_busy_share=[0.35])
+
+
+def test_each_kind_of_statement_has_its_share_of_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    latency = make_tally().latency_us
+    short = latency.model_copy(update={"sum": latency.sum / 3})
+    statements = {
+        "SELECT c FROM t WHERE id = ?": {"errors": 0, "latency_us": latency.model_dump()},
+        "COMMIT": {"errors": 2, "latency_us": short.model_dump()},
+    }
+    print_tally(make_tally(by_statement=statements))
+    lines = capsys.readouterr().out.splitlines()
+    first, text, second, end = lines[-4:]
+    assert first.startswith("statement  75% of the time ")
+    assert (text.strip(), end.strip()) == ("SELECT c FROM t WHERE id = ?", "COMMIT")
+    assert first.endswith("  max 4.000")
+    assert second.startswith("statement  25% of the time ")
+    assert second.endswith("  max 4.000  2 errors")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -210,23 +211,31 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pristine")
 
 
-@pytest.fixture(params=sorted(ENGINES))
-def bench(request: pytest.FixtureRequest, tmp_path: Path, shelf: Path) -> Iterator[Bench]:
-    installation, reason = obtain(request.param)
+@contextmanager
+def bench_for(name: str, folder: Path, shelf: Path) -> Iterator[Bench]:
+    """The bench of an engine, whose data lie in a folder. Skips where the engine cannot be had."""
+    installation, reason = obtain(name)
     if installation is None:
-        pytest.skip(f"{request.param} cannot be had here: {reason}")
+        pytest.skip(f"{name} cannot be had here: {reason}")
     runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    made = Bench(
-        ENGINES[request.param],
-        installation,
-        SAMPLES[request.param],
-        tmp_path / "data",
-        runtime,
-        shelf / request.param,
-    )
+    made = Bench(ENGINES[name], installation, SAMPLES[name], folder / "data", runtime, shelf / name)
     try:
         yield made
     finally:
         for server in made.servers:
             server.kill()
         shutil.rmtree(runtime)
+
+
+@contextmanager
+def started(name: str, settings: Mapping[str, Level], folder: Path, shelf: Path) -> Iterator[Server]:
+    """A server of an engine with these settings, on data of its own."""
+    with bench_for(name, folder, shelf) as made:
+        made.initialise()
+        yield made.start(settings)
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def bench(request: pytest.FixtureRequest, tmp_path: Path, shelf: Path) -> Iterator[Bench]:
+    with bench_for(request.param, tmp_path, shelf) as made:
+        yield made

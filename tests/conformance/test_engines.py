@@ -25,9 +25,20 @@ from dbdyno.host.launch import Launch
 from dbdyno.records.gauges import GAUGES, Source
 from dbdyno.study.reference import Reference
 from dbdyno.trial.answers import known_answers
-from tests.conformance.conftest import SAMPLES, Bench
+from tests.conformance.conftest import SAMPLES, Bench, bench_for
 
 pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module", params=sorted(ENGINES))
+def up(
+    request: pytest.FixtureRequest, shelf: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """An engine whose server runs without any table, for all tests that do no more than ask it."""
+    with bench_for(request.param, tmp_path_factory.mktemp("up"), shelf) as made:
+        made.initialise()
+        made.start()
+        yield made
 
 
 def with_processes(bench: Bench) -> None:
@@ -142,28 +153,24 @@ def test_a_setting_of_the_data_itself_is_read_back(bench: Bench) -> None:
     assert bench.engine.settings.same(name, level, bench.read(server, name))
 
 
-def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(bench: Bench) -> None:
-    bench.initialise()
-    ask = bench.ask(bench.start())
-    assert bench.engine.settings.read(ask, frozenset({bench.sample.misspelt})) == {}
+def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(up: Bench) -> None:
+    ask = up.ask(up.servers[0])
+    assert up.engine.settings.read(ask, frozenset({up.sample.misspelt})) == {}
 
 
-def test_the_status_counts(bench: Bench) -> None:
-    bench.initialise()
-    counters = bench.engine.counters.status(bench.ask(bench.start()))
+def test_the_status_counts(up: Bench) -> None:
+    counters = up.engine.counters.status(up.ask(up.servers[0]))
     # An embedded engine's counters may end with its last attachment, and are then left out.
-    assert counters or bench.engine.embedded
+    assert counters or up.engine.embedded
     assert all(isinstance(value, float) for value in counters.values())
 
 
-def test_what_an_engine_holds_is_told_by_the_names_of_gauges(bench: Bench) -> None:
+def test_what_an_engine_holds_is_told_by_the_names_of_gauges(up: Bench) -> None:
     """Dyno asks from its own process, where an engine in the load process tells nothing."""
-    bench.initialise()
-    server = bench.start()
-    held = bench.engine.counters.held(partial(query, server.url))
-    assert bool(held) is not bench.engine.embedded
+    held = up.engine.counters.held(partial(query, up.servers[0].url))
+    assert bool(held) is not up.engine.embedded
     assert all(GAUGES[name].source is Source.ENGINE and value >= 0.0 for name, value in held.items())
-    assert bench.engine.embedded or "undo" in held
+    assert up.engine.embedded or "undo" in held
 
 
 def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:
@@ -262,12 +269,10 @@ def test_a_socket_with_too_long_a_path_is_refused_before_the_start(bench: Bench,
     bench.runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
 
 
-def test_no_server_listens_on_the_network(bench: Bench) -> None:
-    with_processes(bench)
-    bench.initialise()
-    server = bench.start()
+def test_no_server_listens_on_the_network(up: Bench) -> None:
+    with_processes(up)
     # The first process listens for all of them; others come and go.
-    assert psutil.Process(server.process_ids[0]).net_connections(kind="inet") == []
+    assert psutil.Process(up.servers[0].process_ids[0]).net_connections(kind="inet") == []
 
 
 def test_a_launch_reaches_the_server(bench: Bench) -> None:
@@ -340,17 +345,14 @@ def test_every_engine_has_a_sample() -> None:
     assert set(ENGINES) <= set(SAMPLES)
 
 
-def test_an_engine_answers_the_fixed_queries_of_the_gate(bench: Bench) -> None:
-    bench.initialise()
-    ask = bench.ask(bench.start())
-    found = known_answers(ask, bench.engine.dual, bench.engine.double)
+def test_an_engine_answers_the_fixed_queries_of_the_gate(up: Bench) -> None:
+    found = known_answers(up.ask(up.servers[0]), up.engine.dual, up.engine.double)
     assert [check for check in found if not check.holds] == []
 
 
-def test_fractions_are_added_in_double_precision(bench: Bench) -> None:
+def test_fractions_are_added_in_double_precision(up: Bench) -> None:
     """A decimal would keep exactly what a double loses."""
-    bench.initialise()
-    dual = f" FROM {bench.engine.dual}" if bench.engine.dual else ""
-    one, tiny = (f"CAST({number} AS {bench.engine.double})" for number in ("1", "0.00000000000000000001"))
-    [[lost]] = bench.ask(bench.start())(f"SELECT {one} + {tiny} - {one}{dual}")
+    dual = f" FROM {up.engine.dual}" if up.engine.dual else ""
+    one, tiny = (f"CAST({number} AS {up.engine.double})" for number in ("1", "0.00000000000000000001"))
+    [[lost]] = up.ask(up.servers[0])(f"SELECT {one} + {tiny} - {one}{dual}")
     assert lost is not None and float(lost) == 0.0

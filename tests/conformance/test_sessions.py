@@ -6,10 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +15,10 @@ import pytest
 
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
-from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
-from dbdyno.host.launch import Launch
 from dbdyno.obtain import debian
-from tests.conformance.conftest import obtain
+from tests.conformance.conftest import started
 from tests.conftest import DYNO
 
 ROOT = Path(__file__).parents[2]
@@ -91,26 +87,9 @@ def plugins() -> Path:
 MYSQL_HOST = "127.83.12.58"
 
 
-@contextmanager
-def started(name: str, settings: dict[str, Level], data: Path) -> Iterator[Server]:
-    """A server of Dyno's own engine that listens on the loopback interface besides."""
-    installation, reason = obtain(name)
-    if installation is None:
-        pytest.skip(f"{name} cannot be had here: {reason}")
-    engine = ENGINES[name]
-    runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    engine.life.initialise(installation, data, {})
-    server = engine.life.start(installation, data, runtime, settings, Launch())
-    try:
-        yield server
-    finally:
-        server.kill()
-        shutil.rmtree(runtime)
-
-
 @pytest.fixture(scope="module")
 def mariadb(
-    certificates: Certificates, plugins: Path, tmp_path_factory: pytest.TempPathFactory
+    certificates: Certificates, plugins: Path, tmp_path_factory: pytest.TempPathFactory, shelf: Path
 ) -> Iterator[Server]:
     settings: dict[str, Level] = {
         "skip_networking": "OFF",
@@ -121,12 +100,14 @@ def mariadb(
         "ssl_cert": str(certificates.certificate),
         "ssl_key": str(certificates.key),
     }
-    with started("mariadb", settings, tmp_path_factory.mktemp("mariadb") / "data") as server:
+    with started("mariadb", settings, tmp_path_factory.mktemp("mariadb"), shelf) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def postgresql(
+    certificates: Certificates, tmp_path_factory: pytest.TempPathFactory, shelf: Path
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("postgresql")
     rules = folder / "pg_hba.conf"
     rules.write_text(
@@ -143,14 +124,14 @@ def postgresql(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
         "ssl_cert_file": str(certificates.certificate),
         "ssl_key_file": str(certificates.key),
     }
-    with started("postgresql", settings, folder / "data") as server:
+    with started("postgresql", settings, folder, shelf) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def mysql(tmp_path_factory: pytest.TempPathFactory, shelf: Path) -> Iterator[Server]:
     settings: dict[str, Level] = {"skip_networking": "OFF", "bind_address": MYSQL_HOST, "port": 3306}
-    with started("mysql", settings, tmp_path_factory.mktemp("mysql") / "data") as server:
+    with started("mysql", settings, tmp_path_factory.mktemp("mysql"), shelf) as server:
         yield server
 
 
@@ -300,8 +281,8 @@ def test_a_password_in_clear_goes_over_tls_only(postgresql: Server) -> None:
     assert "clear text" in refusal(f"{url}?tls=off")
 
 
-def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path) -> None:
-    with started("mariadb", {}, tmp_path / "data") as server:
+def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path, shelf: Path) -> None:
+    with started("mariadb", {}, tmp_path, shelf) as server:
         options = {"table_size": 1000}
         _driver.prepare(json.dumps({"url": server.url, "workload": "point_select", "options": options}))
         load = ["load", "run", "point_select", "--url", server.url, "--table-size", "1000"]
@@ -320,9 +301,9 @@ def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path) 
     assert 0 < tally["duration_s"] < 30
 
 
-def test_what_was_loaded_into_postgresql_is_vacuumed_and_analysed(tmp_path: Path) -> None:
+def test_what_was_loaded_into_postgresql_is_vacuumed_and_analysed(tmp_path: Path, shelf: Path) -> None:
     """Its autovacuum would else do so in the midst of a trial."""
-    with started("postgresql", {"autovacuum": "off"}, tmp_path / "data") as server:
+    with started("postgresql", {"autovacuum": "off"}, tmp_path, shelf) as server:
         _driver.prepare(json.dumps({"url": server.url, "workload": "tpcb", "options": {"scale": 1}}))
         seen = "SELECT relname FROM pg_stat_user_tables WHERE last_vacuum IS NULL OR last_analyze IS NULL"
         assert rows(server.url, seen) == []

@@ -11,17 +11,20 @@ import pytest
 from dbdyno.frozen import Level
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
-from tests.conformance.test_sessions import rows, started
+from tests.conformance.conftest import started
+from tests.conformance.test_sessions import rows
 
 LOAD = ("--clients", "2", "--warmup", "0", "--time", "2")
 
 
 @pytest.mark.parametrize("engine", ["mariadb", "mysql"])
-def test_what_a_server_logged_is_asked_again(engine: str, homes_with_engines: Path, tmp_path: Path) -> None:
+def test_what_a_server_logged_is_asked_again(
+    engine: str, homes_with_engines: Path, tmp_path: Path, shelf: Path
+) -> None:
     logs: dict[str, Path] = {kind: tmp_path / f"{kind}.log" for kind in ("slow_query", "general")}
     settings: dict[str, Level] = {"log_output": "FILE", "long_query_time": 0}
     settings |= {f"{kind}_log_file": str(path) for kind, path in logs.items()}
-    with started(engine, settings, tmp_path / "data") as server:
+    with started(engine, settings, tmp_path / "server", shelf) as server:
         assert dyno("load", "prepare", "tpcb", "--url", server.url).returncode == 0
         for setting in logs:
             rows(server.url, f"SET GLOBAL {setting}_log = ON")
@@ -48,10 +51,10 @@ def _asked_again(url: str, log: Path, script: Path) -> None:
 
 
 def test_what_postgresql_counted_is_asked_once_it_is_filled_in(
-    homes_with_engines: Path, tmp_path: Path
+    homes_with_engines: Path, tmp_path: Path, shelf: Path
 ) -> None:
     settings: dict[str, Level] = {"shared_preload_libraries": "pg_stat_statements"}
-    with started("postgresql", settings, tmp_path / "data") as server:
+    with started("postgresql", settings, tmp_path / "server", shelf) as server:
         rows(server.url, "CREATE EXTENSION pg_stat_statements")
         assert dyno("load", "prepare", "tpcb", "--url", server.url).returncode == 0
         rows(server.url, "SELECT pg_stat_statements_reset()")

@@ -71,6 +71,7 @@ def _anything(factor: Factor, engine: Reference) -> list[Mistake]:
 
 CATALOGUE = Catalogue(
     engines=frozenset({"mariadb", "firebird", "postgresql"}),
+    choosing=frozenset({"mariadb", "postgresql"}),
     workloads=workload_offers(json.dumps(WORKLOADS)),
     layers={"config": _config, "workload": _anything, "storage": _anything},
     metrics=frozenset(METRICS),

@@ -35,7 +35,14 @@ def test_another_spelling_means_the_same(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [('"2s"', '"3s"'), ("16384", "32768"), ("= 2\n", "= 3\n"), ("8192, 16384", "16384, 8192")]
+    ("old", "new"),
+    [
+        ('"2s"', '"3s"'),
+        ("16384", "32768"),
+        ("= 2\n", "= 3\n"),
+        ("8192, 16384", "16384, 8192"),
+        ("scale    = 2\n", 'scale = 2\nconnect_sql = "SET a = 1"\n'),
+    ],
 )
 def test_another_question_means_something_else(old: str, new: str) -> None:
     assert meaning(TEXT.replace(old, new)) != meaning(TEXT)

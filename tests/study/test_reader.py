@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.study import (
     Arrangement,
@@ -22,6 +23,7 @@ from dbdyno.study import (
 )
 from dbdyno.study.reference import Reference
 from tests.study.catalogue import CATALOGUE
+from tests.study.reading import mistakes, read, require_mistake
 
 EXAMPLE = """\
 title    = "Which file system?"
@@ -58,17 +60,6 @@ name = "tpcb"
 [factors]
 "config.a" = [1, 2]
 """
-
-
-def read(text: str) -> Study:
-    return parse_study(text.encode(), CATALOGUE)
-
-
-def mistakes(text: str | bytes) -> tuple[Mistake, ...]:
-    with pytest.raises(StudyError) as caught:
-        parse_study(text if isinstance(text, bytes) else text.encode(), CATALOGUE)
-    assert caught.value.exit_code == 2
-    return caught.value.mistakes
 
 
 def the_mistake(text: str | bytes) -> Mistake:
@@ -151,6 +142,28 @@ def test_clients_may_be_a_sweep() -> None:
         study = read(text)
         assert Factor(name="workload.clients", levels=(1, 2, 4)) in study.factors
         assert study.workload.clients == 1
+
+
+def test_connections_begin_as_the_study_says() -> None:
+    assert read(SHORT).workload.opening == Opening()
+    keys = 'isolation = "serializable"\nstorage_engine = "Aria"\nconnect_sql = ["SET a = 1", "SET b = 2"]'
+    opening = read(SHORT.replace('"tpcb"', f'"tpcb"\n{keys}')).workload.opening
+    sql = ("SET a = 1", "SET b = 2")
+    assert opening == Opening(isolation="serializable", storage_engine="Aria", sql=sql)
+    assert read(SHORT.replace('"tpcb"', '"tpcb"\nconnect_sql = "SET a = 1"')).workload.opening.sql == sql[:1]
+
+
+@pytest.mark.parametrize(("key", "value"), [("isolation", "serializable"), ("storage_engine", "heap")])
+def test_what_no_session_of_the_engine_chooses_is_refused(key: str, value: str) -> None:
+    text = SHORT.replace('"tpcb"', f'"tpcb"\n{key} = "{value}"')
+    read(text)
+    mistake = the_mistake(text.replace('"mariadb"', '"firebird@5"'))
+    assert (mistake.line, mistake.message) == (4, f"`{key}` cannot be chosen with firebird")
+
+
+def test_statements_are_timed_only_where_the_study_asks_for_it() -> None:
+    assert not read(SHORT).workload.by_statement
+    assert read(SHORT.replace('"tpcb"', '"tpcb"\nby_statement = true')).workload.by_statement
 
 
 def test_the_server_goes_first_only_where_the_study_asks_for_it() -> None:
@@ -265,6 +278,10 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcb"\nschedule = "ramp:9"', 4, '`schedule`: "ramp:9" has no `/`', "ramp:TO/OVER"),
     ('"tpcb"', '"tpcb"\nschedule = ["constant", "x"]', 4, '"x" is no schedule', "ramp:TO/OVER"),
     ('"tpcb"', '"tpcb"\ngather = "when_crowded"', 4, '`gather`: cannot be "when_crowded"', "off"),
+    ('"tpcb"', '"tpcb"\nby_statement = 1', 4, "must be true or false, not 1", "without quotes"),
+    ('"tpcb"', '"tpcb"\nisolation = "snapshot"', 4, '`isolation`: cannot be "snapshot"', "serializable"),
+    ('"tpcb"', '"tpcb"\nstorage_engine = "a b"', 4, '`storage_engine`: cannot be "a b"', "letters"),
+    ('"tpcb"', '"tpcb"\nconnect_sql = ["SET a = 1", 2]', 4, "`connect_sql`: must be a text", "quotes"),
     ('"tpcb"', '"tpcb"\nramp = 3', 4, "a duration needs its unit", '"3s"'),
     ("config.a", "workload.ramp", 5, "cannot vary within a study", "a study of each"),
     ('"tpcb"', '"tpcb"\nrate_per_s = nan', 4, "cannot be nan", "allowed"),
@@ -316,10 +333,7 @@ ONE_MISTAKE = [
 def test_one_mistake(old: str, new: str, line: int, message: str, hint: str) -> None:
     assert old in SHORT
     found = mistakes(SHORT.replace(old, new, 1))
-    mistake = next((mistake for mistake in found if message in mistake.message), None)
-    assert mistake is not None, found
-    assert mistake.line == line
-    assert hint in mistake.hint
+    require_mistake(found, line, message, hint)
     # A misspelt key leaves its own gap as well; else nothing may follow from one mistake.
     assert len(found) == (2 if old == "engine" else 1), found
 

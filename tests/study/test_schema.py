@@ -71,6 +71,7 @@ NESTED = st.dictionaries(
 ENGINES = ["mariadb", "firebird@5", "mariadb:~/mariadbd", "mysql://localhost/x", "oracle", "", 3]
 ENGINE = st.sampled_from(ENGINES)
 DURATION = st.one_of(st.sampled_from(["5s", "1.5m", "500ms", "0s", "1 h", "s", "5"]), st.integers(0, 9))
+TEXT = st.sampled_from(["SET a = 1", "", 1])
 CLIENTS = st.one_of(st.integers(-1, 200_000), st.lists(st.integers(-1, 64), max_size=3))
 WORKLOAD = st.fixed_dictionaries(
     {"name": st.sampled_from(["tpcb", "point_select", "tpcd"])},
@@ -83,6 +84,10 @@ WORKLOAD = st.fixed_dictionaries(
             ["constant", "ramp:9/1s", "steps:1s=2,3s=4", "ramp:9/1", ["sine:1/1s", "points:0s=3"]]
         ),
         "think_time": st.sampled_from(["1s", "exponential:5ms", "gamma:1s", 1, ["1s", "2s"]]),
+        "by_statement": st.sampled_from([True, False, 1]),
+        "isolation": st.sampled_from(["serializable", "snapshot", 1]),
+        "storage_engine": st.sampled_from(["Aria", "a b", "", 1]),
+        "connect_sql": st.one_of(TEXT, st.lists(TEXT, max_size=2)),
         "ramp": DURATION,
         "warmup": DURATION,
         "duration": DURATION,
@@ -119,7 +124,7 @@ SOAK = st.fixed_dictionaries(
         "beside": st.lists(st.sampled_from(["tpcb", "point_select", "nothing"]), max_size=2),
         "disturbed": DURATION,
         "control": DURATION,
-        "ends": st.lists(st.sampled_from(["stop", "kill", "explode"]), max_size=2),
+        "ends": st.lists(st.sampled_from(["stop", "kill", "cut", "tear", "explode"]), max_size=2),
         "sessions": st.booleans(),
     },
 )
@@ -185,6 +190,8 @@ SOUND = st.fixed_dictionaries(
                 ),
                 "rate_per_s": st.floats(0.5, 1e6),
                 "ramp": st.sampled_from(["0s", "2 s"]),
+                "by_statement": st.booleans(),
+                "connect_sql": st.sampled_from(["SET a = 1", ["SET a = 1", "SET b = 2"]]),
                 "warmup": st.sampled_from(["0s", "5 s", "1.5m"]),
                 "variant": st.sampled_from(["N", ["full", "N"]]),
             },

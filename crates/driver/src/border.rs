@@ -4,9 +4,11 @@
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
 use crate::count::tally::{
-    ByClient, Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice, Tally,
+    ByClient, Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice,
+    Statement, Tally,
 };
 use crate::job::{Arrivals, Gather, Job, Ledger, Load, Schedule, ThinkDistribution, ThinkTime};
+use crate::session::{Isolation, Opening};
 use crate::workload::{Acknowledged, Invariant, Phase};
 use serde_json::{json, Value};
 
@@ -76,6 +78,12 @@ fn jobs() -> Vec<Job> {
         metrics_port: Some(9100),
         baseline: Some("c0ffee".to_owned()),
         ledger: None,
+        by_statement: true,
+        opening: Opening {
+            isolation: Some(Isolation::RepeatableRead),
+            storage_engine: Some("Aria".to_owned()),
+            sql: vec!["SET @shop = 1".to_owned()],
+        },
     };
     let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
     let ledger = Some(Ledger { path: "books".to_owned(), cut: 3 });
@@ -132,6 +140,7 @@ fn tally(some: Option<f64>) -> Tally {
         start: [("history".to_owned(), 15)].into_iter().collect(),
         latency_us: latency(some),
         by_transaction: vec![("tpcb".to_owned(), kind(some))],
+        by_statement: some.into_iter().map(|_| statement(some)).collect(),
         driver_cpu_us_per_op: CpuPerOperation { user: some, system: some },
         driver_cpu_s: Cpu { user: 1.5, system: 2.5 },
         driver_busy_share: vec![0.5],
@@ -164,6 +173,10 @@ fn open_loop(offered_per_s: f64) -> OpenLoop {
 
 fn kind(some: Option<f64>) -> Kind {
     Kind { operations: 4, acknowledged: 12, latency_us: latency(some) }
+}
+
+fn statement(some: Option<f64>) -> (String, Statement) {
+    ("COMMIT".to_owned(), Statement { errors: 1, latency_us: latency(some) })
 }
 
 fn second(second: i64, phase: Part) -> Second {

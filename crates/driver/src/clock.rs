@@ -15,6 +15,15 @@ pub fn now_ns() -> u64 {
     }
 }
 
+/// The same to within a tick of the kernel, which is 10 ms at most, for a fraction of the price.
+#[inline]
+pub fn coarse_ns() -> u64 {
+    match SIMULATED_NS.get() {
+        Some(now_ns) => now_ns,
+        None => read_ns(libc::CLOCK_MONOTONIC_COARSE),
+    }
+}
+
 /// CPU time that the calling thread has used.
 pub fn thread_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -2,7 +2,7 @@
 //! as `src/dbdyno/driver/job.py`.
 
 use crate::error::{Error, Result};
-use crate::session::Target;
+use crate::session::{Opening, Target};
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,6 +69,12 @@ pub struct Job {
     /// Where each acknowledged transaction is noted, as a row that commits with it and outside of the database.
     #[serde(default)]
     pub ledger: Option<Ledger>,
+    /// Times each statement, by its kind. It costs the driver two readings of the clock for each.
+    #[serde(default)]
+    pub by_statement: bool,
+    /// What each connection is told first.
+    #[serde(default)]
+    pub opening: Opening,
 }
 
 /// The books of a run that will be cut short. The rows of the table `dyno_ledger` have the number `cut`.
@@ -255,6 +261,8 @@ impl Job {
         let mut target = Target::parse(&self.url)?;
         target.connect_timeout = Duration::from_secs_f64(self.connect_timeout_s);
         target.answer_timeout = Duration::from_secs_f64(self.answer_timeout_s);
+        target.opening = self.opening.statements(target.protocol)?;
+        target.storage_engine = self.opening.storage_engine.clone();
         Ok(target)
     }
 }
@@ -298,6 +306,8 @@ mod tests {
             r#", "cpus": []"#,
             r#", "slices": 0"#,
             r#", "slices": 2, "operations": 9"#,
+            r#", "opening": {"isolation": "none"}"#,
+            r#", "opening": {"schema": "shop"}"#,
             r#", "reconnect": true, "ledger": {"path": "books", "cut": 1}"#,
             paced,
         ] {
@@ -305,5 +315,21 @@ mod tests {
             assert_eq!(error.kind(), crate::error::Kind::User);
             assert!(!error.hint_text().is_empty(), "{error}");
         }
+    }
+
+    #[test]
+    fn the_target_holds_what_each_connection_is_told_first() {
+        let job = parse(r#", "opening": {"isolation": "read-committed", "storage_engine": "Aria"}"#).unwrap();
+        let target = job.target().unwrap();
+        assert_eq!(
+            target.opening,
+            [
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                "SET SESSION default_storage_engine = Aria"
+            ]
+        );
+        assert_eq!(target.storage_engine.as_deref(), Some("Aria"));
+        let sqlite = Job { url: "sqlite:///tmp/x".to_owned(), ..job };
+        assert_eq!(sqlite.target().unwrap_err().kind(), crate::error::Kind::User);
     }
 }

@@ -126,6 +126,34 @@ fn a_server_that_closes_in_the_middle_of_an_answer_is_noticed() {
 }
 
 #[test]
+fn a_connection_that_its_server_has_closed_is_known_to_have_ended() {
+    for backend in backends() {
+        let address = serve(&format!("ended-{}", backend.as_str()), |mut stream| {
+            let _ = stream.write_all(b"bye");
+        });
+        let target = target();
+        let ended = block_on(
+            backend,
+            async {
+                let mut stream =
+                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                stream.need(3).await.unwrap();
+                assert!(!stream.has_ended(), "what it sent is still to be read");
+                stream.consume(3);
+                let ended = async {
+                    while !stream.has_ended() {
+                        sleep_ns(1_000_000).await;
+                    }
+                };
+                within(target.connect_timeout, ended).await
+            },
+            || false,
+        );
+        assert_eq!(ended.unwrap().unwrap(), Some(()), "{backend:?}");
+    }
+}
+
+#[test]
 fn on_a_crowded_machine_answers_that_wait_for_each_other_all_come_back() {
     for backend in backends() {
         let (address, target, done) =

@@ -2,7 +2,8 @@
 
 The whole is the time of one client per operation. In closed loop that is clients x duration / operations
 (Little's law; J. D. C. Little, Operations Research 9, 1961), in open loop the mean latency from the intended
-start. The parts are the server's and the driver's own seconds over the operations. What they leave is the
+start. The parts are the seconds of the application, where one stands
+in front of the server, of the server, and of the driver, over the operations. What they leave is the
 remainder: nothing measured it, so it is named as what is left, not as what it is.
 
 It is assumed that an operation is served by one thread at a time. Threads that work beside it (purge,
@@ -22,8 +23,12 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record
 
 WHOLE, PAUSE, REMAINDER = "whole", "pause", "remainder"
-PARTS = ("server_user", "server_system", "server_wait", "driver", "driver_wait", PAUSE, REMAINDER)
-"""The parts in their order. `server_wait` and `driver_wait`: ready to run, and waiting for a CPU."""
+APPLICATION = ("application_user", "application_system", "application_wait")
+"""The parts of an application in front of the server, where there is one."""
+PARTS = (
+    *APPLICATION, "server_user", "server_system", "server_wait", "driver", "driver_wait", PAUSE, REMAINDER,
+)  # fmt: skip
+"""The parts in their order. Of each the `_wait`: ready to run, and waiting for a CPU."""
 
 NEEDED = ("server_user", "server_system", "driver")
 """Without one of these there is no split: the remainder would hold what it must not."""
@@ -52,6 +57,8 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
         {**parts, REMAINDER: parts[WHOLE] - math.fsum(parts[name] for name in common - {WHOLE, REMAINDER})}
         for parts in shares
     ]
+    # What does not stand in front of a server is not missing.
+    absent = () if common & set(APPLICATION) else APPLICATION
     means = {name: estimate(name, [row[name] for row in rows], confidence) for name in (WHOLE, *PARTS)
              if name in common}  # fmt: skip
     beyond = -means[REMAINDER].mean
@@ -61,7 +68,7 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
         whole=means[WHOLE],
         parts=tuple(means[name] for name in PARTS if name in means and _told(means[name], beyond)),
         beyond_us=max(0.0, beyond),
-        missing=tuple(name for name in PARTS if name not in common),
+        missing=tuple(name for name in PARTS if name not in common and name not in absent),
         hardware=_estimates(records, HARDWARE, confidence),
         engine=_engine(records, confidence),
         uncounted={
@@ -133,6 +140,9 @@ def _seconds(observation: Observation, tally: Tally) -> dict[str, float]:
     """Thread seconds of each part in the measured part of the load, where they were read."""
     totals = observation.totals
     found = {
+        "application_user": totals.get("application_cpu_user_s"),
+        "application_system": totals.get("application_cpu_system_s"),
+        "application_wait": totals.get("application_run_queue_wait_s"),
         "server_user": totals.get("server_cpu_user_s"),
         "server_system": totals.get("server_cpu_system_s"),
         "server_wait": totals.get("run_queue_wait_s"),

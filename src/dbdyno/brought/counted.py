@@ -68,6 +68,7 @@ class Counted:
             start={},
             latency_us=self.latency,
             by_transaction=dict(self.kinds),
+            by_statement={},
             driver_cpu_us_per_op=UNKNOWN_CPU,
             driver_cpu_s=Cpu(user=0.0, system=0.0),
             driver_busy_share=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from dbdyno.cli.load_options import RUN_OPTIONS, run_job
+from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, run_job, take_opening
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
@@ -34,11 +35,18 @@ _SCRIPTS = (".toml", ".sql", ".pgbench", ".lua")
 
 _SCRIPT_OPTIONS = "script_options"
 
+_NO_OPTION_OF_SCRIPT = re.compile(r'unknown option of the script "([^"]+)"')
+"""What the driver says of an option that the script does not have."""
+
+_NEAR = 0.75
+"""How alike two options must be to be taken for each other: much, because all begin with two dashes."""
+
 _URL = click.Option(
     ["--url"],
     required=True,
     help="mysql://USER:PASSWORD@HOST:PORT/DATABASE, the same with postgresql: or firebird:, "
-    "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket.",
+    "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket. "
+    "http://HOST:PORT drives an application by a script with requests.",
 )
 _CLIENTS = click.Option(
     ["--clients"], type=click.IntRange(1), default=1, show_default=True, help="Connections."
@@ -98,6 +106,7 @@ def _workload_command(
 
     def callback(url: str, **given: Any) -> None:
         own = {option: given.pop(option) for option in names}
+        opening = take_opening(given)
         set_options = {option: value for option, value in own.items() if value is not None}
         if of_script := given.pop(_SCRIPT_OPTIONS, ()):
             variables = [*_assignments(of_script), *filter(None, [set_options.get("variables")])]
@@ -107,9 +116,12 @@ def _workload_command(
             set_options = with_vector_set(name, defaults | set_options, _tell)
         if carry is not _prepare:
             _require_file(url)
-        _translating(carry, Job(url=url, workload=name, options=set_options), given)
+        job = Job(url=url, workload=name, options=set_options, opening=opening)
+        _translating(carry, job, given, [flag for option in known for flag in option.opts])
 
-    parameters: list[click.Parameter] = [_URL, *options, *(_click_option(option) for option in offer.options)]
+    of_workload = [_click_option(option) for option in offer.options]
+    known = [_URL, *options, *CONNECTION_OPTIONS, *of_workload]
+    parameters: list[click.Parameter] = [*known]
     if offer.name != "lua":
         return click.Command(name, callback=callback, params=parameters, help=offer.description)
     # The script alone knows its options: whatever Dyno does not know is taken for one of them.
@@ -161,11 +173,23 @@ def _click_option(option: Option) -> click.Option:
     return click.Option([flag, option.name], type=kind, help=about)
 
 
-def _translating(carry: Carry, job: Job, given: dict[str, Any]) -> None:
+def _translating(carry: Carry, job: Job, given: dict[str, Any], flags: Sequence[str]) -> None:
+    """Carries the job out. `flags` are the options that Dyno itself knows."""
     try:
         carry(job, given)
     except _driver.DriverError as error:
-        raise DriverFailed(error.message, error.hint, error.kind) from None
+        hint = _with_nearest_flag(error.message, error.hint, flags)
+        raise DriverFailed(error.message, hint, error.kind) from None
+
+
+def _with_nearest_flag(message: str, hint: str, flags: Sequence[str]) -> str:
+    """The driver's hint. It knows the script's options alone, so the nearest of Dyno's own goes before."""
+    unknown = _NO_OPTION_OF_SCRIPT.search(message)
+    if unknown is None:
+        return hint
+    flag = "--" + unknown[1].replace("_", "-")
+    nearest = get_close_matches(flag, flags, n=1, cutoff=_NEAR)
+    return f"did you mean {nearest[0]}, which is Dyno's own? Of the script: {hint}" if nearest else hint
 
 
 def _prepare(job: Job, given: dict[str, Any]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from dbdyno.driver.job import File, Job, Schedule, ThinkTime
+from dbdyno.driver.job import File, Isolation, Job, Opening, Schedule, ThinkTime
 from dbdyno.errors import UserError
 from dbdyno.study import pacing
 from dbdyno.study.values import Fault, rate
@@ -79,6 +79,26 @@ def _cpus(text: str) -> list[int]:
 
 _SECONDS = _Read("SECONDS", pacing.seconds)
 _SOME_SECONDS = _Read("SECONDS", _above_zero)
+
+CONNECTION_OPTIONS = [
+    click.Option(
+        ["--isolation"],
+        type=click.Choice(get_args(Isolation)),
+        help="The isolation level of all transactions, on MariaDB, MySQL and PostgreSQL.",
+    ),
+    click.Option(
+        ["--storage-engine"],
+        metavar="NAME",
+        help="Of the tables that are made: a storage engine of MariaDB or MySQL, a table access method of "
+        "PostgreSQL.",
+    ),
+    click.Option(
+        ["--connect-sql"],
+        multiple=True,
+        metavar="SQL",
+        help="A statement that each connection begins with. Can be given several times.",
+    ),
+]
 
 RUN_OPTIONS = [
     click.Option(
@@ -158,6 +178,11 @@ RUN_OPTIONS = [
         help="The longest wait for an answer of the server.",
     ),
     click.Option(
+        ["--by-statement"],
+        is_flag=True,
+        help="Count how long each kind of statement took. Costs the driver a little for each statement.",
+    ),
+    click.Option(
         ["--hdr-log", "hdr_log"],
         type=click.Path(dir_okay=False),
         help="Write each second's latencies to this file, as HdrHistogram's interval log.",
@@ -168,6 +193,12 @@ RUN_OPTIONS = [
         help="Serve OpenMetrics on this port of 127.0.0.1 while it runs.",
     ),
 ]
+
+
+def take_opening(given: dict[str, Any]) -> Opening:
+    """What connections begin with. Takes the options that say so out of those given."""
+    isolation, storage_engine = given.pop("isolation"), given.pop("storage_engine")
+    return Opening(isolation=isolation, storage_engine=storage_engine, sql=given.pop("connect_sql"))
 
 
 def run_job(job: Job, given: Mapping[str, Any]) -> Job:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import Latency, OpenLoop, Recall, Tally
+from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words.numbers import plural
 
@@ -54,6 +54,7 @@ def print_tally(tally: Tally) -> None:
         *_unfinished(tally),
         *_recall(tally.recall),
         *_by_transaction(tally),
+        *_by_statement(tally.by_statement),
         *_phases(tally),
     ]
     if tally.saturated:
@@ -149,6 +150,19 @@ def _by_transaction(tally: Tally) -> Iterator[str]:
     if "new_order" in kinds and tally.duration_s:
         per_minute = kinds["new_order"].operations * 60 / tally.duration_s
         yield f"new orders  {number_text(per_minute)} per minute; {tally.rollbacks:,} more rolled back"
+
+
+def _by_statement(statements: Mapping[str, Statement]) -> Iterator[str]:
+    """Two lines for each kind of statement: its share of the time in all statements and its times, then its
+    text."""
+    total_us = sum(statement.latency_us.sum for statement in statements.values())
+    for text, statement in statements.items():
+        latency_us = statement.latency_us
+        times = _times_ms(latency_us, "mean", "p50", "p99", "max")
+        failed = f"  {plural(statement.errors, 'error')}" if statement.errors else ""
+        share = latency_us.sum / total_us
+        yield f"statement {share:>4.0%} of the time {latency_us.count:>10,}  ms: {times}{failed}"
+        yield f"            {text}"
 
 
 def _phases(tally: Tally) -> Iterator[str]:

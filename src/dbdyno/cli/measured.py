@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from dbdyno import __version__
+from dbdyno.applications.registry import installed
 from dbdyno.cli.adapted import seed_of
 from dbdyno.cli.arrangement import server_bytes
 from dbdyno.cli.beginning import name_of_run
@@ -19,8 +20,9 @@ from dbdyno.cli.building import make_builds
 from dbdyno.cli.counted import counted_text, why_counted
 from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
 from dbdyno.cli.searching import Searching, told_of
-from dbdyno.cli.stored_study import facts_of
+from dbdyno.cli.stored_study import application_of, facts_of
 from dbdyno.cli.training import training_on
+from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.gate import pass_gates
@@ -51,7 +53,10 @@ class Measured:
 
 
 def new_run(study: Study, path: Path, installation: Installation) -> Run:
-    """A run of a study that begins now on this host."""
+    """A run of a study that begins now on this host. Raises UserError for vectors and for an application
+    that cannot be had, which would end every trial of it."""
+    application = application_of(study)
+    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     return Run(
         run=name_of_run(),
         study_path=str(path),
@@ -64,7 +69,7 @@ def new_run(study: Study, path: Path, installation: Installation) -> Run:
         created_unix_s=time.time(),
         dyno_version=__version__,
         host=fingerprint(),
-        installation=facts_of(installation),
+        installation={**facts_of(installation), **({"application": application} if application else {})},
         arrangement=study.arrangement,
         slice_s=study.slice_s,
     )
@@ -108,7 +113,7 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
         if reference is not None:
             again = bench_of(reference, journal, callgrind, here.devices)
             pass_gates(again, here.tell, baseline_alone=True)
-        if study.design is Design.SEARCH:
+        if study.design is Design.SEARCH and run.soak is None:
             return _searched(bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
         ask = told_to(progress, ask_for(run), store)
@@ -145,6 +150,7 @@ def bench_of(
         allowed_devices=devices,
         callgrind=callgrind if why_counted(measured.study) else None,
         counter=callgrind,
+        application=installed(measured.study.application),
         drop=hopeless if can_drop(measured.study) else nobody,
     )
 

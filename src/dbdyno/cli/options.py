@@ -108,6 +108,10 @@ calibration_option = click.option(
     default=True,
     help="Use this host's calibration (`dyno calibrate`) where there is one that holds.",
 )
+name_option = click.option(
+    "--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere."
+)
+note_option = click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 

@@ -87,6 +87,19 @@ class Open(Frozen):
 Load = Annotated[Closed | Open, Field(discriminator="kind")]
 
 
+Isolation = Literal["read-uncommitted", "read-committed", "repeatable-read", "serializable"]
+"""An isolation level of SQL's standard."""
+
+
+class Opening(Frozen):
+    """What each connection is told as soon as it is open: the isolation level of its transactions, the
+    storage engine of the tables that it makes, and then the user's own statements in their order."""
+
+    isolation: Isolation | None = None
+    storage_engine: str | None = None
+    sql: tuple[str, ...] = ()
+
+
 class Ledger(Frozen):
     """Where each acknowledged transaction is noted: in the file at `path`, which lies on another file system
     than the data, and as a row with the number `cut` that commits with it."""
@@ -102,7 +115,8 @@ class Job(Frozen):
     part. With `slices` the run waits after its warm-up and after each slice, with all connections open, and
     `settle_s` pass before each slice is measured. `cpus` are those that the driver's threads are bound to, in
     turn. `baseline` is the value of an earlier check of a read-only workload. `ledger` is kept of a run that
-    will be cut short.
+    will be cut short. `by_statement` times each statement by its kind. `opening` is for every connection,
+    those of `prepare` and `check` included.
     """
 
     url: str = ""
@@ -128,6 +142,8 @@ class Job(Frozen):
     metrics_port: int | None = None
     baseline: str | None = None
     ledger: Ledger | None = None
+    by_statement: bool = False
+    opening: Opening = Opening()
 
     def but(self, **changes: Any) -> Self:
         """The same job with other values, which are validated."""

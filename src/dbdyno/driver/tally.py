@@ -39,6 +39,14 @@ class Kind(Frozen):
     latency_us: Latency
 
 
+class Statement(Frozen):
+    """The statements of one kind: the latencies of all that were answered, and how many of these answers were
+    errors."""
+
+    errors: int
+    latency_us: Latency
+
+
 class ByClient(Frozen):
     """The fewest and the most transactions of the measured part that a client had done."""
 
@@ -177,7 +185,9 @@ class Tally(Frozen):
     that threads ran under SCHED_BATCH. `start` holds counts and sums
     of the data from before the run. `slices` are those of a load that waited between them: `duration_s` is
     then their sum, and the seconds of `series` follow one another without the waits. `saturated`
-    says why the driver was the limit, where it was.
+    says why the driver was the limit, where it was. `by_statement` has the statements that were sent in the
+    measured part by their text without its values, those that took the most time in all first; it is empty
+    unless the job asks for it.
     """
 
     workload: str
@@ -210,6 +220,7 @@ class Tally(Frozen):
     start: dict[str, int]
     latency_us: Latency
     by_transaction: dict[str, Kind]
+    by_statement: dict[str, Statement]
     driver_cpu_us_per_op: CpuPerOperation
     driver_cpu_s: Cpu
     driver_busy_share: tuple[float, ...]
@@ -266,6 +277,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "clients_lost": 0,
     "unfinished": 0,
     "by_client": None,
+    "by_statement": {},
     "start": {},
     "slices": (),
     "driver_run_wait_share": (),

@@ -49,6 +49,7 @@ from dbdyno.report.parts import (
     restarts,
     search,
     split,
+    statements,
     trend,
 )
 from dbdyno.report.parts import code as code_part
@@ -88,6 +89,7 @@ def render(analysis: Analysis) -> str:
         frontier=frontier,
         configuration=configuration,
         split=split,
+        statements=statements,
         builds=builds,
         restarts=restarts,
         counted=counted,

@@ -73,7 +73,7 @@ def _seen(variant: VariantResult) -> str:
     verdict = variant.verdict.value if variant.verdict is not None else "no verdict"
     if variant.effect is None:
         return verdict
-    return f"{verdict}: {numbers.ratio_text(variant.effect.ratio)} ({numbers.interval_text(variant.effect)})"
+    return f"{verdict}: {numbers.effect_text(variant.effect)}"
 
 
 class _Suite:

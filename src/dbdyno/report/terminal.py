@@ -15,7 +15,18 @@ from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.report.parts import builds, counted, frontier, gap, grid, overhead, restarts, search, split
+from dbdyno.report.parts import (
+    builds,
+    counted,
+    frontier,
+    gap,
+    grid,
+    overhead,
+    restarts,
+    search,
+    split,
+    statements,
+)
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 
@@ -63,6 +74,9 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)
+    if details and analysis.statements:
+        console.print()
+        statements.render(analysis.statements, console)
     if details:
         overhead.render(analysis, console)
     _museum(analysis, console)
@@ -94,7 +108,7 @@ def _stacked(analysis: Analysis, width: int) -> Text:
         effect, verdict = variant.effect, remarks.verdict_text(variant)
         lines.append(f"{naming.wrapped(safe.clean(variant.name), width)}\n")
         if effect is not None:
-            lines.append(f"  {numbers.ratio_text(effect.ratio)} ({numbers.interval_text(effect)})")
+            lines.append(f"  {numbers.effect_text(effect)}")
         elif variant.response is not None:
             lines.append(f"  {_response_text(analysis, variant.response.mean)}")
         lines.append(f"  {verdict}\n", style=_style(variant.verdict))

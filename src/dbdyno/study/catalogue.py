@@ -16,12 +16,16 @@ from pydantic import BaseModel, ConfigDict
 
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Configuration, Level
-from dbdyno.study.nouns import Factor
+from dbdyno.study.nouns import Application, Factor
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
+
+
+ApplicationCheck = Callable[[Application, Reference], list[Mistake]]
+"""What is wrong with an application in front of an engine. Lines are filled in by the reader."""
 
 
 class Limits(BaseModel):
@@ -79,13 +83,16 @@ Configure = Callable[[str, Path, Reference], Configuration]
 class Catalogue:
     """The names that a study may use.
 
-    `engines` are the engines' names; `layers` maps each layer's name to its check; `metrics` are what a
-    goal may name; `knobs` says of a factor which levels it takes, as far as that is known without an engine.
+    `engines` are the engines' names; in those of `choosing` each session can have its own isolation level and
+    storage engine. `layers` maps each layer's name to its check; `metrics` are what a goal may name; `knobs`
+    says of a factor which levels it takes, as far as that is known without an engine.
     `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
-    names the settings with which an engine loses commits in a power cut.
+    names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
+    application to its check.
     """
 
     engines: frozenset[str]
+    choosing: frozenset[str]
     workloads: tuple[WorkloadOffer, ...]
     layers: Mapping[str, FactorCheck]
     metrics: frozenset[str]
@@ -93,6 +100,7 @@ class Catalogue:
     configure: Configure | None = None
     gives_up: GivesUp | None = None
     losing: Callable[[Reference], Mapping[str, Level]] | None = None
+    applications: Mapping[str, ApplicationCheck] = field(default_factory=dict)
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dbdyno.driver.job import Arrivals
+from dbdyno.driver.job import Arrivals, Opening
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study import fraction
 from dbdyno.study.reference import Reference
@@ -26,6 +26,8 @@ CANDIDATE = "candidate"
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 COUNTED_TO = 10**9
+KEEPS_LEDGER = ("tpcb", "tpcc")
+"""Workloads whose transactions are known one by one afterwards."""
 INSTRUCTIONS_PER_OP = "instructions_per_op"
 """The response of a study whose trials are all counted where the CPU's own counters cannot be read."""
 SLICE_S = 0.5
@@ -81,7 +83,9 @@ class Workload(Frozen):
     Where `clients`, `threads`, `rate_per_s`, `arrivals`, `schedule`, `think_time` or an option is a factor,
     this is its baseline. `threads` 0 lets the driver choose; without `rate_per_s` and `schedule` the loop is
     closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them. `gather` never
-    goes by the machine's idle time in a study, because variants would differ by the instrument.
+    goes by the machine's idle time in a study, because variants would differ by the instrument. `opening` is
+    what each connection begins with, those that make the data included. With `by_statement` the driver times
+    each statement of every variant.
     """
 
     name: str
@@ -95,8 +99,16 @@ class Workload(Frozen):
     schedule: str = ""
     think_time: str = ""
     gather: Literal["off", "on"] = "off"
+    # These two are left out where they are empty, so that a study means what it meant to earlier versions.
+    by_statement: bool = Field(default=False, exclude_if=lambda timed: not timed)
+    opening: Opening = Field(default=Opening(), exclude_if=lambda opening: opening == Opening())
     options: dict[str, Level] = Field(default_factory=dict)
     run_options: frozenset[str] = frozenset()
+
+    @property
+    def keeps_ledger(self) -> bool:
+        """Whether each of its transactions writes, and can be looked for after a restart."""
+        return self.name in KEEPS_LEDGER and not self.options.get("select_only", False)
 
 
 DURABLE = "durable"
@@ -145,15 +157,28 @@ class Goal(Frozen):
         return candidates * (1 + sum(guard.bound is not None for guard in self.guards))
 
 
+class Application(Frozen):
+    """What stands in front of the server and takes the load: its name, the version or the folder that is
+    wanted, how many processes serve requests, and its own settings by name."""
+
+    name: str
+    version: str = ""
+    path: str = ""
+    workers: int = 4
+    settings: dict[str, Level] = Field(default_factory=dict)
+
+
 class Restarts(Frozen):
     """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
-    power cuts that tear pages, kills, and clean stops. Before each the load goes on for `load_s` on average.
-    `control` are the settings under which a power cut must take commits along."""
+    power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Before each
+    the load goes on for `load_s` on average. `control` are the settings under which a power cut must take
+    commits along."""
 
     power_cuts: int = 0
     torn_pages: int = 0
     kills: int = 0
     stops: int = 0
+    flipped_bits: int = Field(default=0, exclude_if=lambda flipped_bits: not flipped_bits)
     load_s: float = 2.0
     control: dict[str, Level] = Field(default_factory=dict)
 
@@ -174,11 +199,13 @@ class Study(Frozen):
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
     many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
-    was, `digest` its hash. Engines are restarted beside the blocks as `restarts` says."""
+    was, `digest` its hash. Engines are restarted beside the blocks as `restarts` says. An
+    `application` takes the load in the place of the server beneath."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
+    application: Application | None = Field(default=None, exclude_if=lambda application: application is None)
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None

@@ -6,15 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import Configuration, Level
 from dbdyno.study import pacing, values
+from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
     DURABLE,
     INSTRUCTIONS_PER_OP,
+    KEEPS_LEDGER,
     TRIALS_MAX,
     Arrangement,
     Design,
@@ -29,15 +32,16 @@ from dbdyno.study.nouns import (
     size_of,
 )
 from dbdyno.study.phases import ACT_OF_METRIC
-from dbdyno.study.restarts import KEEPS_LEDGER
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import (
     ACT_KEYS,
+    CHOSEN_KEYS,
     ENGINE_KEYS,
     FIXED_KEYS,
     GATHER,
     GOAL_KEYS,
+    ISOLATIONS,
     KNOBS,
     RESTART_KEYS,
     SPACE_KEYS,
@@ -106,6 +110,7 @@ class _Reader(SectionReader):
         goal, soak = self.goal(), read_soak(self)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
+        application = read_application(self, workload, restarts, soak)
         self.timed(goal, workload)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
@@ -117,6 +122,7 @@ class _Reader(SectionReader):
             engine=self.engine,
             workload=_with_baseline(workload, factors),
             configuration=configuration,
+            application=application,
             settings={**_beside(configuration, factors), **settings},
             factors=factors,
             variants=variants,
@@ -131,7 +137,7 @@ class _Reader(SectionReader):
 
     def head(self, title: str) -> dict[str, Any]:
         """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
-        reference = partial(values.reference, catalogue=self.catalogue)
+        reference = partial(values.reference, names=self.catalogue.engines)
         place: Key = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
         self.engine = self.need(place, reference, f"name one: {', '.join(sorted(self.catalogue.engines))}")
         return {
@@ -194,10 +200,23 @@ class _Reader(SectionReader):
             duration_s=duration_s,
             ramp_s=ramp_s,
             gather="on" if gather == "on" else "off",
+            by_statement=self.take(("workload", "by_statement"), values.boolean, False),
+            opening=self.opening(),
             options=given,
             run_options=of_the_run,
             **knobs,
         ), lifted
+
+    def opening(self) -> Opening:
+        """What each connection of the load begins with."""
+        isolation = self.take(("workload", "isolation"), partial(values.one_of, allowed=ISOLATIONS), None)
+        storage_engine = self.take(("workload", "storage_engine"), values.word, None)
+        sql: tuple[str, ...] = self.take(("workload", "connect_sql"), values.texts, ())
+        if self.engine is not None and self.engine.engine not in self.catalogue.choosing:
+            for key in (key for key in CHOSEN_KEYS if self.at(("workload", key)) is not None):
+                message = f"`{key}` cannot be chosen with {self.engine.engine}"
+                self.note(("workload", key), message, "leave it out")
+        return Opening.model_validate({"isolation": isolation, "storage_engine": storage_engine, "sql": sql})
 
     def workload_name(self, value: Any) -> str:
         name = values.text(value)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.study import pacing, values
-from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.act import OF_SOAKS, Act
+from dbdyno.study.application import WORKERS_MAX
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
 from dbdyno.study.nouns import BASELINE, DURABLE, SLICE_S, Arrangement, Design, Goal, Interval
 from dbdyno.study.ranges import Scale
 from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, CUTS_OF_GUARD, IMAGES_MAX, RESTARTS_MAX
 from dbdyno.study.rungs import RUNGS_MAX
-from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, THREADS_MAX
+from dbdyno.study.section import ARRIVALS, CLIENTS_MAX, GATHER, ISOLATIONS, THREADS_MAX
 from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.space import Promise
 from dbdyno.study.sweep import SWEEP
@@ -98,11 +99,7 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "maximum": values.INT_MAX,
                 "description": "Draws the order of the trials. Default: each run draws a seed.",
             },
-            "aa": {
-                "type": "boolean",
-                "default": False,
-                "description": "Measure the baseline twice: the two must not be called different.",
-            },
+            "aa": _AA,
             "baselines": _integer(
                 1,
                 BASELINES_MAX,
@@ -117,6 +114,7 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "description": "How many images of the pristine data blocks take in turn. "
                 "Default: two where a second one costs little beside the run.",
             },
+            "application": _application(catalogue),
             "workload": _workload(catalogue),
             "settings": {
                 **_by_factor(_LEVEL, catalogue),
@@ -141,6 +139,7 @@ def _restarts() -> Schema:
         "torn_pages": "Power cuts after which half of each page that was on its way is on the device.",
         "kills": "Kills of the engine in the midst of a load.",
         "stops": "Clean stops, which are timed.",
+        "flipped_bits": "Clean stops after which one bit of a row is wrong: does the engine say so?",
     }
     return {
         "type": "object",
@@ -178,6 +177,26 @@ def _engine(catalogue: Catalogue) -> Schema:
     return {"anyOf": [reference, table]}
 
 
+def _application(catalogue: Catalogue) -> Schema:
+    names = "|".join(sorted(catalogue.applications))
+    settings: Schema = {"type": "object", "additionalProperties": {"anyOf": [_LEVEL, {"type": "object"}]}}
+    return {
+        "type": "object",
+        "description": "What stands in front of the server and takes the load.",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {
+                "type": "string",
+                "pattern": rf"^({names})(@[0-9A-Za-z].*|:[/~].*)?$",
+                "description": "NAME, NAME@VERSION or NAME:/PATH/OF/ITS/ENVIRONMENT.",
+            },
+            "workers": _integer(1, WORKERS_MAX, 4, "Processes that serve requests."),
+            "settings": {**settings, "description": "Its own settings, by their full names."},
+        },
+    }
+
+
 def _integer(low: int, high: int, default: int, description: str) -> Schema:
     return {
         "type": "integer",
@@ -207,6 +226,22 @@ def _workload(catalogue: Catalogue) -> Schema:
             "enum": sorted(GATHER),
             "default": "off",
             "description": "Closed loop without pauses: the driver lets the server go first.",
+        },
+        "by_statement": {
+            "type": "boolean",
+            "default": False,
+            "description": "Times each kind of statement, for a table of the report.",
+        },
+        "isolation": {
+            "enum": sorted(ISOLATIONS),
+            "description": "Of all transactions, on MariaDB, MySQL and PostgreSQL. Default: the server's.",
+        },
+        "storage_engine": _pattern(
+            values.WORD, "Of the tables that are made, on MariaDB, MySQL and PostgreSQL."
+        ),
+        "connect_sql": {
+            "anyOf": [_TEXT, {"type": "array", "items": _TEXT}],
+            "description": "What each connection begins with: a statement, or a list of them.",
         },
         "warmup": _duration("5s", "Load before the measured part."),
         "duration": _duration("20s", "The measured part of each trial."),
@@ -263,6 +298,13 @@ def _option(option: Option) -> Schema:
 
 def _duration(default: str, description: str) -> Schema:
     return {"type": "string", "pattern": values.DURATION, "default": default, "description": description}
+
+
+_AA: Schema = {
+    "type": "boolean",
+    "default": False,
+    "description": "Measure the baseline twice: the two must not be called different.",
+}
 
 
 _ARRANGEMENT: Schema = {
@@ -380,7 +422,7 @@ def _soak(catalogue: Catalogue) -> Schema:
             ),
             "control": _duration("3m", "How long the server rests, as a control; 0s: not at all."),
             "ends": _names(
-                [str(one) for one in Act if one not in OF_POWER],
+                [str(one) for one in Act if one in OF_SOAKS],
                 "What is done to the server at the end of each rung.",
             ),
         },

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+from dbdyno.driver.job import Isolation
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
@@ -32,6 +33,7 @@ STUDY_KEYS = frozenset(
         "images",
         "arrangement",
         "slice",
+        "application",
         "workload",
         "settings",
         "factors",
@@ -43,11 +45,12 @@ STUDY_KEYS = frozenset(
     }
 )
 ENGINE_KEYS = frozenset(("name", "configuration"))
+APPLICATION_KEYS = frozenset(("name", "workers", "settings"))
 GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards", "counted"))
 SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
 SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
 """The keys of a factor that is written as a table. A table with one of them is a factor and not a layer."""
-ACT_KEYS = ("power_cuts", "torn_pages", "kills", "stops")
+ACT_KEYS = ("power_cuts", "torn_pages", "kills", "stops", "flipped_bits")
 RESTART_KEYS = frozenset((*ACT_KEYS, "load"))
 VARIANT_KEYS = frozenset(("name", "levels"))
 CLIENTS = "workload.clients"
@@ -64,7 +67,12 @@ KNOBS: dict[str, Callable[[Any], Level]] = {
     "think_time": partial(pacing.written, read=pacing.think_time),
 }
 GATHER = frozenset(("off", "on"))
-FIXED_KEYS = frozenset(("name", "warmup", "duration", "ramp", "gather"))
+ISOLATIONS = frozenset(get_args(Isolation))
+CHOSEN_KEYS = ("isolation", "storage_engine")
+"""What each session has of its own, on engines that let it choose."""
+FIXED_KEYS = frozenset(
+    ("name", "warmup", "duration", "ramp", "gather", "by_statement", *CHOSEN_KEYS, "connect_sql")
+)
 T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 

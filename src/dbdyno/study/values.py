@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dbdyno.frozen import Level, level_text
-from dbdyno.study.catalogue import Catalogue, Option
+from dbdyno.study.catalogue import Option
 from dbdyno.study.nouns import DURABLE, Guard
 from dbdyno.study.reference import Reference
 
@@ -24,11 +24,13 @@ PERCENTAGE = rf"^({NUMBER}) ?%$"
 GUARD = rf"^ *([a-z][a-z0-9_]*) *(<=|>=) *({NUMBER})(x?) *$"
 FACTOR_NAME = r"^[a-z][a-z0-9_]*\.[^\s.=,](?:[^\s=,]*[^\s.=,])?$"
 VARIANT_NAME = r"^[^\s=,](?:[^=,\n\t]*[^\s=,])?$"
+WORD = r"^[0-9A-Za-z_]+$"
 VERSION = r"^[0-9A-Za-z][0-9A-Za-z.+~_-]*$"
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 DURATION_MAX_S = 86_400.0
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 TEXT_MAX = 4_096
+ENGINE_FORMS = 'write "mariadb@11.8" or "mariadb:/usr/sbin/mariadbd"'
 _NAMES_SHOWN = 24
 _TYPES = {
     bool: "a boolean",
@@ -95,6 +97,19 @@ def text(value: Any) -> str:
             "write it on one line, without control characters",
         )
     return value
+
+
+def word(value: Any) -> str:
+    """A name in SQL that needs no quotes there."""
+    name = text(value)
+    if not re.fullmatch(WORD, name):
+        raise Fault(f"cannot be {shown(name)}", "write letters, digits and _")
+    return name
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A text, or several in a list."""
+    return tuple(text(each) for each in (value if isinstance(value, list) else [value]))
 
 
 def one_of(value: Any, allowed: Collection[str]) -> str:
@@ -234,9 +249,10 @@ def option_value(value: Any, option: Option) -> Level:
     return number(value, limits.min if limits else -1e300, limits.max if limits else 1e300)
 
 
-def reference(value: Any, catalogue: Catalogue) -> Reference:
+def reference(
+    value: Any, names: Collection[str], what: str = "engine", forms: str = ENGINE_FORMS
+) -> Reference:
     """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd` or `mariadb`."""
-    forms = 'write "mariadb@11.8" or "mariadb:/usr/sbin/mariadbd"'
     written = text(value)
     if "://" in written:
         raise Fault(
@@ -244,8 +260,8 @@ def reference(value: Any, catalogue: Catalogue) -> Reference:
             f"{forms}; `dyno load run WORKLOAD --url URL` puts a load on a server as it is",
         )
     name, separator, rest = re.fullmatch(r"([^@:]*)([@:]?)(.*)", written).groups()  # type: ignore[union-attr]
-    if name not in catalogue.engines:
-        raise Fault(f"unknown engine {shown(name)}", nearest(name, catalogue.engines))
+    if name not in names:
+        raise Fault(f"unknown {what} {shown(name)}", nearest(name, names))
     if separator == "@":
         if not re.fullmatch(VERSION, rest):
             raise Fault(

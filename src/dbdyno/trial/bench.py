@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dbdyno.applications.product import Installed
 from dbdyno.driver.load import Load
 from dbdyno.engines.built import Built, Instrumented
 from dbdyno.engines.engine import Engine
@@ -39,8 +40,8 @@ class Bench:
     the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
     with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
     those trials alone that are counted beside the timed ones. `instrumented` takes the installation's place
-    in a trial that trains it, and so does a `built` one that the correctness gate asks. `drop` says which
-    trials of a search's block need no further slice.
+    in a trial that trains it, and so does a `built` one that the correctness gate asks. An `application`
+    takes the load in front of the server. `drop` says which trials of a search's block need no further slice.
     """
 
     study: Study
@@ -58,6 +59,7 @@ class Bench:
     counter: Callgrind | None = None
     instrumented: Instrumented | None = None
     built: Built | None = None
+    application: Installed | None = None
     drop: Drop = nobody
 
     def of(self, trial: Trial) -> Bench:

@@ -138,6 +138,8 @@ class Draft:
             self._note(tally=running.tally, observation=observation)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
+        if running.front is not None and not running.front.process.alive():
+            raise ServerFailed("the application died under the load", log=running.front.process.log())
         return observation
 
     def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str], compared: bool = True) -> None:
@@ -201,7 +203,7 @@ class Draft:
             code=self.code,
             phases=tuple(self._phases),
             trial_doubts=dict(self._doubts),
-            server_log=running.server.log() if running else self._log,
+            server_log=running.log() if running else self._log,
             whole=whole,
         )
 

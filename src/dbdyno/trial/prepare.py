@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from dbdyno.applications.product import Front, Place
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import Job
 from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
@@ -18,7 +19,8 @@ from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE, Callgrind
-from dbdyno.host.volumes.power import require_switch
+from dbdyno.host.volumes.power import FACTOR as SWITCH
+from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
 from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
@@ -28,11 +30,10 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Workload, pacing
-from dbdyno.study.act import OF_POWER
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
-from dbdyno.trial.pristine import STOP_S, pristine_data
+from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
 
 TRAINING_PATIENCE = 20.0
 """How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
@@ -50,7 +51,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     undo.callback(_end_beside, setup)
     pristine = pristine_data(setup, bench, trial)
     baseline = next((check.value for check in pristine.checks if check.value), None)
-    reset = place(setup, pristine, bench)
+    reset = _placed(setup, pristine, bench)
     runtime = paths.runtime() / setup.scratch.name
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir()
@@ -63,7 +64,9 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
     undo.push(_stop_or_kill(stop, server.kill))
     bench.journal.note_processes(server.process_ids)
-    setup.job = setup.job.but(url=server.url, baseline=baseline)
+    front = _in_front(server, setup, runtime, bench, undo)
+    url = front.process.url if front else server.url
+    setup.job = setup.job.but(url=url, baseline=baseline)
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
     launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = bench.open_load(server.driver_environment, launch)
@@ -71,7 +74,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
-    return Running(setup, server, load), reset
+    return Running(setup, server, load, front=front), reset
 
 
 def _put_under(callgrind: Callgrind, setup: Setup) -> None:
@@ -92,6 +95,17 @@ def _start(setup: Setup, runtime: Path) -> Server:
                 "count a build without AVX-512: compile it with -mno-avx512f, or with an older -march",
             ) from None
         raise
+
+
+def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: ExitStack) -> Front | None:
+    """The application that takes the load, which ends before its server; None where the server takes it."""
+    if bench.application is None:
+        return None
+    front = bench.application.start(Place(setup.data / APPLICATION, runtime / APPLICATION, server.url))
+    stop = partial(front.process.stop, STOP_S * setup.launch.patience)
+    undo.push(_stop_or_kill(stop, front.process.kill))
+    bench.journal.note_processes(front.process.process_ids)
+    return front
 
 
 def _end_beside(setup: Setup) -> None:
@@ -132,17 +146,50 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     apply(setup, Before.DATA)
     # Before the pristine data, which are made from the set and named by its content.
     setup.job = setup.job.but(options=with_vector_set(setup.job.workload, setup.job.options))
-    if any(phase.then in OF_POWER for phase in trial.phases):
-        _have_switch(setup)
+    if cuts := [phase for phase in trial.phases if phase.cuts_power]:
+        levels = bench.levels_by_layer(trial).get("storage", {})
+        _have_switch(setup, levels, optional=all(phase.optional for phase in cuts))
     return setup
 
 
-def _have_switch(setup: Setup) -> None:
-    """Asks for a volume whose power can be cut, where the levels ask for none: a folder of the host's has no
-    switch. Raises Blocked where theirs cannot be cut."""
-    setup.wish = setup.wish or Wish()
-    require_switch(setup.wish)
-    require_maker(setup.wish.filesystem)
+def _have_switch(setup: Setup, levels: Mapping[str, Level], optional: bool) -> None:
+    """Asks for a volume whose power can be cut. Where there can be none it raises Blocked, or notes why if
+    the cuts are `optional`."""
+    try:
+        wish = _with_switch(setup.wish, levels)
+    except Blocked as refused:
+        if not optional:
+            raise
+        setup.powerless = refused
+    else:
+        setup.spared = optional and setup.wish is None
+        setup.wish = wish
+
+
+def _with_switch(wish: Wish | None, levels: Mapping[str, Level]) -> Wish:
+    """The volume that the levels of the storage layer ask for, or one of Dyno's choice. Raises Blocked where
+    they ask for a folder of the host's, which has no switch, or for a volume that cannot be cut."""
+    if wish is None and levels.keys() & {"filesystem", "device"}:
+        reason = "the study keeps the data on the host's file system, which is not cut"
+        raise Blocked(SWITCH, reason, HAVE_SWITCH)
+    wish = wish or Wish()
+    require_switch(wish)
+    require_maker(wish.filesystem)
+    return wish
+
+
+def _placed(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
+    """Puts the data in place: in a folder where a volume that is to be spared cannot be made."""
+    mark = bench.journal.mark()
+    try:
+        return place(setup, pristine, bench)
+    except DynoError as refused:
+        # Once the volume is in place, it is something else that fails.
+        if not setup.spared or setup.volume is not None:
+            raise
+        bench.journal.undo_to(mark)
+        setup.wish, setup.powerless = None, refused
+    return place(setup, pristine, bench)
 
 
 def _build(setup: Setup, bench: Bench) -> None:
@@ -210,6 +257,8 @@ def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
         threads=workload.threads,
         ramp_s=workload.ramp_s,
         gather=workload.gather,
+        by_statement=workload.by_statement,
+        opening=workload.opening,
         warmup_s=workload.warmup_s,
         duration_s=workload.duration_s,
         seed=trial_seed(bench.run.seed, trial.block),

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.applications.product import Place
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import once, paths
@@ -39,6 +40,9 @@ INDEXING_S = 3600.0
 
 STOP_S = 30.0
 """How long a server may take to stop."""
+
+APPLICATION = "application"
+"""What an application keeps beside the server's data, and the folder of its socket and log."""
 
 HEADROOM = 1.5
 SPARE_BYTES = 256 << 20
@@ -99,7 +103,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
 
 def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int) -> str:
     options = setup.job.options
-    shape = {
+    shape: dict[str, object] = {
         "engine": setup.engine.name,
         "installation": setup.data_maker.digest,
         "creation": dict(creation),
@@ -107,6 +111,11 @@ def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int) -
         "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
         "seed": seed,
     }
+    # An isolation level leaves no trace in data that nobody else changes.
+    if opening := setup.job.opening.model_dump(exclude={"isolation"}, exclude_defaults=True):
+        shape["opening"] = opening
+    if bench.application is not None:
+        shape["application"] = bench.application.shape
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -152,6 +161,8 @@ def _load_rows(
     launch = Launch(patience=setup.launch.patience)
     server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
     try:
+        if bench.application is not None:
+            bench.application.populate(Place(data / APPLICATION, runtime / APPLICATION, server.url))
         load = bench.open_load(server.driver_environment, launch)
         try:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)

@@ -33,8 +33,11 @@ def bench_of(bench: Bench, instrumented: Instrumented) -> Bench:
     run = bench.run.model_copy(
         update={"run": f"{bench.run.run}-training", "seed": SEED, "arrangement": None, "budget_s": None}
     )
+    # An application takes requests; another load than the study's own is SQL.
+    own = instrumented.trainer.workload == bench.study.workload.name
     return replace(
         bench,
+        application=bench.application if own else None,
         study=_study(bench.study, instrumented.trainer),
         run=run,
         instrumented=instrumented,

@@ -16,14 +16,16 @@ from dbdyno.records.record import Evidence
 def verify(
     running: Running, levels: Mapping[str, Mapping[str, Level]], layers: Mapping[str, Layer]
 ) -> tuple[Evidence, ...]:
-    """Every layer proves its knobs on the running system: one Evidence per factor and fixed setting."""
+    """Every layer proves its knobs on the running system: one Evidence per factor and fixed setting. So does
+    the application in front of the server."""
     if running.setup.engine.embedded:
         # Its library is loaded with the first statement; before that its process shows nothing of it.
         running.status()
         _require_library(running)
-    return tuple(
+    of_layers = (
         evidence for name, knobs in levels.items() for evidence in layers[name].prove(knobs, running)
     )
+    return (*of_layers, *(running.front.prove() if running.front else ()))
 
 
 def _require_library(running: Running) -> None:
@@ -45,8 +47,12 @@ def _require_library(running: Running) -> None:
 def exercised(
     evidence: Sequence[Evidence], running: Running, layers: Mapping[str, Layer]
 ) -> tuple[Evidence, ...]:
-    """After the load: the same evidence, with what the load showed of each knob's use."""
-    return tuple(layers[one.factor.split(".", 1)[0]].exercised(one, running) for one in evidence)
+    """After the load: the same evidence, with what the load showed of each knob's use. What proves the
+    application stays as it is."""
+    homes = (layers.get(one.factor.split(".", 1)[0]) for one in evidence)
+    return tuple(
+        layer.exercised(one, running) if layer else one for one, layer in zip(evidence, homes, strict=True)
+    )
 
 
 def require_in_effect(evidence: Sequence[Evidence]) -> None:

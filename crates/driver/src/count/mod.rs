@@ -1,10 +1,12 @@
 //! Counting: what each operation leaves behind, second by second and over a whole run.
 
+mod digest;
 pub mod hdr_log;
 pub mod ledger;
 pub mod recall;
 pub mod recorder;
 pub mod series;
+pub mod statements;
 pub mod tally;
 pub mod total;
 pub mod usage;

@@ -41,6 +41,9 @@ pub struct Tally {
     /// In the order of the workload's transactions.
     #[serde(serialize_with = "in_order")]
     pub by_transaction: Vec<(String, Kind)>,
+    /// By the statement's text without its values; empty where the job did not ask for it.
+    #[serde(serialize_with = "in_order")]
+    pub by_statement: Vec<(String, Statement)>,
     pub driver_cpu_us_per_op: CpuPerOperation,
     pub driver_cpu_s: Cpu,
     pub driver_busy_share: Vec<f64>,
@@ -59,7 +62,7 @@ pub struct Tally {
     pub interrupted: bool,
 }
 
-fn in_order<S: serde::Serializer>(kinds: &[(String, Kind)], to: S) -> Result<S::Ok, S::Error> {
+fn in_order<S: serde::Serializer, T: Serialize>(kinds: &[(String, T)], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(kinds.iter().map(|(name, kind)| (name, kind)))
 }
 
@@ -99,6 +102,13 @@ pub struct Kind {
     pub operations: u64,
     /// Warm-up included.
     pub acknowledged: u64,
+    pub latency_us: Latency,
+}
+
+/// The statements of one kind: how long all took that were answered, and how many of the answers were errors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Statement {
+    pub errors: u64,
     pub latency_us: Latency,
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Latencies in nanoseconds, from 1 ns to 1 h with 3 significant digits; longer ones count as 1 h.
 pub type Latencies = Histogram<u64>;
 
-const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+pub(super) const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const NS_PER_US: f64 = 1000.0;
 
@@ -116,6 +116,8 @@ pub struct Total {
     /// Of the measured part.
     pub duration_s: f64,
     pub by_transaction: Vec<ByTransaction>,
+    /// Empty where nobody asked for it.
+    pub by_statement: Vec<(String, tally::Statement)>,
     /// How long arrivals that no client took had waited at the end.
     pub untaken: Latencies,
     /// Of those of the measured part, what was not done when it ended.
@@ -203,6 +205,7 @@ impl Total {
             histogram: encoded(&all)?,
             histogram_unit: "ns".to_owned(),
             interrupted: self.interrupted,
+            by_statement: self.by_statement,
             workload: self.workload,
             server_version: self.server_version,
             errors: self.errors,

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::connect::{connect, Held};
 use super::executor::with_loop;
-use super::slots::Ending;
+use super::slots::{Ending, Slot};
 use super::tls::Tls;
 use crate::error::{Error, Result};
 use std::task::Poll;
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// A connection that has held more than this gives the memory back when it is empty.
 const KEPT_BYTES: usize = 64 << 10;
+
+/// The label of the error of a connection that its server has closed in order.
+const CLOSED: &str = "connection closed";
 
 /// What went over the connection so far; bytes are 0 for an engine within the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,6 +163,21 @@ impl Stream {
         std::future::poll_fn(|_| self.poll_more()).await
     }
 
+    /// Like `more`, where the server may end by closing the connection: false then.
+    pub async fn more_or_end(&mut self) -> Result<bool> {
+        match self.more().await {
+            Ok(()) => Ok(true),
+            Err(error) if error.label() == CLOSED => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether nothing more can be read: the server has gone, and all that it sent was taken.
+    pub fn has_ended(&self) -> bool {
+        let is_over = |slot: &mut Slot| slot.ending.is_some() && slot.received.is_empty();
+        self.inbox().is_empty() && with_loop(|this| this.slots.get(self.slot.0).is_none_or(is_over))
+    }
+
     /// What `more` waits for, for those that are futures themselves.
     #[inline]
     pub fn poll_more(&mut self) -> Poll<Result<()>> {
@@ -227,7 +245,7 @@ impl Stream {
 
 fn lost(ending: Ending) -> Error {
     match ending {
-        Ending::Closed => Error::lost("connection closed", "the server closed the connection"),
+        Ending::Closed => Error::lost(CLOSED, "the server closed the connection"),
         Ending::Silent => Error::lost("no answer", "the server gave no answer in time"),
         Ending::Flooded => Error::protocol("the server sent more than 64 MiB that nobody had asked for"),
         Ending::Errno(number) => {

@@ -4,6 +4,7 @@ use crate::data;
 use crate::error::Result;
 use crate::job::{Job, Load};
 use crate::session::firebird::Firebird;
+use crate::session::http::Http;
 use crate::session::mysql::Mysql;
 use crate::session::postgresql::Postgresql;
 use crate::session::sqlite::Sqlite;
@@ -27,6 +28,7 @@ pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output>
         Protocol::Postgresql => with_session::<Postgresql, A>(job, activity),
         Protocol::Firebird => with_session::<Firebird, A>(job, activity),
         Protocol::Sqlite => with_session::<Sqlite, A>(job, activity),
+        Protocol::Http => with_session::<Http, A>(job, activity),
     }
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value
         Protocol::Postgresql => data::query::<Postgresql>(&target, sql, watch),
         Protocol::Firebird => data::query::<Firebird>(&target, sql, watch),
         Protocol::Sqlite => data::query::<Sqlite>(&target, sql, watch),
+        Protocol::Http => data::query::<Http>(&target, sql, watch),
     }
 }
 

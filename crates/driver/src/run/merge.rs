@@ -4,6 +4,7 @@ use super::thread::ThreadTally;
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
+use crate::count::statements::Statements;
 use crate::count::tally::{ByClient, Slice};
 use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
@@ -49,6 +50,7 @@ impl About<'_> {
                 .into_iter()
                 .map(|name| ByTransaction { name, latencies: latencies(), operations: 0, acknowledged: 0 })
                 .collect(),
+            by_statement: statements(&parts).figures(),
             untaken: latencies(),
             unfinished: 0,
             errors: Default::default(),
@@ -119,6 +121,12 @@ fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<Open
         let over_ns = ended_ns.min(end_ns);
         pace.untaken(over_ns).for_each(|due_ns| recorder.never_taken(due_ns, over_ns));
     }
+    all
+}
+
+fn statements(parts: &[ThreadTally]) -> Statements {
+    let mut all = Statements::default();
+    parts.iter().for_each(|part| all.merge(&part.statements));
     all
 }
 

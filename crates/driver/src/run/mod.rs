@@ -11,6 +11,7 @@ mod pace;
 #[cfg(test)]
 mod stall;
 mod thread;
+mod timed;
 
 pub(crate) use course::pauses;
 use course::{gather, phases, Course, Stretch};
@@ -19,6 +20,7 @@ use live::Live;
 use merge::About;
 use pace::{Rate, Think};
 use thread::{Thread, ThreadTally};
+use timed::Timed;
 
 use crate::clock;
 use crate::count::ledger::Ledger;
@@ -42,8 +44,16 @@ const START_DELAY_NS: u64 = 50_000_000;
 const SLICE_DELAY_NS: u64 = 10_000_000;
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs the workload on as many threads as there should be.
+/// Runs the workload, over sessions that time their statements where the job asks for that.
 pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+    match job.by_statement {
+        true => run_over::<Timed<S>, W>(job, workload, watch),
+        false => run_over::<S, W>(job, workload, watch),
+    }
+}
+
+/// Runs the workload on as many threads as there should be.
+fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
     let target = job.target()?;
     let backend = if S::BLOCKING { Backend::Blocking } else { Backend::choose(&job.backend)? };
     let rate = match &job.load {

@@ -5,6 +5,7 @@ use super::course::{gather, phases, Course};
 use super::merge::About;
 use super::pace::Rate;
 use super::thread::Thread;
+use super::timed::Timed;
 use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::series::Series;
@@ -127,8 +128,8 @@ impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
         Ok(0)
     }
 
-    async fn client<S: Session>(&self, _session: &mut S, _place: Place) -> Result<()> {
-        Ok(())
+    async fn client<S: Session>(&self, session: &mut S, _place: Place) -> Result<()> {
+        session.prepare("SELECT 1").await.map(drop)
     }
 
     fn pause(&self, _kind: usize, _random: &mut Random) -> Pause {
@@ -162,10 +163,10 @@ impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
 
 /// Runs a job on the simulated clock.
 fn simulated(keys: &str) -> Total {
-    simulated_where::<true>(keys)
+    simulated_over::<Stalling, true>(keys)
 }
 
-fn simulated_where<const REPLAYED: bool>(keys: &str) -> Total {
+fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
     let phases: Phases = phases(&job, 1, START_NS);
@@ -190,7 +191,7 @@ fn simulated_where<const REPLAYED: bool>(keys: &str) -> Total {
         course: &course,
         seconds,
     };
-    let part = thread.drive::<Stalling>().unwrap();
+    let part = thread.drive::<S>().unwrap();
     clock::simulate(None);
     let mut series = Series::new(1);
     received.try_iter().for_each(|part| series.add(part, |_, _| {}));
@@ -366,7 +367,7 @@ fn drawn_where<const REPLAYED: bool>() -> [u64; 3] {
         1 => Err(Error::server("1213 deadlock", Fate::Retry, "another one was first")),
         _ => Ok(Answer::default()),
     });
-    simulated_where::<REPLAYED>(r#""clients": 1, "duration_s": 0.5"#);
+    simulated_over::<Stalling, REPLAYED>(r#""clients": 1, "duration_s": 0.5"#);
     ANSWER.set(|_| Ok(Answer::default()));
     DRAWN.take()[..3].try_into().unwrap()
 }
@@ -418,4 +419,33 @@ fn what_never_comes_back_counts_with_the_time_until_it_was_given_up() {
     STILL_NS.set(STOPPED_NS);
     assert_eq!((tally.operations, tally.unfinished, tally.unknown, tally.acknowledged), (0, 3, 3, 0));
     assert!(tally.latency_us.min.unwrap() >= 10e6, "{:?}", tally.latency_us);
+}
+
+#[test]
+fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
+    let tally = simulated_over::<Timed<Stalling>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
+    let tally = tally.tally(Vec::new()).unwrap();
+    let [(text, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
+    assert_eq!((text.as_str(), statement.errors), ("SELECT ?", 0));
+    let (found, expected) = (&statement.latency_us, &tally.latency_us);
+    assert_eq!(found.count, expected.count);
+    assert_within_2_percent("p50", found.p50.unwrap(), SERVICE_NS as f64 / 1e3);
+    assert_within_2_percent("max", found.max.unwrap(), expected.max.unwrap());
+    assert_within_2_percent("mean", found.mean.unwrap(), expected.mean.unwrap());
+}
+
+#[test]
+fn a_statement_that_is_refused_is_counted_as_an_error() {
+    ANSWER.set(|into_run_ns| match into_run_ns / 1_000_000 % 2 {
+        0 => Ok(Answer::default()),
+        _ => Err(Error::server("1062 duplicate key", Fate::Failed, "it is there")),
+    });
+    let tally = simulated_over::<Timed<Stalling>, true>(r#""clients": 1, "duration_s": 1"#);
+    ANSWER.set(|_| Ok(Answer::default()));
+    let tally = tally.tally(Vec::new()).unwrap();
+    let failed = tally.errors["1062 duplicate key"];
+    assert!(failed > 0);
+    let (text, statement) = &tally.by_statement[0];
+    assert_eq!((text.as_str(), statement.errors), ("SELECT ?", failed));
+    assert_eq!(tally.by_statement.len(), 1, "a rollback that sends nothing is no statement");
 }

@@ -4,8 +4,10 @@ use super::client::Client;
 use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::{OpenPace, Queue, Rate, Think};
+use super::timed;
 use crate::clock;
 use crate::count::recorder::{Recorder, SecondPart};
+use crate::count::statements::Statements;
 use crate::count::total::ThreadUse;
 use crate::count::usage::bind;
 use crate::error::{Error, Result};
@@ -40,6 +42,7 @@ pub(crate) struct Thread<'a, W> {
 #[derive(Default)]
 pub(crate) struct ThreadTally {
     pub recorder: Option<Recorder>,
+    pub statements: Statements,
     pub traffic: Traffic,
     pub used: ThreadUse,
     /// By stretch.
@@ -139,6 +142,7 @@ impl<W: Workload> Thread<'_, W> {
         self.course.note_told(self.number, self.told(lane));
         let Some(next) = self.course.after(lane.stretch.get().number) else { return true };
         lane.recorder().go_on(next.phases);
+        timed::begin(next.phases);
         lane.stretch.set(next);
         lane.begun.ring();
         false
@@ -174,6 +178,7 @@ impl<W: Workload> Thread<'_, W> {
         lane.pace.replace(pace);
         let first_time = lane.recorder.set(RefCell::new(recorder)).is_ok();
         debug_assert!(first_time, "a run starts once");
+        timed::begin(phases);
         lane.stretch.set(stretch);
         lane.begun.ring();
     }
@@ -200,6 +205,7 @@ impl<W: Workload> Thread<'_, W> {
         });
         ThreadTally {
             recorder,
+            statements: timed::take(),
             traffic: lane.traffic.get(),
             used: lane.used.get(),
             operations: lane.operations.into_inner(),

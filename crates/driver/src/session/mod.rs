@@ -4,25 +4,31 @@ mod dialect;
 mod engine_cpu;
 mod library;
 mod open;
+mod opening;
 mod rows;
 mod target;
 mod value;
 
 pub mod firebird;
+pub mod http;
 pub mod mysql;
 pub mod postgresql;
 pub mod sqlite;
 
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
+pub use http::MARK as REQUEST_MARK;
 pub(crate) use open::open;
+pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
 pub use target::{Protocol, Target};
+pub(crate) use value::emptied;
 pub use value::{Owned, RowBuffer, Value};
 
 pub use crate::io::Traffic;
 
 use crate::error::Result;
+use std::borrow::Cow;
 
 /// A statement that a session has prepared: its number in that session, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +58,13 @@ pub trait Session: Sized + 'static {
     /// The server's own words for its version.
     fn server_version(&self) -> &str;
 
-    /// Prepares `sql` (parameters as `?`) for the life of the session.
+    /// Prepares `sql` (parameters as `?`) for the life of the session; an application's session prepares a request.
     async fn prepare(&mut self, sql: &str) -> Result<Statement>;
+
+    /// What tells statements apart that are not of one kind: their text. Of a request it is the first line.
+    fn telling(text: &str) -> Cow<'_, str> {
+        text.into()
+    }
 
     /// Executes a prepared statement. Every row of the answer is read; each is shown to `rows`.
     async fn execute<R: Rows>(

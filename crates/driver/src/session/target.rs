@@ -10,11 +10,13 @@ pub enum Protocol {
     Postgresql,
     Firebird,
     Sqlite,
+    /// An application in front of a database.
+    Http,
 }
 
 impl Protocol {
-    pub const ALL: [Protocol; 4] =
-        [Protocol::Mysql, Protocol::Postgresql, Protocol::Firebird, Protocol::Sqlite];
+    pub const ALL: [Protocol; 5] =
+        [Protocol::Mysql, Protocol::Postgresql, Protocol::Firebird, Protocol::Sqlite, Protocol::Http];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -22,6 +24,7 @@ impl Protocol {
             Protocol::Postgresql => "postgresql",
             Protocol::Firebird => "firebird",
             Protocol::Sqlite => "sqlite",
+            Protocol::Http => "http",
         }
     }
 
@@ -31,12 +34,13 @@ impl Protocol {
             "postgresql" | "postgres" => Some(Protocol::Postgresql),
             "firebird" => Some(Protocol::Firebird),
             "sqlite" => Some(Protocol::Sqlite),
+            "http" => Some(Protocol::Http),
             _ => None,
         }
     }
 }
 
-/// A parsed URL and the time limits that go with it.
+/// A parsed URL, the time limits that go with it, and what the server is told first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     pub protocol: Protocol,
@@ -52,6 +56,10 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// The longest silence of a server in the middle of an answer.
     pub answer_timeout: Duration,
+    /// Statements that each session begins with.
+    pub opening: Vec<String>,
+    /// Of the tables that are made, where they are not to have the usual one. `opening` tells the server.
+    pub storage_engine: Option<String>,
 }
 
 impl Target {
@@ -59,7 +67,8 @@ impl Target {
     pub fn parse(url: &str) -> Result<Self> {
         let wrong = |what: &str| {
             Error::user(format!("the URL {} {what}", redacted(url))).hint(
-                "write mysql://user:password@host:port/database?socket=PATH, postgresql://..., firebird:///PATH or sqlite:///PATH",
+                "write mysql://user:password@host:port/database?socket=PATH, postgresql://..., firebird:///PATH, \
+                 sqlite:///PATH or http://host:port",
             )
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("has no scheme"))?;
@@ -87,6 +96,8 @@ impl Target {
             parameters,
             connect_timeout: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(300),
+            opening: Vec::new(),
+            storage_engine: None,
         })
     }
 
@@ -181,6 +192,13 @@ mod tests {
     fn an_address_of_ipv6_stands_in_brackets() {
         let target = Target::parse("postgresql://u@[::1]:5433/x").unwrap();
         assert_eq!((target.host.as_str(), target.port), ("::1", Some(5433)));
+    }
+
+    #[test]
+    fn an_application_has_a_host_and_a_port() {
+        let target = Target::parse("http://127.0.0.1:5000").unwrap();
+        assert_eq!((target.protocol, target.port), (Protocol::Http, Some(5000)));
+        assert_eq!((target.user.as_str(), target.database.as_str()), ("", ""));
     }
 
     #[test]

@@ -102,6 +102,12 @@ impl fmt::Display for Owned {
     }
 }
 
+/// The same memory, ready for values of another lifetime: collecting in place keeps the allocation.
+pub(crate) fn emptied<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {
+    values.clear();
+    values.into_iter().map(|_| Value::Null).collect()
+}
+
 /// One row on its way into a table, built cell by cell. Cleared and used again for every row of a bulk load.
 #[derive(Debug, Default)]
 pub struct RowBuffer {

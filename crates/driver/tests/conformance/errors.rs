@@ -105,7 +105,7 @@ fn end_of(target: &Target) -> Option<(&'static str, &'static str)> {
             "SELECT CURRENT_CONNECTION FROM rdb$database",
             "DELETE FROM mon$attachments WHERE mon$attachment_id = {}",
         )),
-        Protocol::Sqlite => None,
+        Protocol::Sqlite | Protocol::Http => None,
     }
 }
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from dbdyno.analyse.split import APPLICATION
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 
 PARTS = {
+    "application_user": "application, user",
+    "application_system": "application, kernel",
+    "application_wait": "application waits for a CPU",
     "server_user": "server, user",
     "server_system": "server, kernel",
     "server_wait": "server waits for a CPU",
@@ -22,6 +26,9 @@ PARTS = {
     "remainder": "the rest",
 }
 SHORT = {
+    "application_user": "app",
+    "application_system": "app kernel",
+    "application_wait": "app wait",
     "server_user": "user",
     "server_system": "kernel",
     "server_wait": "CPU wait",
@@ -75,7 +82,20 @@ def note(splits: Sequence[TimeSplit]) -> str:
     ]
     if missing:
         lines.append(f"Not measured here, and so part of the rest: {', '.join(missing)}.")
-    return " ".join([*lines, *_uncounted(splits), *beyond(splits)])
+    return " ".join([*lines, *_of_application(splits), *_uncounted(splits), *beyond(splits)])
+
+
+def _of_application(splits: Sequence[TimeSplit]) -> list[str]:
+    """What an application in front of the server leaves to it, variant by variant."""
+    lines = []
+    for split in splits:
+        own = sum(part.mean for part in split.parts if part.name in APPLICATION)
+        if own > 0.0:
+            lines.append(
+                f"{safe.clean(split.variant)}: the application takes "
+                f"{numbers.coarse_text(own / split.whole.mean)} of an operation, which no server shortens."
+            )
+    return lines
 
 
 def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
@@ -121,7 +141,7 @@ def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
     return [
         [
             safe.clean(split.variant),
-            _with_half(split.whole),
+            with_half(split.whole),
             *(_share(split, name) for name in _parts(splits)),
         ]
         for split in splits
@@ -171,9 +191,10 @@ def _fact(split: TimeSplit, name: str) -> str:
     fact = next((fact for fact in (*split.hardware, *split.engine) if fact.name == name), None)
     if fact is None:
         return numbers.DASH
-    return numbers.coarse_text(fact.mean) if name.endswith("_share") else _with_half(fact)
+    return numbers.coarse_text(fact.mean) if name.endswith("_share") else with_half(fact)
 
 
-def _with_half(fact: Estimate) -> str:
+def with_half(fact: Estimate) -> str:
+    """A mean with half of its interval: 431.2 ±5.1."""
     text = number_text(fact.mean)
     return text if fact.high is None else f"{text} ±{numbers.half_text(fact.high - fact.mean)}"

@@ -33,7 +33,7 @@ const MORE_RESULTS: u16 = 1 << 3;
 /// MySQL's own limit of columns; more than this is no answer that a server gives.
 const COLUMNS_MAX: u64 = 4096;
 
-static DIALECT: Dialect = Dialect {
+const OF_INNODB: Dialect = Dialect {
     name: "mysql",
     placeholder: Placeholder::Question,
     identity: Identity::AutoIncrement,
@@ -51,11 +51,15 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     limit: "LIMIT {}",
 };
+static DIALECT: Dialect = OF_INNODB;
+/// Where the job names a storage engine, each session has told the server which, and no table names another.
+static DIALECT_OF_ANY_ENGINE: Dialect = Dialect { table_suffix: "", ..OF_INNODB };
 
 /// One connection to a MariaDB or MySQL server.
 pub struct Mysql {
     channel: Channel,
     version: String,
+    dialect: &'static Dialect,
     deprecate_eof: bool,
     cache_metadata: bool,
     statements_as_text: bool,
@@ -104,6 +108,7 @@ impl Session for Mysql {
         Ok(Mysql {
             channel: agreed.channel,
             version: agreed.version,
+            dialect: if target.storage_engine.is_some() { &DIALECT_OF_ANY_ENGINE } else { &DIALECT },
             deprecate_eof: agreed.deprecate_eof,
             cache_metadata: agreed.cache_metadata,
             statements_as_text,
@@ -117,7 +122,7 @@ impl Session for Mysql {
     }
 
     fn dialect(&self) -> &'static Dialect {
-        &DIALECT
+        self.dialect
     }
 
     fn vector_sql(&self) -> Option<VectorSql> {

@@ -4,9 +4,11 @@ use super::document::{Document, Entry, Section};
 use super::expression::Expression;
 use super::function::Function;
 use super::program::{duration_ns, Action, Capture, Draft, Step};
+use super::request;
 use toml::de::DeValue;
 
-const STATEMENT: [&str; 7] = ["sql", "into", "values", "if", "repeat", "sleep", "rollback"];
+const STATEMENT: [&str; 11] =
+    ["sql", "request", "headers", "body", "expect", "into", "values", "if", "repeat", "sleep", "rollback"];
 
 /// The steps of one transaction as they are read.
 pub struct Body<'r, 'a> {
@@ -69,10 +71,9 @@ impl<'r, 'a> Body<'r, 'a> {
     /// A statement with its conditions: `if` around `repeat` around `values` and the statement.
     fn detailed(&mut self, section: Section<'a>) {
         let at = section.at;
-        let done: Vec<&str> =
-            ["sql", "sleep", "rollback"].into_iter().filter(|key| section.get(key).is_some()).collect();
-        if done.len() != 1 {
-            let hint = "give exactly one of sql, sleep and rollback";
+        let deeds = ["sql", "request", "sleep", "rollback"];
+        if deeds.into_iter().filter(|key| section.get(key).is_some()).count() != 1 {
+            let hint = "give exactly one of sql, request, sleep and rollback";
             return self.document.mistake(at, "a statement does not say what to do", hint);
         }
         let skip = section.get("if").map(|entry| self.jump_unless(entry));
@@ -82,6 +83,11 @@ impl<'r, 'a> Body<'r, 'a> {
             let into = self.document.captured(&section, &mut self.draft.names);
             self.sql(at, text, into);
         }
+        if let Some(request) = request::read(&section, &mut self.draft.names) {
+            let action = self.draft.request(&self.document.source, at, request);
+            self.push(at, action);
+        }
+        self.complain_of_idle_keys(&section);
         if let Some((at, text)) = section.text("sleep") {
             self.sleep(at, text);
         }
@@ -95,6 +101,15 @@ impl<'r, 'a> Body<'r, 'a> {
         }
         if let Some(jump) = skip {
             self.aim(jump);
+        }
+    }
+
+    /// What belongs to a request says nothing of a statement.
+    fn complain_of_idle_keys(&self, section: &Section<'a>) {
+        let idle = request::KEYS.into_iter().filter_map(|key| Some((key, section.get(key)?)));
+        for (key, entry) in idle.filter(|_| section.get("request").is_none()) {
+            let hint = "write request = \"POST /path\", or leave it out";
+            self.document.mistake(entry.span().start, format!("{key} belongs to a request"), hint);
         }
     }
 

@@ -6,7 +6,7 @@ use super::program::Program;
 use super::variable::Variable;
 use crate::error::Result;
 use crate::random::Random;
-use crate::session::{Collect, Owned, Session};
+use crate::session::{Collect, Owned, Session, Value};
 use crate::workload::{CheckAgainst, Invariant};
 
 /// A whole workload.
@@ -20,11 +20,37 @@ pub struct Content {
     /// Tables that are dropped before `setup` and at the end.
     pub dropped: Vec<String>,
     pub tables: Vec<Table>,
-    /// Questions asked once per run before the first client starts: text, and the slots of the columns.
-    pub start: Vec<(String, Vec<usize>)>,
+    /// Asked once per run before the first client starts.
+    pub start: Vec<Question>,
     pub invariants: Vec<Condition>,
     /// The values of the options, by slot.
     pub constants: Vec<(usize, Variable)>,
+}
+
+/// A statement or a request whose answer's columns become variables of all clients.
+#[derive(Debug)]
+pub struct Question {
+    pub text: String,
+    /// The values of a request's variables; in a statement they stand in the text.
+    pub values: Vec<Owned>,
+    pub slots: Vec<usize>,
+    pub place: String,
+}
+
+impl Question {
+    pub async fn ask<S: Session>(&self, session: &mut S) -> Result<Collect> {
+        let mut rows = Collect::default();
+        let values: Vec<Value<'_>> = self.values.iter().map(Owned::borrow).collect();
+        let asked = match &values[..] {
+            [] => session.text(&self.text, &mut rows).await,
+            values => match session.prepare(&self.text).await {
+                Ok(prepared) => session.execute(prepared, values, &mut rows).await,
+                Err(error) => Err(error),
+            },
+        };
+        asked.map_err(|error| error.at(&self.place))?;
+        Ok(rows)
+    }
 }
 
 /// A table that is loaded with drawn rows.

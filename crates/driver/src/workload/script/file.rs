@@ -1,17 +1,18 @@
 //! Reads a workload from a TOML file. The format is described in docs/guides/own-workloads.md.
 
 use super::body::Body;
-use super::content::{Condition, Content, Table};
-use super::document::{float, integer, Document, Section};
+use super::content::{Condition, Content, Question, Table};
+use super::document::{float, integer, Document, Entry, Section};
 use super::expression::Expression;
 use super::frame::Frame;
 use super::mistake::{Mistakes, Source};
 use super::program::{wait_of, Action, Draft, Mode, Transaction, Wait};
+use super::request::{self, Request};
 use super::sql::{self, Piece, Stop};
 use super::variable::{Names, Variable};
 use crate::error::Result;
 use crate::random::Random;
-use crate::session::Value;
+use crate::session::{Value, REQUEST_MARK};
 use crate::workload::options;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -28,6 +29,7 @@ const TOP: [&str; 10] = [
     "cleanup",
     "description",
 ];
+const START: [&str; 6] = ["sql", "request", "headers", "body", "expect", "into"];
 const TRANSACTION: [&str; 7] =
     ["name", "weight", "atomic", "keying_time", "think_time", "values", "statements"];
 
@@ -300,7 +302,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn start(&self, draft: &mut Draft) -> Vec<(String, Vec<usize>)> {
+    fn start(&self, draft: &mut Draft) -> Vec<Question> {
         let mut all = Vec::new();
         let Some(section) = self.root.section("start", &["statements"]) else { return all };
         for entry in section.array("statements") {
@@ -313,14 +315,35 @@ impl<'a> Reader<'a> {
                 );
                 continue;
             };
-            let statement =
-                Section::new(self.document(), table, at, "a statement of start", &["sql", "into"]);
-            if let Some((at, text)) = statement.required_text("sql") {
+            let statement = Section::new(self.document(), table, at, "a statement of start", &START);
+            if let Some(request) = request::read(&statement, &mut draft.names) {
+                all.push(self.asked(at, request));
+            } else if let Some((at, text)) = statement.required_text("sql") {
                 let text = self.fixed(at, &self.document().single(at, text).pieces);
-                all.push((text, self.document().captured(&statement, &mut draft.names)));
+                let slots = self.document().captured(&statement, &mut draft.names);
+                let place = self.document().source.place(at);
+                all.push(Question { text, values: Vec::new(), slots, place });
             }
         }
         all
+    }
+
+    /// A request in which only options stand for values.
+    fn asked(&self, at: usize, request: Request) -> Question {
+        let (mut text, mut values) = (String::new(), Vec::new());
+        for piece in &request.pieces {
+            match piece {
+                Piece::Text(part) => text.push_str(part),
+                Piece::Variable { name, .. } => {
+                    text.push(REQUEST_MARK);
+                    match self.constant(name) {
+                        Some(value) => values.push(value),
+                        None => self.unknown_option(at, name),
+                    }
+                }
+            }
+        }
+        Question { text, values, slots: request.into, place: self.document().source.place(at) }
     }
 
     fn transactions(&self, draft: &mut Draft) -> Vec<Transaction> {
@@ -365,7 +388,7 @@ impl<'a> Reader<'a> {
         body.values(section);
         // One statement that commits by itself needs no transaction around it.
         let alone = statements.len() == 1 && !body.is_repeated(&statements[0]);
-        let atomic = section.flag("atomic").unwrap_or(true) && !alone;
+        let atomic = self.is_atomic(section, statements) && !alone;
         if atomic {
             body.push(section.at, Action::Begin);
         }
@@ -382,6 +405,19 @@ impl<'a> Reader<'a> {
             steps,
             restored: Vec::new(),
         })
+    }
+
+    /// Whether a transaction of the database holds the statements together: requests know of none.
+    fn is_atomic(&self, section: &Section<'a>, statements: &[Entry<'a>]) -> bool {
+        let atomic = section.flag("atomic");
+        if !statements.iter().any(request::is_request) {
+            return atomic.unwrap_or(true);
+        }
+        if atomic == Some(true) {
+            let hint = "leave atomic out: each request stands alone";
+            self.mistake(section.at, "requests cannot be atomic", hint);
+        }
+        false
     }
 
     fn wait(&self, section: &Section<'a>, key: &str) -> Wait {

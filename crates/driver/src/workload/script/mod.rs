@@ -15,6 +15,7 @@ mod moment;
 mod pgbench;
 mod phrase;
 mod program;
+mod request;
 mod run;
 mod sql;
 mod text;
@@ -26,18 +27,22 @@ mod tests;
 use super::options::of_file;
 use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
 use crate::error::{Error, Result};
+use crate::io;
 use crate::random::Random;
-use crate::session::{Collect, Session, Value};
+use crate::session::{Session, Value};
 use content::{Content, Table};
 use frame::{Counter, Frame, Memory};
 use program::Mode;
 use run::Client;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
 
 const ROWS_PER_PART: i64 = 10_000;
+/// How long a client waits before it looks again whether another has the answers of `start`.
+const LOOK_NS: u64 = 1_000_000;
 
 type Given = serde_json::Map<String, serde_json::Value>;
 
@@ -66,6 +71,8 @@ pub struct Script {
     weights: u64,
     /// What the questions of `start` were answered with, once per run.
     started: OnceLock<Vec<(usize, Variable)>>,
+    /// A client asks those questions; the others wait for its answers.
+    asked: AtomicBool,
     /// The sequences of each client, which outlive its connections.
     counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
 }
@@ -141,7 +148,13 @@ impl Workload for Script {
             }
         }
         let weights = content.program.transactions.iter().map(|transaction| transaction.weight).sum();
-        Ok(Script { content, weights, started: OnceLock::new(), counters: Mutex::default() })
+        Ok(Script {
+            content,
+            weights,
+            started: OnceLock::new(),
+            asked: AtomicBool::default(),
+            counters: Mutex::default(),
+        })
     }
 
     fn transactions(&self) -> Vec<String> {
@@ -291,24 +304,36 @@ impl Script {
         }
     }
 
-    /// Asks the questions of `start`; all clients get the answers that came first, so that no client sees what another
-    /// has changed since.
+    /// What the questions of `start` were answered with. One client asks them, because a thousand that sign in to an
+    /// application at once would be a load of their own, and no client sees what another has changed since.
     async fn started<S: Session>(&self, session: &mut S) -> Result<&[(usize, Variable)]> {
-        if let Some(answers) = self.started.get() {
-            return Ok(answers);
+        loop {
+            if let Some(answers) = self.started.get() {
+                return Ok(answers);
+            }
+            if !self.asked.swap(true, Ordering::Relaxed) {
+                break;
+            }
+            io::sleep_ns(LOOK_NS).await;
         }
+        let answers = self.answers(session).await;
+        self.asked.store(answers.is_ok(), Ordering::Relaxed);
+        let answers = answers?;
+        Ok(self.started.get_or_init(|| answers))
+    }
+
+    async fn answers<S: Session>(&self, session: &mut S) -> Result<Vec<(usize, Variable)>> {
         let mut answers = Vec::new();
-        for (text, slots) in &self.content.start {
-            let mut rows = Collect::default();
-            session.text(text, &mut rows).await?;
-            for (column, slot) in slots.iter().enumerate() {
+        for question in &self.content.start {
+            let rows = question.ask(session).await?;
+            for (column, slot) in question.slots.iter().enumerate() {
                 let mut value = Variable::default();
                 let found = rows.rows.first().and_then(|row| row.get(column));
                 value.set(found.map_or(Value::Null, |cell| cell.borrow()));
                 answers.push((*slot, value));
             }
         }
-        Ok(self.started.get_or_init(|| answers))
+        Ok(answers)
     }
 }
 

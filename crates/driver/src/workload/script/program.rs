@@ -2,9 +2,11 @@
 
 use super::expression::Expression;
 use super::mistake::{Mistakes, Source};
+use super::request::Request;
 use super::sql::{self, Piece, Position};
 use super::variable::Names;
 use crate::random::Random;
+use crate::session::REQUEST_MARK;
 use crate::workload::{options, Pause};
 
 /// How statements reach the server.
@@ -126,9 +128,28 @@ pub enum Action {
     Jump(usize),
 }
 
+/// What a statement is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Sql,
+    /// A request to an application.
+    Request,
+}
+
+impl Form {
+    /// What stands for a value in the text that is prepared.
+    pub fn mark(self) -> u8 {
+        match self {
+            Form::Sql => b'?',
+            Form::Request => REQUEST_MARK as u8,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Statement {
     pub place: String,
+    pub form: Form,
     pub parts: Vec<Part>,
     /// May be prepared; else it is sent as text.
     pub preparable: bool,
@@ -182,6 +203,7 @@ pub struct Draft {
 pub struct DraftStatement {
     pub place: String,
     pub line: usize,
+    pub form: Form,
     pub pieces: Vec<Piece>,
     pub question: bool,
     pub capture: Capture,
@@ -202,8 +224,31 @@ impl Draft {
             Some(sql::Control::Rollback) => return Action::Rollback,
             None => {}
         }
-        let (place, line) = (source.place(at), source.line(at));
-        self.statements.push(DraftStatement { place, line, pieces, question, capture: Capture::Nothing });
+        self.push(DraftStatement {
+            place: source.place(at),
+            line: source.line(at),
+            form: Form::Sql,
+            pieces,
+            question,
+            capture: Capture::Nothing,
+        })
+    }
+
+    /// Takes in a request and gives the step that it makes.
+    pub fn request(&mut self, source: &Source<'_>, at: usize, request: Request) -> Action {
+        let Request { pieces, into } = request;
+        self.push(DraftStatement {
+            place: source.place(at),
+            line: source.line(at),
+            form: Form::Request,
+            pieces,
+            question: false,
+            capture: if into.is_empty() { Capture::Nothing } else { Capture::Columns(into) },
+        })
+    }
+
+    fn push(&mut self, statement: DraftStatement) -> Action {
+        self.statements.push(statement);
         Action::Execute(self.statements.len() - 1)
     }
 
@@ -224,12 +269,18 @@ impl Draft {
         let mut statements = Vec::with_capacity(drafts.len());
         for draft in drafts {
             self.names.line = draft.line;
-            let word = sql::first_word(&draft.pieces);
-            changes_schema |= matches!(word.as_str(), "CREATE" | "ALTER" | "DROP");
-            let preparable = sql::is_preparable(&word) && mode != Mode::Simple;
-            let parts = resolve(&mut self.names, draft.pieces, captures);
-            let statement = Statement { place: draft.place, parts, preparable, capture: draft.capture };
-            statements.push(complete(statement, draft.question, mode, mistakes));
+            let DraftStatement { place, form, pieces, question, capture, .. } = draft;
+            let preparable = match form {
+                Form::Request => true,
+                Form::Sql => {
+                    let word = sql::first_word(&pieces);
+                    changes_schema |= matches!(word.as_str(), "CREATE" | "ALTER" | "DROP");
+                    sql::is_preparable(&word) && mode != Mode::Simple
+                }
+            };
+            let parts = resolve(&mut self.names, pieces, captures);
+            let statement = Statement { place, form, parts, preparable, capture };
+            statements.push(complete(statement, question, mode, mistakes));
         }
         if !captures {
             self.complain_of_unset(file, mistakes);

@@ -7,7 +7,7 @@ use super::variable::Variable;
 use crate::error::{Error, Fate, Kind, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{self, Row, Rows, Session, Value};
+use crate::session::{self, emptied, Row, Rows, Session, Value};
 use crate::workload::Outcome;
 use std::collections::HashMap;
 
@@ -84,7 +84,7 @@ async fn prepared<S: Session>(
     session: &mut S,
     sql: &mut Vec<u8>,
 ) -> Result<Ready> {
-    render(statement, frame, Values::Questions, sql)?;
+    render(statement, frame, Values::Marks, sql)?;
     let refused = match session.prepare(text_of(sql)).await {
         Ok(prepared) => return Ok(Ready::Prepared(prepared)),
         Err(error) => error.at(&statement.place),
@@ -221,7 +221,7 @@ async fn variant<S: Session>(
     session: &mut S,
     sql: &mut Vec<u8>,
 ) -> Result<Option<session::Statement>> {
-    render(statement, frame, Values::Questions, sql)?;
+    render(statement, frame, Values::Marks, sql)?;
     if let Some(&prepared) = variants.get(sql.as_slice()) {
         return Ok(Some(prepared));
     }
@@ -253,17 +253,11 @@ fn unset(program: &Program, slot: usize) -> Error {
     Error::user(format!("the variable :{} is used before it is set", program.names[slot]))
 }
 
-/// The same memory, ready for values of another lifetime: collecting in place keeps the allocation.
-fn emptied<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {
-    values.clear();
-    values.into_iter().map(|_| Value::Null).collect()
-}
-
 /// How variables in the place of values are put into a statement's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
-    /// `?`
-    Questions,
+    /// A mark for each: `?` in SQL.
+    Marks,
     /// `1`, to see whether the rest is right.
     Ones,
     /// As SQL literals.
@@ -278,7 +272,7 @@ fn render(statement: &Statement, frame: &Frame, values: Values, sql: &mut Vec<u8
     for part in &statement.parts {
         match (part, values) {
             (Part::Text(text), _) => sql.extend_from_slice(text.as_bytes()),
-            (Part::Value(_), Values::Questions) => sql.push(b'?'),
+            (Part::Value(_), Values::Marks) => sql.push(statement.form.mark()),
             (Part::Value(_), Values::Ones) => sql.push(b'1'),
             (Part::Value(slot), Values::Literals) => write_value(&frame.variables[*slot], true, sql)?,
             (Part::Value(slot) | Part::Name(slot), _) => write_value(&frame.variables[*slot], false, sql)?,

@@ -1,0 +1,163 @@
+//! A session that times each of its statements. It takes the place of the session itself where a job asks for that, so
+//! that the path of an operation is the same as ever where no job does.
+
+use crate::clock;
+use crate::count::recorder::Phases;
+use crate::count::statements::Statements;
+use crate::error::Result;
+use crate::session::{
+    Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
+};
+use std::cell::RefCell;
+
+thread_local! {
+    /// Of all sessions of the thread, those that a script opens by itself included.
+    static STATEMENTS: RefCell<Statements> = RefCell::default();
+}
+
+/// Counts what the thread's sessions send in the measured part of these.
+pub(super) fn begin(phases: Phases) {
+    STATEMENTS.with_borrow_mut(|statements| statements.begin(phases));
+}
+
+/// What the thread's sessions have counted; nothing is left there.
+pub(super) fn take() -> Statements {
+    STATEMENTS.take()
+}
+
+/// A session and the kind of each statement that it has prepared, by the statement's number.
+pub(super) struct Timed<S> {
+    session: S,
+    kinds: Vec<usize>,
+}
+
+fn kind_of(sql: &str) -> usize {
+    STATEMENTS.with_borrow_mut(|statements| statements.kind(sql))
+}
+
+/// A statement under way.
+struct UnderWay {
+    kind: usize,
+    from_ns: u64,
+}
+
+impl UnderWay {
+    /// One that is sent now.
+    fn now(kind: usize) -> Self {
+        UnderWay { kind, from_ns: clock::now_ns() }
+    }
+
+    fn answered<T>(self, outcome: Result<T>) -> Result<T> {
+        let now_ns = clock::now_ns();
+        STATEMENTS.with_borrow_mut(|statements| {
+            statements.answered(self.kind, self.from_ns, now_ns, outcome.is_ok());
+        });
+        outcome
+    }
+}
+
+impl<S> Timed<S> {
+    fn prepared(&self, statement: Statement) -> UnderWay {
+        UnderWay::now(self.kinds[statement.0 as usize])
+    }
+}
+
+impl<S: Session> Session for Timed<S> {
+    const BLOCKING: bool = S::BLOCKING;
+    const LOADERS_MAX: usize = S::LOADERS_MAX;
+
+    async fn connect(target: &Target) -> Result<Self> {
+        Ok(Timed { session: S::connect(target).await?, kinds: Vec::new() })
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.session.dialect()
+    }
+
+    fn vector_sql(&self) -> Option<VectorSql> {
+        self.session.vector_sql()
+    }
+
+    fn server_version(&self) -> &str {
+        self.session.server_version()
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        let statement = self.session.prepare(sql).await?;
+        let (number, kind) = (statement.0 as usize, kind_of(&S::telling(sql)));
+        self.kinds.resize(self.kinds.len().max(number + 1), kind);
+        self.kinds[number] = kind;
+        Ok(statement)
+    }
+
+    async fn execute<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let under_way = self.prepared(statement);
+        under_way.answered(self.session.execute(statement, parameters, rows).await)
+    }
+
+    async fn execute_batch<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        width: usize,
+        rows: &mut R,
+    ) -> Result<Answer> {
+        let under_way = self.prepared(statement);
+        under_way.answered(self.session.execute_batch(statement, parameters, width, rows).await)
+    }
+
+    async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        let under_way = UnderWay::now(kind_of(&S::telling(sql)));
+        under_way.answered(self.session.text(sql, rows).await)
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        let under_way = UnderWay::now(kind_of("BEGIN"));
+        under_way.answered(self.session.begin().await)
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        let under_way = UnderWay::now(kind_of("COMMIT"));
+        under_way.answered(self.session.commit().await)
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        let (under_way, sent) = (UnderWay::now(kind_of("ROLLBACK")), self.session.traffic().bytes_sent);
+        let outcome = self.session.rollback().await;
+        // Where there is nothing to roll back, some sessions ask the server nothing.
+        match S::BLOCKING || self.session.traffic().bytes_sent > sent {
+            true => under_way.answered(outcome),
+            false => outcome,
+        }
+    }
+
+    async fn bulk_insert(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next: impl FnMut(&mut RowBuffer) -> bool,
+    ) -> Result<u64> {
+        self.session.bulk_insert(table, columns, next).await
+    }
+
+    async fn drop_table(&mut self, table: &str) -> Result<()> {
+        self.session.drop_table(table).await
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.session.traffic()
+    }
+
+    fn engine_cpu_ns(&self) -> Option<u64> {
+        self.session.engine_cpu_ns()
+    }
+
+    async fn close(self) {
+        self.session.close().await;
+    }
+}

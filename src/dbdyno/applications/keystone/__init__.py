@@ -1,0 +1,18 @@
+"""Keystone, the identity service of OpenStack, under gunicorn."""
+
+from __future__ import annotations
+
+from dbdyno.applications.keystone import life
+from dbdyno.applications.keystone.configuration import OWN
+from dbdyno.applications.keystone.obtaining import locate
+from dbdyno.applications.product import Product
+
+KEYSTONE = Product(
+    name="keystone",
+    title="Keystone",
+    protocols=frozenset(("mysql",)),
+    own=OWN,
+    worker_bytes=150 << 20,
+    locate=locate,
+    life=life,
+)

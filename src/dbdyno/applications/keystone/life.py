@@ -1,0 +1,174 @@
+"""Keystone from an empty database to workers that serve requests, and the proof of what they run with."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import re
+import subprocess
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from dbdyno.applications.keystone.configuration import (
+    CONNECTION,
+    KEY_FOLDERS,
+    connection,
+    file_of,
+    socket_of,
+    write,
+)
+from dbdyno.applications.keystone.obtaining import digest_of
+from dbdyno.applications.product import Front, Place
+from dbdyno.engines.server import ServerProcess, require_short, start_server
+from dbdyno.errors import ServerFailed
+from dbdyno.frozen import level_text
+from dbdyno.host import process
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study.nouns import Application
+
+BOOTSTRAP = {
+    "username": "admin",
+    "password": "secret",
+    "project-name": "admin",
+    "role-name": "admin",
+    "service-name": "keystone",
+    "region-id": "RegionOne",
+    "public-url": "http://localhost/v3",
+}
+"""The first user, whom the scripts of a load sign in as. No network leads here."""
+VERSION_REQUEST = "GET /v3\n< body /version/id"
+PROBLEM = re.compile(r"\b(ERROR|CRITICAL)\b|^Traceback ")
+MANAGE_S, WORKERS_S, LOOK_S = 600.0, 120.0, 0.02
+
+
+def populate(installation: Installation, wish: Application, place: Place) -> None:
+    """Makes the keys in `place.data`, the tables, and the administrator."""
+    place.data.mkdir(mode=0o700)
+    for name in KEY_FOLDERS:
+        (place.data / name).mkdir(mode=0o700)
+    write(place, wish.settings, wish.workers)
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    owner = ("--keystone-user", user, "--keystone-group", group)
+    bootstrap = [word for name, value in BOOTSTRAP.items() for word in (f"--bootstrap-{name}", value)]
+    for arguments in (
+        ("fernet_setup", *owner),
+        ("credential_setup", *owner),
+        ("db_sync",),
+        ("bootstrap", *bootstrap),
+    ):
+        _manage(installation, place, arguments)
+
+
+def _manage(installation: Installation, place: Place, arguments: tuple[str, ...]) -> None:
+    command = [str(installation.prefix / "bin" / "keystone-manage"), "--config-file", str(file_of(place))]
+    done = subprocess.run(
+        [*command, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=MANAGE_S,
+        preexec_fn=process.die_with_parent(),
+    )
+    if done.returncode != 0:
+        log = done.stderr or done.stdout
+        last = (log.strip().splitlines() or ["it said nothing"])[-1]
+        raise ServerFailed(f"Keystone's {arguments[0]} failed: {last}", "read the log", log)
+
+
+def start(installation: Installation, wish: Application, place: Place) -> Front:
+    """Starts gunicorn on a socket of its own and waits until each worker has told what it runs with."""
+    socket = socket_of(place)
+    require_short(socket)
+    write(place, wish.settings, wish.workers)
+    environment = {
+        "OS_KEYSTONE_CONFIG_DIR": str(place.runtime),
+        "DYNO_ASKED": " ".join((CONNECTION, *wish.settings)),
+    }
+    running = start_server(
+        title=f"Keystone {installation.version}",
+        url=f"http://localhost?socket={quote(str(socket), safe='/')}",
+        installation=installation,
+        # Without arguments: Keystone would take them for its own. gunicorn finds its file in its folder.
+        command=list(installation.command),
+        data=place.runtime,
+        runtime=place.runtime,
+        how=Launch(environment=environment),
+        socket=socket,
+        version_sql=VERSION_REQUEST,
+        problems=problems,
+        hint=lambda _: "read its log, and compare [application] settings with its documentation",
+        leftovers=(socket,),
+    )
+    try:
+        _await_workers(running, place, wish.workers)
+    except BaseException:
+        running.kill()
+        raise
+    return Front(running, partial(prove, running, installation, wish, place))
+
+
+def problems(log: str) -> list[str]:
+    """The lines of a log that tell of errors."""
+    return [line for line in log.splitlines() if PROBLEM.search(line)]
+
+
+def _await_workers(running: ServerProcess, place: Place, workers: int) -> None:
+    """The first answer comes from one worker; the others may still be loading."""
+    deadline = time.monotonic() + WORKERS_S
+    while len(told(running, place)) < workers:
+        if not running.alive() or time.monotonic() > deadline:
+            message = f"not all of the {workers} workers of {running.title} came up"
+            raise ServerFailed(message, "read its log", running.log())
+        time.sleep(LOOK_S)
+
+
+def told(running: ServerProcess, place: Place) -> dict[int, dict[str, Any]]:
+    """What each worker that lives has told, by its process."""
+    files = {worker: place.runtime / f"told-{worker}.json" for worker in running.process_ids[1:]}
+    return {worker: json.loads(file.read_text()) for worker, file in files.items() if file.is_file()}
+
+
+def prove(
+    running: ServerProcess, installation: Installation, wish: Application, place: Place
+) -> tuple[Evidence, ...]:
+    """The version of all packages, the workers, the database, and each setting of the study."""
+    workers = told(running, place)
+    wanted = {CONNECTION: connection(place.database_url)}
+    wanted |= {name: level_text(level) for name, level in wish.settings.items()}
+    settings = [one["settings"] for one in workers.values()]
+    return (
+        _evidence("version", installation.version, {one["packages"]["keystone"] for one in workers.values()}),
+        _evidence("packages", installation.digest, {digest_of(one["packages"]) for one in workers.values()}),
+        _evidence("workers", str(wish.workers), {str(len(workers))}),
+        *(_evidence(name, value, {_text(one, name) for one in settings}) for name, value in wanted.items()),
+    )
+
+
+def _text(settings: Mapping[str, Any], name: str) -> str:
+    """A setting as its worker holds it; empty where Keystone has none of that name."""
+    value = settings[name]
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "" if value is None else level_text(value)
+
+
+def _evidence(name: str, requested: str, values: set[str]) -> Evidence:
+    """What all workers must say alike."""
+    shown = " / ".join(sorted(values))
+    same = values == {requested}
+    return Evidence(
+        factor=f"application.{name}",
+        requested=requested,
+        effective=Reading(value=shown, source="each worker of Keystone, after it had loaded"),
+        in_effect=same,
+        reason="" if same else f"Keystone's workers have {shown or 'no such setting'}",
+        remedy="" if same else "compare its name and value with Keystone's documentation",
+    )

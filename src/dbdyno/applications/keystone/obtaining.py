@@ -1,0 +1,63 @@
+"""Where Keystone is installed: in a virtual environment of Python, made with pip."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import distributions
+from pathlib import Path
+
+from dbdyno.errors import EngineMissing
+from dbdyno.host import paths
+from dbdyno.obtain.installation import Installation, covers
+from dbdyno.study.nouns import Application
+
+NEEDED = ("keystone", "gunicorn", "pymysql")
+"""Keystone itself, the server that runs its WSGI application, and how it reaches a database."""
+
+LATEST = "30.0.0"
+"""What is proposed where a study names no version."""
+
+
+def locate(wish: Application) -> Installation:
+    """The environment that a study names, else the one of that version in Dyno's cache."""
+    shelf = paths.cache_place() / "applications"
+    prefixes = [Path(wish.path).expanduser()] if wish.path else sorted(shelf.glob("keystone*"), reverse=True)
+    for prefix in prefixes:
+        packages = packages_of(prefix)
+        version = packages.get("keystone", "")
+        if version and covers(wish.version, version):
+            return _installation(prefix, packages, version)
+    version = wish.version or LATEST
+    prefix = prefixes[0] if wish.path else shelf / f"keystone-{version}"
+    raise EngineMissing(f"Keystone {version} is not on this machine", _command(prefix, version))
+
+
+def _installation(prefix: Path, packages: dict[str, str], version: str) -> Installation:
+    if any(name not in packages for name in NEEDED):
+        raise EngineMissing(f"Keystone in {prefix} lacks its server", _command(prefix, version))
+    return Installation(
+        engine="keystone",
+        version=version,
+        origin=str(prefix),
+        prefix=prefix,
+        command=(str(prefix / "bin" / "gunicorn"),),
+        digest=digest_of(packages),
+    )
+
+
+def packages_of(prefix: Path) -> dict[str, str]:
+    """Each package of an environment with its version; none where there is no environment."""
+    folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
+    found = distributions(path=folders) if folders else ()
+    return {distribution.name.lower(): distribution.version for distribution in found}
+
+
+def digest_of(packages: dict[str, str]) -> str:
+    """Identifies the packages: an application's version is that of all that it runs on."""
+    listed = "\n".join(f"{name}=={packages[name]}" for name in sorted(packages))
+    return hashlib.sha256(listed.encode()).hexdigest()[:12]
+
+
+def _command(prefix: Path, version: str) -> str:
+    wanted = " ".join((f"keystone=={version}", "gunicorn", "PyMySQL"))
+    return f"`python3 -m venv {prefix} && {prefix}/bin/pip install {wanted}` installs it"

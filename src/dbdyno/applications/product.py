@@ -1,0 +1,96 @@
+"""What the rest of Dyno needs of an application: where it is installed, its tables, its life, its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dbdyno.engines.server import ServerProcess
+from dbdyno.errors import Mistake
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Evidence
+from dbdyno.study.nouns import Application
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an application lives: `data` is its folder beside the server's data, `runtime` (a short path)
+    holds its socket, its configuration and its log, and `database_url` leads to the server beneath."""
+
+    data: Path
+    runtime: Path
+    database_url: str
+
+
+@dataclass(frozen=True)
+class Front:
+    """An application that runs. `prove` reads from its workers what they run with."""
+
+    process: ServerProcess
+    prove: Callable[[], tuple[Evidence, ...]]
+
+
+class Life(Protocol):
+    """From an empty database to a running application."""
+
+    def populate(self, installation: Installation, wish: Application, place: Place) -> None:
+        """Makes its tables and first rows, and the folder `place.data`, which does not exist yet. Raises
+        ServerFailed with what it said."""
+        ...
+
+    def start(self, installation: Installation, wish: Application, place: Place) -> Front:
+        """Starts it and waits until all its workers serve requests. Raises ServerFailed with the end of its
+        log."""
+        ...
+
+
+@dataclass(frozen=True)
+class Product:
+    """One application. It reaches its database by one of `protocols`, and a study sets nothing of `own`, the
+    settings that Dyno writes itself. A worker takes about `worker_bytes` of memory."""
+
+    name: str
+    title: str
+    protocols: frozenset[str]
+    own: frozenset[str]
+    worker_bytes: int
+    locate: Callable[[Application], Installation]
+    life: Life
+
+    def mistakes(self, wish: Application, protocols: tuple[str, ...]) -> list[Mistake]:
+        """What is wrong with the wish in front of a server that speaks these protocols."""
+        found = []
+        if not self.protocols & set(protocols):
+            spoken = " or ".join(sorted(self.protocols))
+            hint = f"take an engine that speaks the protocol of {spoken}"
+            found.append(Mistake(0, f"{self.title} cannot stand in front of this engine", hint))
+        return found + [
+            Mistake(0, f"Dyno itself sets `{name}` of {self.title}", "leave it out")
+            for name in sorted(self.own & wish.settings.keys())
+        ]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An application as a study asks for it, and where it is installed."""
+
+    product: Product
+    installation: Installation
+    wish: Application
+
+    @property
+    def shape(self) -> dict[str, object]:
+        """What of it shapes the data that it makes."""
+        return {
+            "name": self.product.name,
+            "digest": self.installation.digest,
+            "settings": dict(self.wish.settings),
+        }
+
+    def populate(self, place: Place) -> None:
+        self.product.life.populate(self.installation, self.wish, place)
+
+    def start(self, place: Place) -> Front:
+        return self.product.life.start(self.installation, self.wish, place)

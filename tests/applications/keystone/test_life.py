@@ -1,0 +1,95 @@
+"""What is said of a Keystone that does not start, and what its workers prove."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dbdyno.applications.keystone import configuration, life
+from dbdyno.applications.keystone.obtaining import digest_of
+from dbdyno.applications.product import Place
+from dbdyno.engines.server import ServerProcess, url_of
+from dbdyno.errors import ServerFailed
+from dbdyno.frozen import Level
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Evidence
+from dbdyno.study.nouns import Application
+
+PACKAGES = {"keystone": "30.0.0", "gunicorn": "27.0.1", "pymysql": "1.2.4"}
+ROUNDS = "identity.password_hash_rounds"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "data", tmp_path / "runtime", url_of("mysql", tmp_path / "mariadb.sock"))
+
+
+def installation(prefix: Path, **programs: str) -> Installation:
+    """An environment whose programs are scripts of the shell."""
+    (prefix / "bin").mkdir()
+    for name, script in programs.items():
+        program = prefix / "bin" / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    command = (str(prefix / "bin" / "gunicorn"),)
+    return Installation("keystone", "30.0.0", str(prefix), prefix, command, digest_of(PACKAGES))
+
+
+def test_what_a_command_of_keystone_says_last_is_told(tmp_path: Path, place: Place) -> None:
+    failing = installation(tmp_path, keystone_manage="echo first >&2; echo 'no such table' >&2; exit 1")
+    with pytest.raises(ServerFailed, match="Keystone's fernet_setup failed: no such table") as failed:
+        life.populate(failing, Application(name="keystone"), place)
+    assert failed.value.log == "first\nno such table\n"
+
+
+def test_the_keys_are_for_nobody_else(tmp_path: Path, place: Place) -> None:
+    life.populate(installation(tmp_path, keystone_manage="exit 0"), Application(name="keystone"), place)
+    folders = [place.data, *(place.data / name for name in configuration.KEY_FOLDERS)]
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 3
+
+
+def test_an_application_that_does_not_start_says_why(tmp_path: Path, place: Place) -> None:
+    lacking = installation(tmp_path, gunicorn="echo '[7] [ERROR] Exception in worker process'; exit 3")
+    with pytest.raises(
+        ServerFailed, match=r"exit code 3 while it was starting.*Exception in worker"
+    ) as failed:
+        life.start(lacking, Application(name="keystone"), place)
+    assert "[application] settings" in failed.value.hint
+
+
+def test_only_lines_of_errors_are_problems() -> None:
+    log = "1 INFO keystone [-] ready\n2 WARNING keystone [-] ERRORS are rare\n3 ERROR keystone [-] oh\n"
+    assert life.problems(log) == ["3 ERROR keystone [-] oh"]
+
+
+def proofs(place: Place, wish: Application, *workers: Mapping[str, Level | None]) -> dict[str, Evidence]:
+    """By name, where each of the workers has told these settings."""
+    place.runtime.mkdir()
+    connected = {"database.connection": configuration.connection(place.database_url)}
+    for number, settings in enumerate(workers, 2):
+        told = {"packages": PACKAGES, "settings": {**connected, **settings}}
+        (place.runtime / f"told-{number}.json").write_text(json.dumps(told))
+    running: Any = SimpleNamespace(process_ids=tuple(range(1, len(workers) + 2)))
+    here = Installation("keystone", "30.0.0", "", Path(), (), digest_of(PACKAGES))
+    found = life.prove(cast(ServerProcess, running), here, wish, place)
+    return {one.factor.removeprefix("application."): one for one in found}
+
+
+def test_workers_that_have_what_was_asked_prove_it(place: Place) -> None:
+    wish = Application(name="keystone", workers=2, settings={ROUNDS: 4, "cache.enabled": False})
+    found = proofs(place, wish, *[{ROUNDS: 4, "cache.enabled": False}] * 2)
+    assert all(one.in_effect for one in found.values()), found
+    assert {"version", "packages", "workers", "database.connection", ROUNDS} <= found.keys()
+
+
+def test_a_setting_that_one_worker_lacks_or_nobody_knows_is_not_in_effect(place: Place) -> None:
+    wish = Application(name="keystone", workers=3, settings={ROUNDS: 4, "cache.enabld": True})
+    found = proofs(place, wish, {ROUNDS: 4, "cache.enabld": None}, {ROUNDS: 12, "cache.enabld": None})
+    assert not found["workers"].in_effect and "2" in found["workers"].reason
+    assert not found[ROUNDS].in_effect and "12 / 4" in found[ROUNDS].reason
+    assert "no such setting" in found["cache.enabld"].reason

@@ -1,0 +1,77 @@
+"""What connections begin with, on the servers that give them a choice of isolation and storage engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno.driver import _driver
+from dbdyno.engines.engine import Server
+from tests.conformance.conftest import Bench
+from tests.conftest import DYNO
+
+KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
+LEVEL = """
+sysbench.cmdline.options = {level = {"The level that each connection must have", "nothing"}}
+
+function thread_init()
+   con = sysbench.sql.driver():connect()
+end
+
+function event()
+   local name, level
+   if sysbench.sql.driver():name() == "pgsql" then
+      level = con:query_row("SHOW transaction_isolation")
+   else
+      name, level = con:query_row("SHOW VARIABLES LIKE 't%isolation'")
+   end
+   if level:lower():gsub("%-", " ") ~= sysbench.opt.level then
+      error("the level is " .. level)
+   end
+end
+"""
+"""A script that ends the run where a connection has another isolation level."""
+SIZE = ("--record-count", "50", "--field-length", "20")
+
+
+@pytest.fixture
+def server(bench: Bench) -> Server:
+    if bench.engine.name not in KNOWN:
+        pytest.skip(f"{bench.engine.name} has no isolation level to choose for a connection")
+    bench.initialise()
+    return bench.start()
+
+
+def load(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*DYNO, "load", *arguments, "--url", server.url]
+    environment = {**os.environ, **server.driver_environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_each_connection_has_the_isolation_level(server: Server, tmp_path: Path) -> None:
+    script = tmp_path / "level.lua"
+    script.write_text(LEVEL)
+    for isolation in ("read-committed", "repeatable-read", "serializable"):
+        level = f"--level={isolation.replace('-', ' ')}"
+        short = ("--warmup", "0", "--time", "120", "--operations", "6", "--clients", "2")
+        done = load(server, "run", str(script), *short, "--isolation", isolation, level)
+        assert done.returncode == 0, done.stderr
+
+
+def test_tables_are_made_in_the_storage_engine(server: Server) -> None:
+    refused = load(server, "prepare", "ycsb_a", *SIZE, "--storage-engine", "nowhere")
+    assert refused.returncode != 0
+    assert "at the start of a connection" in " ".join(refused.stderr.split())
+    mysql = server.url.startswith("mysql")
+    engine = "MyISAM" if mysql else "heap"
+    made = load(server, "prepare", "ycsb_a", *SIZE, "--storage-engine", engine)
+    assert made.returncode == 0, made.stderr
+    if mysql:
+        asked = "SELECT engine FROM information_schema.tables WHERE table_name = 'usertable'"
+    else:
+        asked = "SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE relname = 'usertable'"
+    assert json.loads(_driver.query(server.url, asked))["rows"] == [[engine]]
