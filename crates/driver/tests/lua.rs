@@ -478,6 +478,17 @@ fn modules_are_found_beside_the_script() {
 }
 
 #[test]
+fn a_module_with_a_mistake_is_named_with_its_line() {
+    let folder = Folder::new("mistake");
+    folder.file("beside.lua", "function event(\n");
+    let options = json!({"file": folder.file("x.lua", "require('beside')")});
+    let drive = Drive { verb: Verb::Run(1), backend: Backend::Simulated };
+    let error = with_workload("lua", options.as_object().unwrap(), &circumstances(1), drive).unwrap_err();
+    assert!(error.message().contains("error loading module 'beside' from file"), "{error}");
+    assert!(error.message().contains("beside.lua:2: "), "{error}");
+}
+
+#[test]
 fn the_names_of_before_1_0_are_there() {
     let script = "
         function thread_init() db_connect() end

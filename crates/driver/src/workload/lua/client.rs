@@ -8,8 +8,7 @@ use super::state::{of_script, State};
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{Answer, RowBuffer, Session, Target, Value};
-use mlua::{IntoLuaMulti, MultiValue, String as LuaString, Value as LuaValue};
+use crate::session::{emptied, Answer, Session, Target, Value};
 
 /// The length of an SQLSTATE; a code of another length is a number.
 const SQLSTATE_LETTERS: usize = 5;
@@ -27,7 +26,8 @@ pub struct Client {
     calling: bool,
     /// It has asked the driver for something since it was called.
     asked: bool,
-    parameters: RowBuffer,
+    /// Kept for its memory.
+    parameters: Vec<Value<'static>>,
     /// Rows that statements have changed.
     pub(super) affected: u64,
     /// An event has said that it was the last.
@@ -44,7 +44,7 @@ impl Client {
             overcome: Vec::new(),
             calling: false,
             asked: false,
-            parameters: RowBuffer::default(),
+            parameters: Vec::new(),
             affected: 0,
             stopped: false,
         }
@@ -65,7 +65,7 @@ impl Client {
             return Err(Error::lost("script left", "the script was left in the middle of a function"));
         }
         (self.refusal, self.asked) = (None, false);
-        let mut request = self.state.resume(name)?;
+        let mut request = self.state.call(name)?;
         loop {
             request = match request {
                 Request::Done(ending) => {
@@ -120,23 +120,23 @@ impl Client {
     async fn answer<S: Session>(&mut self, request: Request, session: &mut S) -> Result<Request> {
         self.asked = true;
         match request {
-            Request::Query { connection, sql } => {
+            Request::Query { connection } => {
                 let mut rows = self.state.begin_answer(connection);
-                let sql = statement_text(&sql)?;
-                let outcome = self.connections.query(connection, session, &sql, &mut rows).await;
+                let sql = self.state.sql()?;
+                let outcome = self.connections.query(connection, session, sql, &mut rows).await;
                 self.give_rows(connection, rows, outcome)
             }
-            Request::Execute { connection, statement, parameters } => {
+            Request::Execute { connection, statement } => {
                 let mut rows = self.state.begin_answer(connection);
-                fill(&mut self.parameters, parameters);
-                let values: Vec<Value<'_>> = self.parameters.values().collect();
+                let mut values = emptied(std::mem::take(&mut self.parameters));
+                self.state.parameters(&mut values);
                 let outcome =
                     self.connections.execute(connection, session, statement, &values, &mut rows).await;
+                self.parameters = emptied(values);
                 self.give_rows(connection, rows, outcome)
             }
-            Request::Prepare { connection, sql } => {
-                let sql = statement_text(&sql)?;
-                let outcome = self.connections.prepare(connection, session, &sql).await;
+            Request::Prepare { connection } => {
+                let outcome = self.connections.prepare(connection, session, self.state.sql()?).await;
                 self.give(outcome)
             }
             Request::Connect => {
@@ -145,72 +145,56 @@ impl Client {
             }
             Request::Reconnect { connection } => {
                 let outcome = self.connections.reconnect(connection, session).await;
-                self.give(outcome)
+                self.give(outcome.map(|()| 0))
             }
             Request::Disconnect { connection } => {
                 self.connections.disconnect::<S>(connection).await;
-                self.give(Ok(()))
+                self.give(Ok(0))
             }
             Request::Sleep { duration_ns } => {
                 io::sleep_ns(duration_ns).await;
-                self.give(Ok(()))
+                self.give(Ok(0))
             }
             Request::Done(_) => Err(Error::internal("a script that has ended is asked to go on")),
         }
     }
 
     fn give_rows(&mut self, connection: usize, rows: Stored, outcome: Result<Answer>) -> Result<Request> {
-        let outcome = outcome.map(|answer| {
-            self.affected += answer.affected;
-            let columns = rows.columns();
-            let number = self.state.answers.borrow_mut().keep(connection, rows);
-            (answer.rows, columns, number)
-        });
-        self.give(outcome)
-    }
-
-    /// Lets the script go on with the answer, or with the refusal. A lost connection is nothing for the script: the
-    /// driver ends the client, or begins it anew.
-    fn give(&mut self, outcome: Result<impl IntoLuaMulti>) -> Result<Request> {
         match outcome {
-            Ok(answer) => self.state.resume((true, answer)),
-            Err(error) if matches!(error.fate(), Fate::Lost | Fate::Fatal) => Err(error),
-            Err(error) => {
-                let ignorable = self.ignored.has(&error);
-                let code = code(&error);
-                let (number, sqlstate) = match code.parse::<i64>() {
-                    Ok(number) if code.len() != SQLSTATE_LETTERS => (number, error.sqlstate()),
-                    _ => (0, code),
-                };
-                let given = (false, ignorable, number, sqlstate.to_owned(), error.message().to_owned());
-                let earlier = self.refusal.replace(error);
-                self.overcome.extend(earlier.map(|error| error.label().to_owned()));
-                self.state.resume(given)
+            Ok(answer) => {
+                self.affected += answer.affected;
+                let columns = rows.columns();
+                let number = self.state.answers.borrow_mut().keep(connection, rows);
+                self.state.answer(&[answer.rows as f64, columns as f64, number.into()])
             }
+            Err(error) => self.refuse(error),
         }
     }
-}
 
-/// The text of a statement. Sessions speak UTF-8.
-fn statement_text(sql: &LuaString) -> Result<String> {
-    sql.to_str().map(|text| (*text).to_owned()).map_err(|_| {
-        let sql = sql.to_string_lossy();
-        Error::user(format!("a statement of the script is not text in UTF-8: {sql}")).fatal()
-    })
-}
+    /// Lets the script go on with a number, or with the refusal.
+    fn give(&mut self, outcome: Result<usize>) -> Result<Request> {
+        match outcome {
+            Ok(number) => self.state.answer(&[number as f64]),
+            Err(error) => self.refuse(error),
+        }
+    }
 
-/// Puts the values of a statement's parameters into `row`.
-fn fill(row: &mut RowBuffer, parameters: MultiValue) {
-    row.clear();
-    for parameter in &parameters {
-        match parameter {
-            LuaValue::Integer(number) => row.int(*number),
-            LuaValue::Number(number) => row.float(*number),
-            LuaValue::String(text) => match text.to_str() {
-                Ok(text) => row.text(&text),
-                Err(_) => row.bytes(&text.as_bytes()),
-            },
-            _ => row.null(),
+    /// Tells the script of an error. A lost connection is nothing for the script: the driver ends the client, or begins
+    /// it anew.
+    #[cold]
+    fn refuse(&mut self, error: Error) -> Result<Request> {
+        if matches!(error.fate(), Fate::Lost | Fate::Fatal) {
+            return Err(error);
+        }
+        let ignorable = self.ignored.has(&error);
+        let code = code(&error);
+        let (number, sqlstate) = match code.parse::<i64>() {
+            Ok(number) if code.len() != SQLSTATE_LETTERS => (number, error.sqlstate()),
+            _ => (0, code),
         };
+        let told = (false, ignorable, number, sqlstate.to_owned(), error.message().to_owned());
+        let earlier = self.refusal.replace(error);
+        self.overcome.extend(earlier.map(|error| error.label().to_owned()));
+        self.state.answer_with(told)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Other clients of the thread notice a wait of this length.
+/// Other clients of the thread notice a wait of this length. The coarse clock tells it well enough.
 const LONG_NS: u64 = 50_000_000;
 /// The share of a run that long turns may take.
 const SHARE_MAX: f64 = 0.02;
@@ -173,12 +173,12 @@ impl Turns {
 
     /// Lets the script go on until it yields or ends.
     pub fn during<T>(&self, script: impl FnOnce() -> T) -> T {
-        let begun_ns = clock::now_ns().max(1);
+        let begun_ns = clock::coarse_ns().max(1);
         TURN.set(Turn { begun_ns, patience_ns: self.patience_ns });
         self.begun_ns.store(begun_ns, Ordering::Relaxed);
         let outcome = script();
         self.begun_ns.store(0, Ordering::Relaxed);
-        let held_ns = clock::now_ns().saturating_sub(begun_ns);
+        let held_ns = clock::coarse_ns().saturating_sub(begun_ns);
         if self.counted.get() && held_ns >= LONG_NS {
             self.watching.long_ns.fetch_add(held_ns, Ordering::Relaxed);
             self.watching.longest_ns.fetch_max(held_ns, Ordering::Relaxed);

@@ -7,10 +7,13 @@
 mod answers;
 mod client;
 mod connections;
+mod conversation;
 mod draw;
 mod hold;
+mod natives;
 mod request;
 mod settings;
+mod source;
 mod state;
 
 use super::options::of_file;
@@ -22,7 +25,8 @@ use client::Client;
 use draw::{Distributions, Unique};
 use hold::Watchdog;
 use settings::{assignments, driver, Ignored, Settings};
-use state::{Found, Shared, Source, State};
+use source::{Compiled, Shared, Source};
+use state::{Found, State};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -106,6 +110,7 @@ impl Workload for LuaScript {
         let circumstances = options.circumstances();
         let shared = Arc::new(Shared {
             source: Source::read(file)?,
+            compiled: Compiled::default(),
             driver: driver(circumstances),
             unique: Unique::new(circumstances.seed),
             watchdog: Watchdog::new((options.float("patience_s") * 1e9) as u64),

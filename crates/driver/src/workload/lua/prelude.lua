@@ -10,7 +10,7 @@ local concat, error, floor, ceil, getinfo, ipairs = table.concat, error, math.fl
 local pcall, running, select, setmetatable = pcall, coroutine.running, select, setmetatable
 local tonumber, tostring, type, unpack, yield = tonumber, tostring, type, unpack, coroutine.yield
 
--- The same numbers as in request.rs.
+-- The same numbers and places as in request.rs.
 local DONE, CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP = 1, 2, 3, 4, 5, 6, 7, 8
 local FINE, RESTART, REFUSED, BROKEN = 1, 2, 3, 4
 
@@ -97,12 +97,16 @@ thread_id = native.tid
 local conversation = false
 
 -- The text and the place of the last refusal that was raised as an error, to be told from errors of the script.
-local refusal, refused_at
+local refusal, refused_at = false
 
-local function request(...)
+local function may_ask()
    if running() ~= conversation then
       raise("the server can be asked only while a function of the script runs, and not in a coroutine of its own")
    end
+end
+
+local function request(...)
+   may_ask()
    return yield(...)
 end
 
@@ -119,19 +123,23 @@ local function refuse(connection, ignorable, number, state, message)
    error(refusal, 0)
 end
 
-local function answered(connection, ok, ...)
-   if ok then
-      return ...
-   end
-   return refuse(connection, ...)
+-- An answer is numbers; false stands before what a refusal says.
+local function answered(connection, number, ...)
+   return number or refuse(connection, ...)
 end
 
 -- Results --------------------------------------------------------------------------------------------------------
 
-local Result = {}
+local Result, methods = {}, {}
 
-local function result(connection, rows, columns, number)
-   return setmetatable({ nrows = rows, nfields = columns, connection = connection.number, number = number }, Result)
+-- The result of a statement, made of the answer to its request: of three numbers, or of false and the four parts of a
+-- refusal. Most results are never looked at, so the numbers of one are in places, one allocation rather than the two of
+-- names: rows, columns, its connection, and its own number there.
+local function result(connection, rows, columns, number, state, message)
+   if not rows then
+      return refuse(connection, columns, number, state, message)
+   end
+   return setmetatable({ rows, columns, connection.number, number }, Result)
 end
 
 local function row(found, ...)
@@ -144,15 +152,24 @@ local function row(found, ...)
    return nil
 end
 
-function Result:fetch_row()
-   return row(native.fetch(self.connection, self.number))
+function methods:fetch_row()
+   return row(native.fetch(self[3], self[4]))
 end
 
-function Result:free()
-   native.forget(self.number)
+function methods:free()
+   native.forget(self[4])
 end
 
-Result.__index = complete("result", Result)
+complete("result", methods)
+
+function Result:__index(key)
+   if key == "nrows" then
+      return self[1]
+   elseif key == "nfields" then
+      return self[2]
+   end
+   return methods[key]
+end
 
 -- Prepared statements --------------------------------------------------------------------------------------------
 
@@ -172,41 +189,48 @@ local types = complete("sysbench.sql.type", {
    VARCHAR = 12,
 })
 
-local function whole(value)
-   return value >= 0 and floor(value) or ceil(value)
+local function no_number(value)
+   raise("a parameter of a number cannot be " .. tostring(value))
 end
 
-local function number(value)
-   return tonumber(value) or raise("a parameter of a number cannot be " .. tostring(value))
-end
-
-local Parameter = {}
-
-function Parameter:set(value)
-   local kind = self.type
-   if value == nil then
-      self.value = nil
-   elseif kind <= types.BIGINT then
-      self.value = whole(number(value))
-   elseif kind <= types.DOUBLE then
-      self.value = number(value)
-   else
-      local text = tostring(value)
-      self.value = self.length and text:sub(1, self.length) or text
+-- How a parameter takes a value, by its type. One that is nil is NULL.
+local function set_whole(parameter, value)
+   if value ~= nil then
+      value = tonumber(value) or no_number(value)
+      value = value >= 0 and floor(value) or ceil(value)
    end
+   parameter.value = value
 end
 
-function Parameter:set_rand_str(template)
-   self:set(native.string(a_text(template, "set_rand_str")))
+local function set_real(parameter, value)
+   if value ~= nil then
+      value = tonumber(value) or no_number(value)
+   end
+   parameter.value = value
 end
 
--- A parameter that was not set is NULL, so its value may be missing.
-Parameter.__index = Parameter
+local function set_text(parameter, value)
+   if value ~= nil then
+      local length = parameter.length
+      value = tostring(value)
+      if length and #value > length then
+         value = value:sub(1, length)
+      end
+   end
+   parameter.value = value
+end
+
+local function set_rand_str(parameter, template)
+   parameter:set(native.string(a_text(template, "set_rand_str")))
+end
 
 local Statement = {}
 
+-- Parameters and statements have their methods themselves: looking into a metatable takes longer than most methods do.
 function Statement:bind_create(kind, length)
-   return setmetatable({ type = tonumber(kind) or raise("bind_create takes a sysbench.sql.type"), length = length }, Parameter)
+   kind = tonumber(kind) or raise("bind_create takes a sysbench.sql.type")
+   local set = kind <= types.BIGINT and set_whole or kind <= types.DOUBLE and set_real or set_text
+   return { type = kind, length = tonumber(length), set = set, set_rand_str = set_rand_str }
 end
 
 function Statement:bind_param(...)
@@ -214,17 +238,20 @@ function Statement:bind_param(...)
 end
 
 function Statement:execute()
-   local connection, parameters, values = self.connection, self.parameters, self.values
+   local connection, parameters, count = self.connection, self.parameters, self.count
    if self.generation ~= connection.generation then
       raise("this statement was prepared before its connection was closed or opened again")
    end
-   for place = 1, self.count do
+   may_ask()
+   if count == 1 then
+      -- As most statements have it. One value need not be put into a table to be taken out again.
+      return result(connection, yield(EXECUTE, connection.number, self.number, parameters[1].value))
+   end
+   local values = self.values
+   for place = 1, count do
       values[place] = parameters[place].value
    end
-   return result(
-      connection,
-      answered(connection, request(EXECUTE, connection.number, self.number, unpack(values, 1, self.count)))
-   )
+   return result(connection, yield(EXECUTE, connection.number, self.number, unpack(values, 1, count)))
 end
 
 -- A statement of the same text is found again, so there is nothing to give back.
@@ -241,7 +268,8 @@ local function open(connection)
 end
 
 function Connection:query(sql)
-   return result(self, answered(self, request(QUERY, open(self), a_text(sql, "query"))))
+   may_ask()
+   return result(self, yield(QUERY, open(self), a_text(sql, "query")))
 end
 
 function Connection:query_row(sql)
@@ -249,7 +277,7 @@ function Connection:query_row(sql)
    if found.nrows == 0 then
       return nil
    end
-   return select(2, native.fetch(found.connection, found.number))
+   return select(2, native.fetch(found[3], found[4]))
 end
 
 function Connection:prepare(sql)
@@ -257,6 +285,7 @@ function Connection:prepare(sql)
       connection = self,
       generation = self.generation,
       number = answered(self, request(PREPARE, open(self), a_text(sql, "prepare"))),
+      execute = Statement.execute,
       parameters = {},
       values = {},
       count = 0,
@@ -353,29 +382,24 @@ sysbench.sql = complete("sysbench.sql", {
 
 -- Random numbers -------------------------------------------------------------------------------------------------
 
-local function between(name)
-   local draw = native[name]
-   return function(low, high)
-      if type(low) ~= "number" or type(high) ~= "number" then
-         raise(name .. " takes two numbers, the lowest and the highest")
-      end
-      return draw(low, high)
-   end
-end
-
 sysbench.rand = complete("sysbench.rand", {
-   default = between("default"),
-   uniform = between("uniform"),
-   gaussian = between("gaussian"),
-   special = between("special"),
-   pareto = between("pareto"),
-   zipfian = between("zipfian"),
-   varstring = between("varstring"),
+   default = native.default,
+   uniform = native.uniform,
+   gaussian = native.gaussian,
+   special = native.special,
+   pareto = native.pareto,
+   zipfian = native.zipfian,
    uniform_uint64 = native.uniform_uint64,
    uniform_double = native.uniform_double,
    unique = native.unique,
    string = function(template)
       return native.string(a_text(template, "sysbench.rand.string"))
+   end,
+   varstring = function(shortest, longest)
+      if type(shortest) ~= "number" or type(longest) ~= "number" then
+         raise("varstring takes two numbers, the shortest and the longest")
+      end
+      return native.varstring(shortest, longest)
    end,
 })
 
@@ -449,6 +473,16 @@ sb_rand_str = sysbench.rand.string
 
 package.path = native.path .. ";" .. package.path
 
+-- Modules are compiled once for all clients.
+package.loaders[2] = function(name)
+   local file, missing = package.searchpath(name, package.path)
+   if not file then
+      return missing
+   end
+   local module, mistake = native.module(file)
+   return module or error(("error loading module '%s' from file '%s':\n\t%s"):format(name, file, mistake), 0)
+end
+
 function os.exit()
    raise("os.exit is not supported: return true from event to end a client, or call error to end the run")
 end
@@ -484,33 +518,29 @@ package.loaded.ffi = ffi
 
 -- What the driver calls --------------------------------------------------------------------------------------------
 
+local globals, rawget, api, tid = _G, rawget, sysbench, native.tid
+
 -- The function of a command or of a hook, and whether clients run it side by side; nil where there is none.
 local function find(name)
-   local command = sysbench.cmdline.commands[name]
+   local command = api.cmdline.commands[name]
    if command ~= nil then
-      return command[1], command[2] == sysbench.cmdline.PARALLEL_COMMAND
+      return command[1], command[2] == api.cmdline.PARALLEL_COMMAND
    end
-   local task = rawget(_G, name)
+   local task = rawget(globals, name)
    return type(task) == "function" and task or nil, false
 end
 
--- Calls a function of the script and says how it ended: FINE and whether it gave something, RESTART, REFUSED with the
--- place, or BROKEN with the reason.
-local function attempt(name)
-   local task = find(name)
-   if not task then
-      return FINE, false
-   end
-   local ok, outcome = pcall(task, native.tid)
-   if ok then
-      return FINE, outcome ~= nil and outcome ~= false
-   end
+-- What is called where the script has no function of a name.
+local function nothing() end
+
+-- Says how a function of the script has failed: RESTART, REFUSED with the place, or BROKEN with the reason.
+local function failed(outcome)
    if type(outcome) == "table" and outcome.errcode == sysbench.error.RESTART_EVENT then
       local hook = sysbench.hooks.before_restart_event
       if hook then
-         ok, outcome = pcall(hook, outcome)
+         local ok, mistake = pcall(hook, outcome)
          if not ok then
-            return BROKEN, tostring(outcome)
+            return BROKEN, tostring(mistake)
          end
       end
       return RESTART, ""
@@ -521,10 +551,18 @@ local function attempt(name)
    return BROKEN, tostring(outcome)
 end
 
-local function converse(name)
+-- Calls functions of the script by their names, and says how each has ended: FINE and what it gave, or how it failed.
+-- Who calls the same function again gives no name.
+local function converse()
    conversation = running()
+   local name = yield()
    while true do
-      name = yield(DONE, attempt(name))
+      local ok, outcome = pcall(find(name) or nothing, tid)
+      if ok then
+         name = yield(DONE, FINE, outcome) or name
+      else
+         name = yield(DONE, failed(outcome)) or name
+      end
    end
 end
 

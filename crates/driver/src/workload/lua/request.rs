@@ -1,9 +1,15 @@
-//! What a script asks of the driver: the values that its coroutine yields, read.
+//! What a script asks of the driver: the values that its coroutine has yielded, read.
 
+use super::conversation::Conversation;
 use crate::error::{Error, Result};
-use mlua::{MultiValue, String as LuaString, Value};
+use std::ffi::c_int;
 
-/// What the coroutine of a script waits for. The numbers are those of `prelude.lua`.
+/// The place of the text of a query, or of a statement to prepare.
+pub(super) const SQL: c_int = 3;
+/// The place of the first parameter of a statement that is executed.
+pub(super) const PARAMETERS: c_int = 4;
+
+/// What the coroutine of a script waits for. The numbers and the places of the values are those of `prelude.lua`.
 #[derive(Debug)]
 pub(super) enum Request {
     /// The function that was called has ended.
@@ -11,16 +17,13 @@ pub(super) enum Request {
     Connect,
     Query {
         connection: usize,
-        sql: LuaString,
     },
     Prepare {
         connection: usize,
-        sql: LuaString,
     },
     Execute {
         connection: usize,
         statement: usize,
-        parameters: MultiValue,
     },
     Disconnect {
         connection: usize,
@@ -48,61 +51,40 @@ pub(super) enum Ending {
 
 impl Request {
     /// Reads what the coroutine has yielded.
-    pub fn read(mut yielded: MultiValue) -> Result<Self> {
-        let kind = number(&mut yielded)?;
-        if kind == 1 {
-            return Ending::read(&mut yielded).map(Request::Done);
-        }
-        if kind == 2 {
-            return Ok(Request::Connect);
-        }
-        let first = number(&mut yielded)?;
-        let connection = first as usize;
-        match kind {
-            3 => Ok(Request::Query { connection, sql: text(&mut yielded)? }),
-            4 => Ok(Request::Prepare { connection, sql: text(&mut yielded)? }),
-            5 => {
-                let statement = number(&mut yielded)? as usize;
-                Ok(Request::Execute { connection, statement, parameters: yielded })
-            }
-            6 => Ok(Request::Disconnect { connection }),
-            7 => Ok(Request::Reconnect { connection }),
-            8 => Ok(Request::Sleep { duration_ns: first }),
-            _ => Err(unreadable()),
-        }
+    #[inline]
+    pub fn read(conversation: &Conversation) -> Result<Self> {
+        let number = |place| conversation.number(place).ok_or_else(unreadable);
+        let connection = || number(2).map(|number| number as usize);
+        Ok(match number(1)? {
+            1 => Request::Done(Ending::read(conversation)?),
+            2 => Request::Connect,
+            3 => Request::Query { connection: connection()? },
+            4 => Request::Prepare { connection: connection()? },
+            5 => Request::Execute { connection: connection()?, statement: number(3)? as usize },
+            6 => Request::Disconnect { connection: connection()? },
+            7 => Request::Reconnect { connection: connection()? },
+            8 => Request::Sleep { duration_ns: number(2)? },
+            _ => return Err(unreadable()),
+        })
     }
 }
 
 impl Ending {
-    fn read(yielded: &mut MultiValue) -> Result<Self> {
-        match number(yielded)? {
-            1 => Ok(Ending::Fine { stops: matches!(yielded.pop_front(), Some(Value::Boolean(true))) }),
-            2 => Ok(Ending::Restart),
-            3 => Ok(Ending::Refused { place: text(yielded)?.to_string_lossy() }),
-            4 => Ok(Ending::Broken { reason: text(yielded)?.to_string_lossy() }),
-            _ => Err(unreadable()),
-        }
-    }
-}
-
-/// The next value as a number that is not below zero.
-fn number(yielded: &mut MultiValue) -> Result<u64> {
-    match yielded.pop_front() {
-        Some(Value::Integer(number)) => u64::try_from(number).map_err(|_| unreadable()),
-        Some(Value::Number(number)) if number >= 0.0 => Ok(number as u64),
-        _ => Err(unreadable()),
-    }
-}
-
-fn text(yielded: &mut MultiValue) -> Result<LuaString> {
-    match yielded.pop_front() {
-        Some(Value::String(text)) => Ok(text),
-        _ => Err(unreadable()),
+    #[inline]
+    fn read(conversation: &Conversation) -> Result<Self> {
+        let text = || conversation.text(3).map(|text| String::from_utf8_lossy(text).into_owned());
+        Ok(match conversation.number(2) {
+            Some(1) => Ending::Fine { stops: conversation.is_true(3) },
+            Some(2) => Ending::Restart,
+            Some(3) => Ending::Refused { place: text().ok_or_else(unreadable)? },
+            Some(4) => Ending::Broken { reason: text().ok_or_else(unreadable)? },
+            _ => return Err(unreadable()),
+        })
     }
 }
 
 /// Only a script that yields from its functions by itself gets here.
 #[cold]
-fn unreadable() -> Error {
+pub(super) fn unreadable() -> Error {
     Error::user("the script calls coroutine.yield outside of a coroutine of its own").fatal()
 }

@@ -1,69 +1,27 @@
 //! One state of Lua: a script as one client has it, in a coroutine that yields what it asks of the driver.
 
-use super::answers::{Answers, Fetched, Stored};
-use super::draw::{letters, string, Distributions, Shape, Unique};
-use super::hold::{Turns, Watchdog};
-use super::request::Request;
+use super::answers::{Answers, Stored};
+use super::conversation::Conversation;
+use super::hold::Turns;
+use super::natives::{lua_value, natives};
+use super::request::{unreadable, Request, PARAMETERS, SQL};
 use super::settings::{Setting, Settings};
+use super::source::{Shared, SCRIPTS_OF_SYSBENCH};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use mlua::{
-    Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, String as LuaString, Table, Thread, Value,
-};
+use crate::session;
+use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, StdLib, Table, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-
-const PRELUDE: &str = include_str!("prelude.lua");
-/// Where the distribution's scripts are, which others are written on.
-const SCRIPTS_OF_SYSBENCH: &str = "/usr/share/sysbench";
-
-/// A script's file.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub file: String,
-    text: String,
-}
-
-impl Source {
-    pub fn read(file: &str) -> Result<Self> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Error::user(format!("{file} cannot be read: {error}")).hint("give the path of a script in Lua")
-        })?;
-        Ok(Source { file: file.to_owned(), text })
-    }
-
-    /// What Lua reads: without a first line of `#!`, which is left empty so that the others keep their numbers.
-    fn code(&self) -> &str {
-        match self.text.strip_prefix('#') {
-            Some(rest) => &rest[rest.find('\n').unwrap_or(rest.len())..],
-            None => &self.text,
-        }
-    }
-
-    /// Where `require` looks: beside the script first.
-    fn path(&self) -> String {
-        let folder = Path::new(&self.file).parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new(".")).display();
-        format!("{folder}/?.lua;{SCRIPTS_OF_SYSBENCH}/?.lua")
-    }
-}
-
-/// What all states of a workload share.
-pub(super) struct Shared {
-    pub source: Source,
-    pub driver: &'static str,
-    pub unique: Unique,
-    pub watchdog: Watchdog,
-    pub memory_bytes: usize,
-}
 
 /// The script of one client. The fields are dropped in this order: nobody watches a state that is closed.
 pub(super) struct State {
     turns: Turns,
-    conversation: Thread,
+    conversation: Conversation,
+    /// The function that was called last.
+    called: String,
     find: Function,
     pub answers: Rc<RefCell<Answers>>,
     random: Rc<Cell<Random>>,
@@ -90,29 +48,61 @@ impl State {
         // runs a script trusts it.
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::default()) };
         let (answers, random) = (Rc::default(), Rc::new(Cell::new(random)));
-        let made = || -> mlua::Result<(Thread, Function)> {
+        let made = || -> mlua::Result<(Conversation, Function)> {
             lua.set_memory_limit(shared.memory_bytes)?;
             let natives = natives(&lua, shared, settings, &answers, &random)?;
             natives.set("tid", tid)?;
             natives.set("command", command)?;
-            let (converse, find): (Function, Function) = lua.load(PRELUDE).set_name("=dyno").call(natives)?;
+            let (converse, find): (Function, Function) = shared.prelude(&lua)?.call(natives)?;
             for (name, value) in &settings.globals {
                 lua.globals().set(name.as_str(), lua_value(&lua, value)?)?;
             }
-            Ok((lua.create_thread(converse)?, find))
+            Ok((Conversation::begin(&lua, converse)?, find))
         };
         let (conversation, find) = made().map_err(broken)?;
-        let turns = shared.watchdog.watch(&conversation);
-        let state = State { turns, conversation, find, answers, random, lua };
-        let script = state.lua.load(shared.source.code()).set_name(format!("@{}", shared.source.file));
-        state.turns.during(|| script.exec()).map_err(broken)?;
+        let turns = shared.watchdog.watch(conversation.coroutine());
+        let state = State { turns, conversation, called: String::new(), find, answers, random, lua };
+        let script = shared.script(&state.lua).map_err(broken)?;
+        state.turns.during(|| script.call::<()>(())).map_err(broken)?;
         Ok(state)
     }
 
-    /// Lets the coroutine go on with `given`: the name of the function to call next, or the answer to its request.
-    pub fn resume(&self, given: impl IntoLuaMulti) -> Result<Request> {
-        let yielded = self.turns.during(|| self.conversation.resume::<MultiValue>(given));
-        Request::read(yielded.map_err(broken)?)
+    /// Calls a function of the script. To call the same one again takes no name.
+    pub fn call(&mut self, name: &str) -> Result<Request> {
+        if self.called == name {
+            return self.answer(&[]);
+        }
+        name.clone_into(&mut self.called);
+        self.answer_with(name)
+    }
+
+    /// Lets the script go on with the numbers that answer its request.
+    #[inline]
+    pub fn answer(&mut self, numbers: &[f64]) -> Result<Request> {
+        self.turns.during(|| self.conversation.resume(numbers)).map_err(broken)?;
+        Request::read(&self.conversation)
+    }
+
+    /// The same with values of any kind.
+    pub fn answer_with(&mut self, values: impl IntoLuaMulti) -> Result<Request> {
+        self.turns.during(|| self.conversation.resume_with(values)).map_err(broken)?;
+        Request::read(&self.conversation)
+    }
+
+    /// The text that the script wants to be executed or prepared. Sessions speak UTF-8.
+    pub fn sql(&self) -> Result<&str> {
+        let text = self.conversation.text(SQL).ok_or_else(unreadable)?;
+        std::str::from_utf8(text).map_err(|_| {
+            let sql = String::from_utf8_lossy(text);
+            Error::user(format!("a statement of the script is not text in UTF-8: {sql}")).fatal()
+        })
+    }
+
+    /// Puts the parameters of the statement that the script wants to be executed into `values`.
+    #[inline]
+    pub fn parameters<'a>(&'a self, values: &mut Vec<session::Value<'a>>) {
+        let places = PARAMETERS..=self.conversation.yielded();
+        values.extend(places.map(|place| self.conversation.value(place)));
     }
 
     /// Whether the script has a function of this name, as a command or as a global.
@@ -180,108 +170,6 @@ impl State {
             broken(error).hint("write sysbench.cmdline.options = {name = {\"what it is\", default}}")
         })
     }
-}
-
-/// What the prelude needs of Rust.
-fn natives(
-    lua: &Lua,
-    shared: &Arc<Shared>,
-    settings: &Settings,
-    answers: &Rc<RefCell<Answers>>,
-    random: &Rc<Cell<Random>>,
-) -> mlua::Result<Table> {
-    let natives = lua.create_table()?;
-    natives.set("driver", shared.driver)?;
-    natives.set("file", shared.source.file.as_str())?;
-    natives.set("path", shared.source.path())?;
-    let options = lua.create_table()?;
-    for (name, value) in settings.values() {
-        options.set(name, lua_value(lua, value)?)?;
-    }
-    natives.set("opt", options)?;
-    add_fetch(lua, &natives, answers)?;
-    let distributions = Distributions::new(settings).map_err(mlua::Error::external)?;
-    add_draws(lua, &natives, distributions, random)?;
-    let shared = Arc::clone(shared);
-    natives.set("unique", lua.create_function(move |_, ()| Ok(shared.unique.draw()))?)?;
-    Ok(natives)
-}
-
-fn add_fetch(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> mlua::Result<()> {
-    let from = Rc::clone(answers);
-    let fetch = lua.create_function(move |lua, (connection, number): (usize, u32)| {
-        let mut answers = from.borrow_mut();
-        let cells = match answers.fetch(connection, number) {
-            Fetched::Gone => return Ok(MultiValue::new()),
-            Fetched::End => return Ok(MultiValue::from_vec(vec![Value::Boolean(false)])),
-            Fetched::Row(cells) => cells,
-        };
-        let mut row = MultiValue::with_capacity(cells.len() + 1);
-        row.push_back(Value::Boolean(true));
-        for cell in cells {
-            row.push_back(cell.map_or(Ok(Value::Nil), |text| lua.create_string(text).map(Value::String))?);
-        }
-        Ok(row)
-    })?;
-    natives.set("fetch", fetch)?;
-    let of = Rc::clone(answers);
-    let forget = lua.create_function(move |_, number: u32| {
-        of.borrow_mut().forget(number);
-        Ok(())
-    })?;
-    natives.set("forget", forget)
-}
-
-fn add_draws(
-    lua: &Lua,
-    natives: &Table,
-    distributions: Distributions,
-    random: &Rc<Cell<Random>>,
-) -> mlua::Result<()> {
-    let default = distributions.default;
-    let distributions = Rc::new(distributions);
-    for (name, shape) in Shape::ALL.into_iter().chain([("default", default)]) {
-        let (distributions, random) = (Rc::clone(&distributions), Rc::clone(random));
-        let draw = lua.create_function(move |_, (low, high): (f64, f64)| {
-            // Bounds are whole numbers: what follows the point is cut off.
-            Ok(drawn(&random, |random| distributions.draw(shape, low as i64, high as i64, random)))
-        })?;
-        natives.set(name, draw)?;
-    }
-    let from = Rc::clone(random);
-    let text = lua.create_function(move |lua, template: LuaString| {
-        lua.create_string(drawn(&from, |random| string(&template.as_bytes(), random)))
-    })?;
-    natives.set("string", text)?;
-    let from = Rc::clone(random);
-    let varstring = lua.create_function(move |lua, (shortest, longest): (f64, f64)| {
-        lua.create_string(drawn(&from, |random| letters(shortest as i64, longest as i64, random)))
-    })?;
-    natives.set("varstring", varstring)?;
-    let from = Rc::clone(random);
-    // A number of Lua holds 53 bits.
-    let uint64 =
-        lua.create_function(move |_, ()| Ok(drawn(&from, |random| random.next_u64() >> 11) as f64))?;
-    natives.set("uniform_uint64", uint64)?;
-    let from = Rc::clone(random);
-    natives.set("uniform_double", lua.create_function(move |_, ()| Ok(drawn(&from, Random::float)))?)
-}
-
-fn drawn<T>(random: &Cell<Random>, draw: impl FnOnce(&mut Random) -> T) -> T {
-    let mut state = random.get();
-    let value = draw(&mut state);
-    random.set(state);
-    value
-}
-
-fn lua_value(lua: &Lua, setting: &Setting) -> mlua::Result<Value> {
-    Ok(match setting {
-        Setting::Nothing => Value::Nil,
-        Setting::Flag(flag) => Value::Boolean(*flag),
-        Setting::Number(number) => Value::Number(*number),
-        Setting::Text(text) => Value::String(lua.create_string(text)?),
-        Setting::List(texts) => Value::Table(lua.create_sequence_from(texts.iter().map(String::as_str))?),
-    })
 }
 
 /// A default of the script's as a setting; `None` where it is none.

@@ -1,0 +1,94 @@
+//! What all clients of a workload have in common: the script, and what watches and serves all of them.
+
+use super::draw::Unique;
+use super::hold::Watchdog;
+use crate::error::{Error, Result};
+use mlua::{Function, Lua};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
+
+/// Where the distribution's scripts are, which others are written on.
+pub(super) const SCRIPTS_OF_SYSBENCH: &str = "/usr/share/sysbench";
+
+const PRELUDE: &str = include_str!("prelude.lua");
+
+/// A script's file.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub file: String,
+    text: Vec<u8>,
+}
+
+impl Source {
+    pub fn read(file: &str) -> Result<Self> {
+        let text = fs::read(file).map_err(|error| {
+            Error::user(format!("{file} cannot be read: {error}")).hint("give the path of a script in Lua")
+        })?;
+        Ok(Source { file: file.to_owned(), text })
+    }
+
+    /// Where `require` looks: beside the script first.
+    pub fn path(&self) -> String {
+        let folder = Path::new(&self.file).parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).display();
+        format!("{folder}/?.lua;{SCRIPTS_OF_SYSBENCH}/?.lua")
+    }
+}
+
+/// What all states of a workload share.
+pub(super) struct Shared {
+    pub source: Source,
+    pub compiled: Compiled,
+    pub driver: &'static str,
+    pub unique: Unique,
+    pub watchdog: Watchdog,
+    pub memory_bytes: usize,
+}
+
+impl Shared {
+    pub fn prelude(&self, lua: &Lua) -> mlua::Result<Function> {
+        self.compiled.function(lua, "=dyno", || Ok(PRELUDE.into()))
+    }
+
+    pub fn script(&self, lua: &Lua) -> mlua::Result<Function> {
+        self.compiled.function(lua, &format!("@{}", self.source.file), || Ok(self.source.text.clone()))
+    }
+
+    /// What a file holds that the script requires.
+    pub fn module(&self, lua: &Lua, file: &str) -> mlua::Result<Function> {
+        self.compiled.function(lua, &format!("@{file}"), || fs::read(file))
+    }
+}
+
+/// Code that the first state compiles and the others take over, by the name that its errors have.
+#[derive(Default)]
+pub(super) struct Compiled {
+    by_name: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+impl Compiled {
+    fn function(
+        &self,
+        lua: &Lua,
+        name: &str,
+        text: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> mlua::Result<Function> {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = by_name.get(name) {
+            return lua.load(code).into_function();
+        }
+        let function = lua.load(readable(&text()?)).set_name(name).into_function()?;
+        by_name.insert(name.to_owned(), function.dump(false));
+        Ok(function)
+    }
+}
+
+/// What Lua reads: without a first line of `#!`, which is left empty so that the others keep their numbers.
+fn readable(text: &[u8]) -> &[u8] {
+    match text {
+        [b'#', rest @ ..] => &rest[rest.iter().position(|letter| *letter == b'\n').unwrap_or(rest.len())..],
+        _ => text,
+    }
+}
