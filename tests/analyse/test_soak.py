@@ -10,7 +10,17 @@ import pytest
 
 from dbdyno.analyse.soak import Rate, SoakResult, SoakVerdict, Standing, soaked
 from dbdyno.driver.tally import Second
-from dbdyno.records.record import Check, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Watched
+from dbdyno.records.record import (
+    Check,
+    Guested,
+    Limit,
+    Loss,
+    Outcome,
+    PhaseRecord,
+    Record,
+    Recovery,
+    Watched,
+)
 from dbdyno.report.parts.soak import findings
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
@@ -151,16 +161,28 @@ def test_a_cache_that_still_fills_is_open_and_no_leak() -> None:
 
 
 @pytest.mark.parametrize(("leak_bytes", "verdict"), [(0.0, SoakVerdict.STANDS), (64.0, SoakVerdict.DRIFTS)])
-def test_memory_that_fills_the_engines_cache_is_no_leak(leak_bytes: float, verdict: SoakVerdict) -> None:
+@pytest.mark.parametrize(
+    ("gauge", "filled_by"),
+    [
+        ("private_bytes", "cache_bytes"),
+        ("resident_bytes", "cache_bytes"),
+        ("resident_bytes", "shared_bytes"),
+    ],
+)
+def test_memory_that_fills_the_engines_cache_is_no_leak(
+    gauge: str, filled_by: str, leak_bytes: float, verdict: SoakVerdict
+) -> None:
     whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
-    filled = watched({"cache_bytes": leaking(200.0)}, STARTED_UNIX_S).series["cache_bytes"]
-    grown = watched({"private_bytes": leaking(200.0 + leak_bytes)}, STARTED_UNIX_S)
-    series = {**grown.series, "cache_bytes": filled}
+    filled = watched({filled_by: leaking(200.0)}, STARTED_UNIX_S).series[filled_by]
+    grown = watched({gauge: leaking(200.0 + leak_bytes)}, STARTED_UNIX_S)
+    limits = {gauge: Limit(most=8e9, source="the host's memory")}
+    grown = grown.model_copy(update={"limits": limits})
+    series = {**grown.series, filled_by: filled}
     sustained = whole.phases[0].model_copy(update={"watched": grown.model_copy(update={"series": series})})
     record = whole.model_copy(update={"phases": (sustained, *whole.phases[1:])})
     found = soaked(STUDY, RUN, [record])
     assert found.verdict is verdict
-    [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == "private_bytes"]
+    [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == gauge]
     assert memory.per_million is not None
     assert memory.per_million.value == pytest.approx(leak_bytes * 1e6, rel=0.01, abs=1e4)
 
@@ -287,3 +309,29 @@ def test_a_difference_of_rates_is_as_wide_as_both_together() -> None:
     one, other = Rate(value=5.0, low=2.0, high=9.0), Rate(value=1.0, low=-3.0, high=4.0)
     assert one.less(other) == Rate(value=4.0, low=4.0 - 18.0**0.5, high=4.0 + 32.0**0.5)
     assert one.less(Rate(value=0.0, low=0.0, high=0.0)) == one
+
+
+def after_a_torn_page(permits: Loss) -> SoakResult:
+    """A rung whose last act took commits along and damaged the data."""
+    whole = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    recovery = Recovery(
+        act=Act.TEAR, permits=permits, acknowledged=90, lost=3, lost_ms=4.0, damage="balances_equal: 3 apart"
+    )
+    check = Check(name="balances_equal", holds=False, detail="3 apart")
+    last = PhaseRecord(name="tear", clients=8, checks=(check,), recovery=recovery)
+    return soaked(STUDY, RUN, [whole.model_copy(update={"phases": (*whole.phases[:-1], last)})])
+
+
+def test_what_the_settings_permit_to_lose_is_a_price() -> None:
+    found = after_a_torn_page(Loss.DATA)
+    assert found.rungs[0].phases[-1].broken == ()
+    [told] = [line for line in findings(found) if "torn-page cut" in line]
+    assert "3 of 90 acknowledged transactions were gone" in told and "balances_equal: 3 apart" in told
+    assert "the settings permit that" in told and "left out" in told
+
+
+@pytest.mark.parametrize("permits", [Loss.NOTHING, Loss.COMMITS])
+def test_damage_that_the_settings_do_not_permit_breaks_the_phase(permits: Loss) -> None:
+    found = after_a_torn_page(permits)
+    assert found.rungs[0].phases[-1].broken == ("after a torn-page cut, balances_equal: 3 apart",)
+    assert not any("permit" in line for line in findings(found))

@@ -9,12 +9,14 @@ import pytest
 
 from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
 from dbdyno.host.journal import open_journal
-from dbdyno.records.record import Record
+from dbdyno.records.record import Record, Recovery
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Arrangement, Study
+from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Trial
 from tests.analyse.factory import a_study, records_of
+from tests.analyse.test_restarts import LOST, record_of
 from tests.fakes import carried_out, make_bench, make_run, make_study
 
 
@@ -106,3 +108,9 @@ def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:
     done = [completed for _, completed in shown]
     assert done == sorted(done) and 0.0 < done[-1] < 2.0
     assert len(set(done)) > 4
+
+
+def test_an_act_that_was_not_done_is_no_restart(capsys: pytest.CaptureFixture[str]) -> None:
+    not_done = Recovery(act=Act.CUT, blocked="this kernel offers no loop devices")
+    lines_of(make_study(1, 2), 0.0).trial_ended(record_of(0, "baseline", LOST, not_done))
+    assert "1 restart, 1 with losses" in capsys.readouterr().err

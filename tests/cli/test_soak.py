@@ -12,10 +12,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dbdyno.cli.soak import rung_by_rung
 from dbdyno.records.store import Store, store_url
+from dbdyno.study import Goal, Restarts
+from dbdyno.study.designs import trials_in_all
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
+from dbdyno.study.soak import SMOKE
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
+from tests.fakes import make_study
 from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
 
@@ -200,6 +206,28 @@ def test_a_mistake_is_told_and_nothing_runs(homes: Path, arguments: list[str], t
         assert store.runs() == []
 
 
+@pytest.mark.engine
+def test_of_a_search_the_baseline_is_soaked(homes: Path) -> None:
+    space = 'design = "search"\n[factors]\n"config.cache_size" = [-2000, -4000]\n[workload]'
+    path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"', "[workload]": space})
+    said = dyno("soak", path, "--clients", "1")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "[1/1] baseline: " in said.stderr
+
+
+def test_a_soak_has_no_trials_beside_its_rungs() -> None:
+    asked = make_study(1, 2, restarts=Restarts(kills=3), goal=Goal(margin=0.1, counted=True))
+    assert trials_in_all(asked) > asked.size.trials
+    soaked = rung_by_rung(asked, SMOKE)
+    assert trials_in_all(soaked) == 2
+    assert soaked.goal.margin == 0.1
+
+
+def test_a_soak_is_timed_whatever_its_study_counts() -> None:
+    asked = make_study(1, 2, goal=Goal(response=INSTRUCTIONS_PER_OP))
+    assert rung_by_rung(asked, SMOKE).goal.response == Goal().response
+
+
 def test_the_clients_of_a_soak_are_those_of_its_rungs(homes: Path) -> None:
     path = Path(study(homes, "still"))
     path.write_text(path.read_text().replace('warmup = "1s"', 'warmup = "1s"\nclients = [1, 2]'))
@@ -230,8 +258,8 @@ ends      = ["stop", "kill"]
 
 
 @pytest.mark.engine
-def test_a_server_that_refuses_at_its_limit_ends_the_ladder_there(homes_with_engines: Path) -> None:
-    path = homes_with_engines / "refused.toml"
+def test_a_server_that_refuses_at_its_limit_ends_the_ladder_there(homes_with_data: Path) -> None:
+    path = homes_with_data / "refused.toml"
     path.write_text(SERVER)
     said = dyno("soak", str(path), "--json")
     assert said.returncode == 5, said.stdout + said.stderr
@@ -246,6 +274,56 @@ def test_a_server_that_refuses_at_its_limit_ends_the_ladder_there(homes_with_eng
     assert ends[0]["stop_s"] > 0 and all(end["ready_s"] > 0 for end in ends)
     assert high["verdict"] == "failed" and "Too many connections" in high["cause"]
     assert "max_connections" in high["remedy"]
+
+
+CUT = """
+title  = "Does it come back?"
+engine = "sqlite"
+[workload]
+name   = "tpcb"
+warmup = "0s"
+[soak]
+clients = [1]
+[settings]
+"config.journal_mode" = "wal"
+"config.synchronous"  = "full"
+"""
+
+
+@needs_root
+@pytest.mark.engine
+def test_a_smoke_soak_cuts_the_power_as_well(homes: Path) -> None:
+    require_file_system("ext4")
+    path = homes / "cut.toml"
+    path.write_text(CUT)
+    with alone_on_host():
+        said = dyno("soak", str(path), "--smoke", "--clients", "2", "--duration", "2s", "--json")
+    [rung] = json.loads(said.stdout)["rungs"]
+    assert rung["verdict"] not in ("broken", "failed", "blocked"), said.stdout + said.stderr
+    assert [phase["name"] for phase in rung["phases"]] == [
+        "storm", "gradual", "sustained", "kill", "cut", "tear", "stop",
+    ]  # fmt: skip
+    cut, tear, stop = (phase["recovery"] for phase in rung["phases"][-3:])
+    if cut["blocked"]:
+        pytest.skip(f"{cut['blocked']}; {cut['remedy']}")
+    assert all(one["acknowledged"] > 0 and one["ready_s"] is not None for one in (cut, tear, stop))
+    assert [(one["lost"], one["damage"]) for one in (cut, tear, stop)] == [(0, "")] * 3
+    assert tear["torn_pages"] is not None and cut["torn_pages"] is None
+
+
+@pytest.mark.engine
+def test_a_cut_that_is_not_possible_is_told_and_the_rest_is_soaked(homes: Path) -> None:
+    path, report = homes / "cut.toml", homes / "cut.xml"
+    path.write_text(f'{CUT}"storage.filesystem" = "host"\n')
+    said = dyno("soak", str(path), "--smoke", "--clients", "1", "--duration", "2s", "--output", str(report))
+    suite = ElementTree.parse(report).getroot()[0]
+    told = {case.attrib["name"]: case[0].tag for case in suite.iter("testcase") if len(case)}
+    assert (told["1 client: cut"], told["1 client: tear"]) == ("skipped", "skipped"), said.stderr
+    assert not {"1 client: kill", "1 client: stop"} & told.keys()
+    [rung] = json.loads(dyno("report", "--json").stdout)["rungs"]
+    *_, cut, _, stop = (phase["recovery"] for phase in rung["phases"])
+    assert "is not cut" in cut["blocked"] and "ext4" in cut["remedy"]
+    assert stop["acknowledged"] > 0 and stop["lost"] == 0
 
 
 FULL = """

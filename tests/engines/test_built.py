@@ -30,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("homes")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study's folder with a fork of SQLite."""
     monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())
-    monkeypatch.setattr(making, "_failures", {})
     make_fork(tmp_path / "study")
     return tmp_path / "study"
 

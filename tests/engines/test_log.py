@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dbdyno.engines.log import doubtful_lines, hint_in, tail, unknown_setting
+from dbdyno.engines.log import doubtful_lines, hint_in, tail, unknown_setting, untold
 
 
 def test_the_end_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> None:
@@ -32,3 +32,12 @@ def test_the_nearest_setting_is_named() -> None:
         "this X has no setting `bufer`; did you mean `buffer`?"
     )
     assert unknown_setting("X", "zzz", ["buffer"]) == "this X has no setting `zzz`"
+
+
+def test_a_line_of_the_log_is_told_once_and_each_time_that_it_comes_again() -> None:
+    assert untold(["a", "b"], []) == ["a", "b"]
+    assert untold(["a", "b", "a"], ["a", "b"]) == ["a"]
+    assert untold(["a", "c", "b", "d"], ["a", "b"]) == ["c", "d"]
+    # Of a long log only the end is read.
+    assert untold(["b", "c"], ["a", "b"]) == ["c"]
+    assert untold(["a", "b"], ["a", "b"]) == []

@@ -7,6 +7,7 @@ import pytest
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.records.record import Loss
+from dbdyno.study.space import Promise
 
 CASES: list[tuple[str, dict[str, Level], Loss]] = [
     ("mariadb", {}, Loss.NOTHING),
@@ -15,12 +16,18 @@ CASES: list[tuple[str, dict[str, Level], Loss]] = [
     ("mariadb", {"innodb_flush_log_at_trx_commit": 0}, Loss.COMMITS),
     ("mariadb", {"innodb_doublewrite": "OFF", "innodb_flush_log_at_trx_commit": 0}, Loss.DATA),
     ("mariadb", {"innodb_doublewrite": False}, Loss.DATA),
+    ("mariadb", {"innodb_doublewrite": "fast"}, Loss.DATA),
     ("mariadb", {"innodb_flush_method": "nosync"}, Loss.DATA),
+    ("mariadb", {"innodb_flush_method": "O_DIRECT_NO_FSYNC"}, Loss.DATA),
+    ("mariadb", {"innodb_flush_method": "O_DIRECT"}, Loss.NOTHING),
+    ("mariadb", {"innodb_checksum_algorithm": "none"}, Loss.NOTHING),
     ("mariadb", {"sync_binlog": 0}, Loss.NOTHING),
     ("mariadb", {"log_bin": "ON"}, Loss.COMMITS),
     ("mariadb", {"log_bin": True, "sync_binlog": 1}, Loss.NOTHING),
     ("mysql", {}, Loss.NOTHING),
     ("mysql", {"sync_binlog": 0}, Loss.COMMITS),
+    ("mysql", {"innodb_doublewrite": "DETECT_ONLY"}, Loss.DATA),
+    ("mysql", {"innodb_doublewrite": "DETECT_AND_RECOVER"}, Loss.NOTHING),
     ("postgresql", {}, Loss.NOTHING),
     ("postgresql", {"synchronous_commit": "local"}, Loss.NOTHING),
     ("postgresql", {"synchronous_commit": "off"}, Loss.COMMITS),
@@ -43,6 +50,12 @@ CASES: list[tuple[str, dict[str, Level], Loss]] = [
 @pytest.mark.parametrize(("engine", "settings", "loss"), CASES)
 def test_a_loss_is_permitted_by_what_is_set(engine: str, settings: dict[str, Level], loss: Loss) -> None:
     assert registry.engine(engine).settings.permits(settings) is loss
+
+
+@pytest.mark.parametrize("engine", sorted(registry.ENGINES))
+def test_what_gives_durability_up_may_lose_something(engine: str) -> None:
+    risks = registry.engine(engine).settings.RISKS.values()
+    assert all(risk.loss is not Loss.NOTHING for risk in risks if risk.promise is Promise.DURABILITY)
 
 
 @pytest.mark.parametrize("engine", sorted(registry.ENGINES))

@@ -47,18 +47,18 @@ def test_stolen_time_is_taken_and_given_back(homes: Path) -> None:
     assert programs() == []
 
 
-def test_a_server_with_less_memory_is_in_a_group_with_that_limit(homes_with_engines: Path) -> None:
+def test_a_server_with_less_memory_is_in_a_group_with_that_limit(homes_with_data: Path) -> None:
     with skipping_blocked(), tried("mariadb", fault__memory="900M") as found:
         assert found.value("fault.memory") == str(900 << 20)
         assert found.exercised("fault.memory")
 
 
-def test_a_quota_and_a_limit_of_memory_go_together(homes_with_engines: Path) -> None:
+def test_a_quota_and_a_limit_of_memory_go_together(homes_with_data: Path) -> None:
     with skipping_blocked(), tried("mariadb", cpu__quota="150%", fault__memory="900M") as found:
         assert (found.value("cpu.quota"), found.value("fault.memory")) == ("150%", str(900 << 20))
 
 
-def test_a_server_that_stands_still_now_and_then_answers_in_between(homes_with_engines: Path) -> None:
+def test_a_server_that_stands_still_now_and_then_answers_in_between(homes_with_data: Path) -> None:
     with skipping_blocked(), tried("mariadb", fault__pause="50ms/300ms") as found:
         assert found.value("fault.pause") == "50ms/300ms"
         server = psutil.Process(found.running.process_ids[0])
@@ -84,13 +84,13 @@ def test_a_full_volume_has_no_more_room_than_the_level(homes: Path) -> None:
 
 
 @needs_root
-def test_a_slow_disk_has_its_limit_on_the_volumes_device(homes_with_engines: Path) -> None:
+def test_a_slow_disk_has_its_limit_on_the_volumes_device(homes_with_data: Path) -> None:
     with (
         alone_on_host(),
         skipping_blocked(),
-        tried("mariadb", storage__filesystem="ext4", fault__disk_operations=200) as found,
+        tried("mariadb", storage__filesystem="ext4", fault__disk_operations=2000) as found,
     ):
-        assert "200" in found.value("fault.disk_operations")
+        assert "2000" in found.value("fault.disk_operations")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,9 @@ EXPECTED = {
     "ready_after_stop_s": 0.5,
     "ready_after_kill_s": 1.25,
     "ready_after_cut_s": 2.0,
+    "full_speed_after_stop_s": 0.4,
+    "full_speed_after_kill_s": 0.6,
+    "full_speed_after_cut_s": 0.9,
     "stop_s": 0.25,
     "new_orders_per_minute": 54_000.0,
     "queries_per_s": 800.0,
@@ -111,10 +114,10 @@ EXPECTED = {
 
 RECOVERIES = (
     Recovery(act=Act.STOP, stop_s=0.25, ready_s=0.5),
-    Recovery(act=Act.KILL, ready_s=1.25),
-    Recovery(act=Act.CUT, ready_s=9.0),
-    Recovery(act=Act.CUT, ready_s=1.0),
-    Recovery(act=Act.CUT, ready_s=2.0),
+    Recovery(act=Act.KILL, ready_s=1.25, full_speed_s=0.4),
+    Recovery(act=Act.CUT, ready_s=9.0, full_speed_s=0.6),
+    Recovery(act=Act.CUT, ready_s=1.0, full_speed_s=0.8),
+    Recovery(act=Act.CUT, ready_s=2.0, full_speed_s=1.0),
     Recovery(act=Act.CUT, damage="it did not start"),
 )
 RESTARTS = [PhaseRecord(name=f"{one.act}-{number}", recovery=one) for number, one in enumerate(RECOVERIES)]

@@ -47,10 +47,11 @@ def test_a_study_without_restarts_has_none() -> None:
 
 
 def test_restarts_are_counted_by_what_comes_before_them() -> None:
-    study = read('[restarts]\npower_cuts = 50\ntorn_pages = 10\nkills = 5\nstops = 2\nload = "1.5s"')
+    counts = "power_cuts = 50\ntorn_pages = 10\nkills = 5\nstops = 2\nflipped_bits = 3"
+    study = read(f'[restarts]\n{counts}\nload = "1.5s"')
     control: dict[str, Level] = {"config.forced_writes": False}
     assert study.restarts == Restarts(
-        power_cuts=50, torn_pages=10, kills=5, stops=2, load_s=1.5, control=control
+        power_cuts=50, torn_pages=10, kills=5, stops=2, flipped_bits=3, load_s=1.5, control=control
     )
 
 
@@ -91,6 +92,15 @@ def test_a_goal_that_times_restarts_has_them_in_each_trial() -> None:
     study = read(f'[goal]\nresponse = "ready_after_stop_s"\n{guards}')
     assert [phase.then for phase in phases_of(study)] == [None, Act.STOP, Act.KILL]
     assert study.restarts is None
+
+
+def test_full_speed_after_the_last_act_is_shown_by_the_load_before_a_kill() -> None:
+    asked = '[goal]\nresponse = "full_speed_after_stop_s"'
+    assert [phase.then for phase in phases_of(read(asked))] == [None, Act.STOP, Act.KILL]
+    followed = read(f'{asked}\nguards = ["ready_after_cut_s <= 9"]')
+    assert [phase.then for phase in phases_of(followed)] == [None, Act.STOP, Act.CUT]
+    last = read(f'{asked}\nguards = ["full_speed_after_cut_s <= 9"]')
+    assert [phase.then for phase in phases_of(last)] == [None, Act.STOP, Act.CUT, Act.KILL]
 
 
 def test_the_control_s_name_is_not_to_be_had() -> None:

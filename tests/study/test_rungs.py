@@ -75,6 +75,33 @@ def test_a_mistake_is_told_with_its_line(line: str, told: str) -> None:
     assert told in mistake.message
 
 
+def test_a_power_cut_needs_a_workload_that_keeps_a_ledger() -> None:
+    reading = STUDY.replace("tpcb", "point_select")
+    with pytest.raises(StudyError) as refused:
+        parse_study(f'{reading}ends = ["kill", "cut", "tear"]\n'.encode(), CATALOGUE)
+    [mistake] = refused.value.mistakes
+    assert mistake.line == STUDY.count("\n") + 1
+    assert "a power cut takes along is not known under point_select" in mistake.message
+    parse_study(f'{reading}ends = ["kill", "stop"]\n'.encode(), CATALOGUE)
+
+
+def test_from_the_first_power_cut_on_transactions_are_known_one_by_one() -> None:
+    soak = Soak(clients=(4,), ends=(Act.KILL, Act.CUT, Act.TEAR, Act.STOP))
+    ends = rung_of(soak, study(), 0)[-4:]
+    assert [(phase.then, phase.ledger) for phase in ends] == [
+        (Act.KILL, False), (Act.CUT, True), (Act.TEAR, True), (Act.STOP, True),
+    ]  # fmt: skip
+    assert [phase.cuts_power for phase in ends] == [False, True, True, False]
+    assert all(phase.optional and phase.clients == 4 for phase in ends)
+
+
+def test_without_a_ledger_a_rung_needs_no_volume() -> None:
+    other = parse_study(STUDY.replace("tpcb", "point_select").encode(), CATALOGUE)
+    phases = rung_of(SMOKE, other, 0)
+    assert {phase.then for phase in phases} >= {Act.CUT, Act.TEAR}
+    assert not any(phase.ledger or phase.cuts_power for phase in phases)
+
+
 def test_how_a_study_is_soaked_does_not_change_what_it_asks() -> None:
     other = parse_study(f"{STUDY}clients = [7]\n".encode(), CATALOGUE)
     assert other.meaning == study().meaning and other.digest != study().digest
@@ -103,5 +130,5 @@ def test_an_engine_in_the_load_process_has_no_guests() -> None:
 
 def test_a_smoke_soak_takes_less_than_five_minutes_of_load() -> None:
     phases = rung_of(SMOKE, study(), 0)
-    assert [phase.then for phase in phases if phase.then] == [Act.KILL, Act.STOP]
+    assert [phase.then for phase in phases if phase.then] == [Act.KILL, Act.CUT, Act.TEAR, Act.STOP]
     assert sum(phase.takes_s for phase in phases) < 200.0

@@ -35,7 +35,7 @@ DURABLE: dict[str, dict[str, Level]] = {
 
 
 @pytest.mark.parametrize("engine", DURABLE)
-def test_all_that_was_acknowledged_is_there_after_a_kill(homes_with_engines: Path, engine: str) -> None:
+def test_all_that_was_acknowledged_is_there_after_a_kill(homes_with_data: Path, engine: str) -> None:
     with tried(engine, **DURABLE[engine]) as found, ExitStack() as undo:
         before = found.running.process_ids
         told = kill_under_load(found.running)

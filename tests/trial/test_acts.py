@@ -14,15 +14,15 @@ from dbdyno.host.journal import open_journal
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial import acts
-from dbdyno.trial.acts import DEEDS, Acted, act_on
+from dbdyno.trial.acts import Acted, act_on
 from tests.trial.test_act import DURABLE
 from tests.trials import bench_of, study_of, tried
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", DURABLE)
-@pytest.mark.parametrize("act", DEEDS)
-def test_all_is_found_after_the_next_start(homes_with_engines: Path, engine: str, act: Act) -> None:
+@pytest.mark.parametrize("act", [Act.STOP, Act.KILL])
+def test_all_is_found_after_the_next_start(homes_with_data: Path, engine: str, act: Act) -> None:
     with tried(engine, **DURABLE[engine]) as found, open_journal() as journal, ExitStack() as undo:
         bench = bench_of(study_of(engine, {}), journal)
         tally = found.running.load.run(found.running.setup.job)
@@ -61,3 +61,14 @@ def test_what_cannot_be_done_here_is_told_and_nothing_is_done(
         assert acted.running is found.running
         assert (acted.recovery.blocked, acted.recovery.remedy) == ("no right to kill", "run as root")
         assert found.running.load.run(found.running.setup.job).operations > 0
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("act", [Act.CUT, Act.TEAR])
+def test_a_cut_whose_losses_nobody_could_tell_is_left_out(homes: Path, act: Act) -> None:
+    with tried("sqlite") as found, open_journal() as journal, ExitStack() as undo:
+        bench = bench_of(study_of("sqlite", {}), journal)
+        acted = act_on(found.running, Phase(name=act, duration_s=1.0, then=act), bench, undo)
+        assert acted.running is found.running and acted.checks == ()
+        assert "is not known under tpcb" in acted.recovery.blocked
+        assert "tpcb, tpcc" in acted.recovery.remedy

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dbdyno.driver.load import Invariant
 from dbdyno.records.record import Doubt, Observation
+from dbdyno.study.trials import Trial
 from dbdyno.trial.check import judge
-from tests.fakes import make_tally
+from tests.fakes import FakeEngine, Stages, make_tally
+from tests.test_run import two_phases
 
 CALM = Observation(duration_s=10.0, totals={"steal_s": 0.0, "other_cpu_s": 0.1})
 HOLDS = [Invariant(name="balances_equal", holds=True, detail="12, 12")]
@@ -105,3 +109,15 @@ def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
 def test_a_long_log_is_cut_and_says_so() -> None:
     warnings = judge(make_tally(), HOLDS, [f"[ERROR] {n}" for n in range(8)], CALM, 2)[1]
     assert warnings[Doubt.SERVER_LOG].endswith("[ERROR] 4 | and 3 more")
+
+
+def test_a_phase_tells_what_the_log_says_of_it_alone(homes: Path) -> None:
+    engine = FakeEngine()
+
+    def complain(_trial: Trial, stage: str) -> None:
+        if stage == "check":
+            problems = engine.servers[-1].problems
+            problems.append(f"[ERROR] {len(problems) + 1}")
+
+    record, _ = two_phases(Stages(complain), engine=engine)
+    assert [phase.doubts.get(Doubt.SERVER_LOG) for phase in record.phases] == ["[ERROR] 1", "[ERROR] 2"]

@@ -69,7 +69,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.engine
-def test_a_server_goes_on_whatever_its_clients_do(homes_with_engines: Path) -> None:
+def test_a_server_goes_on_whatever_its_clients_do(homes_with_data: Path) -> None:
     with tried("mariadb") as found:
         for kind in Disturbance:
             phase = phase_with(Guest(clients=3, disturbance=kind))
@@ -85,7 +85,7 @@ def test_a_server_goes_on_whatever_its_clients_do(homes_with_engines: Path) -> N
 
 
 @pytest.mark.engine
-def test_another_workload_keeps_its_own_invariants(homes_with_engines: Path) -> None:
+def test_another_workload_keeps_its_own_invariants(homes_with_data: Path) -> None:
     with tried("mariadb") as found:
         phase = phase_with(Guest(clients=2, workload="point_select"))
         with guests_of(found.running, phase, LoadProcess) as [visit]:
@@ -96,7 +96,7 @@ def test_another_workload_keeps_its_own_invariants(homes_with_engines: Path) -> 
 
 
 @pytest.mark.engine
-def test_guests_whom_a_server_refuses_are_counted_and_try_again(homes_with_engines: Path) -> None:
+def test_guests_whom_a_server_refuses_are_counted_and_try_again(homes_with_data: Path) -> None:
     with tried("mariadb", config__max_connections=10) as found:
         phase = phase_with(Guest(clients=30, disturbance=Disturbance.CHURN))
         with guests_of(found.running, phase, LoadProcess) as [visit]:
@@ -106,7 +106,7 @@ def test_guests_whom_a_server_refuses_are_counted_and_try_again(homes_with_engin
 
 
 @pytest.mark.engine
-def test_guests_leave_when_the_load_fails(homes_with_engines: Path) -> None:
+def test_guests_leave_when_the_load_fails(homes_with_data: Path) -> None:
     before = len(psutil.Process(os.getpid()).children(recursive=True))
     with tried("mariadb") as found:
         company = [Guest(clients=2, disturbance=kind) for kind in Disturbance]

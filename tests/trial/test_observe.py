@@ -16,6 +16,7 @@ import pytest
 from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
+from dbdyno.trial.observe.observer import of_application
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
 from tests.fakes import make_tally
 
@@ -117,3 +118,10 @@ def test_a_server_and_its_driver_are_told_apart() -> None:
     assert together["server_cpu_user_s"] == 0.0
     assert together["server_cpu_system_s"] > 0.0
     assert together["dyno_cpu_s"] < 0.2
+
+
+def test_an_applications_cpu_has_names_of_its_own() -> None:
+    counters = of_application(ProcessCounters((os.getpid(),)))
+    assert counters["application_cpu_user_s"] > 0
+    assert all(name.startswith("application_") for name in counters)
+    assert of_application(ProcessCounters(())) == {}

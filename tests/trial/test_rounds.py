@@ -15,12 +15,13 @@ import pytest
 from dbdyno.errors import Blocked, DynoError, LoadDied
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
+from dbdyno.host.volumes import power, volume
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
-from dbdyno.trial import rounds
+from dbdyno.trial import placement, rounds
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
@@ -44,36 +45,47 @@ LOSING: dict[str, dict[str, Level]] = {
 
 
 @contextmanager
-def running(engine: str, levels: dict[str, Level], act: Act) -> Iterator[tuple[Running, Bench, ExitStack]]:
+def running(
+    engine: str, levels: dict[str, Level], act: Act, optional: bool = False
+) -> Iterator[tuple[Running, Bench, ExitStack]]:
     """An engine that is up for an act, on a volume where the act needs one."""
     study = study_of(engine, levels)
-    trial = Trial(
-        index=RESTARTS_FROM,
-        block=NO_BLOCK,
-        position=0,
-        variant=Variant(name="baseline", levels=levels),
-        phases=(Phase(name="only", duration_s=0.5, then=act, ledger=True),),
-    )
+    trial = trial_of(levels, act, optional)
     with open_journal() as journal:
         bench = bench_of(study, journal)
-        with journal.scope(), ExitStack() as undo, skipping_blocked():
+        with journal.scope(), ExitStack() as undo:
             up, _ = prepare(trial, bench, undo)
             yield up, bench, undo
 
 
+def trial_of(levels: dict[str, Level], act: Act, optional: bool = False) -> Trial:
+    """A trial with one round."""
+    return Trial(
+        index=RESTARTS_FROM,
+        block=NO_BLOCK,
+        position=0,
+        variant=Variant(name="baseline", levels=levels),
+        phases=(round_with(act, optional),),
+    )
+
+
+def round_with(act: Act, optional: bool = False) -> Phase:
+    return Phase(name=act, duration_s=0.5, then=act, ledger=True, optional=optional)
+
+
 def acted(engine: str, levels: dict[str, Level], *then: Act) -> list[Acted]:
-    """What came of acts that followed one another."""
+    """What came of acts that followed one another; skips the test where this machine refuses one."""
     found: list[Acted] = []
-    with alone_on_host(), running(engine, levels, then[0]) as (up, bench, undo):
+    with alone_on_host(), skipping_blocked(), running(engine, levels, then[0]) as (up, bench, undo):
         for act in then:
-            found.append(round_of(up, Phase(name=act, duration_s=0.5, then=act, ledger=True), bench, undo))
+            found.append(round_of(up, round_with(act), bench, undo))
             up = found[-1].running
     return found
 
 
 @needs_root
 @pytest.mark.parametrize("engine", DURABLE)
-def test_a_power_cut_takes_nothing_along_that_is_durable(homes_with_engines: Path, engine: str) -> None:
+def test_a_power_cut_takes_nothing_along_that_is_durable(homes_with_data: Path, engine: str) -> None:
     require_file_system("ext4")
     for found in acted(engine, DURABLE[engine], Act.CUT, Act.CUT):
         recovery = found.recovery
@@ -87,7 +99,7 @@ def test_a_power_cut_takes_nothing_along_that_is_durable(homes_with_engines: Pat
 
 @needs_root
 @pytest.mark.parametrize("engine", LOSING)
-def test_a_power_cut_takes_along_what_nobody_waits_for(homes_with_engines: Path, engine: str) -> None:
+def test_a_power_cut_takes_along_what_nobody_waits_for(homes_with_data: Path, engine: str) -> None:
     require_file_system("ext4")
     [found] = acted(engine, LOSING[engine], Act.CUT)
     recovery = found.recovery
@@ -134,21 +146,92 @@ def test_the_host_s_own_file_system_is_never_cut(homes: Path) -> None:
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         for act in (Act.CUT, Act.TEAR):
             with pytest.raises(Blocked, match="the host's file system") as refused:
-                round_of(up, Phase(name=act, duration_s=0.5, then=act, ledger=True), bench, undo)
+                round_of(up, round_with(act), bench, undo)
             assert refused.value.hint
         assert up.server.alive(), "nothing was done"
 
 
-def test_a_file_system_without_the_call_is_blocked_before_anything_is_made(homes: Path) -> None:
-    levels: dict[str, Level] = {"storage.filesystem": "tmpfs"}
+@pytest.mark.parametrize(
+    ("filesystem", "told"),
+    [("tmpfs", "tmpfs cannot be cut"), ("host", "keeps the data on the host's file system")],
+)
+def test_a_file_system_without_the_call_is_blocked_before_anything_is_made(
+    homes: Path, filesystem: str, told: str
+) -> None:
+    levels: dict[str, Level] = {"storage.filesystem": filesystem}
     study = study_of("sqlite", levels)
-    phase = Phase(name="cut-1", duration_s=0.5, then=Act.CUT, ledger=True)
-    variant = Variant(name="baseline", levels=levels)
-    trial = Trial(index=RESTARTS_FROM, block=NO_BLOCK, position=0, variant=variant, phases=(phase,))
-    refusal = pytest.raises(Blocked, match="tmpfs cannot be cut")
+    refusal = pytest.raises(Blocked, match=told)
     with open_journal() as journal, journal.scope(), ExitStack() as undo, refusal as refused:
-        prepare(trial, bench_of(study, journal), undo)
+        prepare(trial_of(levels, Act.CUT), bench_of(study, journal), undo)
     assert "ext4" in refused.value.hint
+
+
+NO_LOOP = Blocked("storage.device", "this kernel offers no loop devices", "load the loop module")
+"""As in a container."""
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "refusal"),
+    [
+        (volume, "image_of", NO_LOOP),
+        (placement, "require_disk", DynoError("the disk has no room for a volume", "make room there")),
+    ],
+)
+def test_where_there_is_no_volume_optional_cuts_are_left_out_and_the_rest_goes_on(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, place: object, name: str, refusal: DynoError
+) -> None:
+    require_file_system("ext4")
+    monkeypatch.setattr(place, name, Mock(side_effect=refusal))
+    with running("sqlite", DURABLE["sqlite"], Act.CUT, optional=True) as (up, bench, undo):
+        assert up.setup.volume is None and up.setup.data.is_dir()
+        for act in (Act.CUT, Act.TEAR):
+            found = round_of(up, round_with(act, optional=True), bench, undo)
+            assert found.running is up and found.checks == ()
+            assert (found.recovery.blocked, found.recovery.remedy) == (refusal.message, refusal.hint)
+            assert found.recovery.fault == ""
+        stopped = round_of(up, round_with(Act.STOP, optional=True), bench, undo).recovery
+    assert stopped.acknowledged > 0
+    assert (stopped.lost, stopped.damage, stopped.blocked) == (0, "", "")
+
+
+def test_a_volume_that_a_level_asks_for_has_no_folder_in_its_place(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_file_system("ext4")
+    monkeypatch.setattr(volume, "image_of", Mock(side_effect=NO_LOOP))
+    levels: dict[str, Level] = {"storage.filesystem": "ext4"}
+    study = study_of("sqlite", levels)
+    refusal = pytest.raises(Blocked, match="no loop devices")
+    with open_journal() as journal, journal.scope(), ExitStack() as undo, refusal:
+        prepare(trial_of(levels, Act.CUT, optional=True), bench_of(study, journal), undo)
+
+
+class WithoutCall:
+    """The switch of a volume on a kernel that lacks the call."""
+
+    def __init__(self, _volume: object) -> None:
+        pass
+
+    def __enter__(self) -> WithoutCall:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def off(self) -> None:
+        raise Blocked("storage.filesystem", "this kernel does not shut ext4 down", "take ext4 or xfs")
+
+
+def test_a_kernel_that_refuses_in_the_midst_of_the_load_leaves_a_server_that_is_up(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power, "Switch", WithoutCall)
+    monkeypatch.setattr(rounds, "require_volume", lambda _setup: None)
+    with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
+        found = round_of(up, round_with(Act.CUT, optional=True), bench, undo)
+        assert found.recovery.blocked == "this kernel does not shut ext4 down"
+        assert found.running.process_ids != up.process_ids
+        assert found.running.load.run(found.running.setup.job).operations > 0
 
 
 def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(

@@ -23,13 +23,10 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analyse.quantiles import t_quantile
-from dbdyno.analyse.steady import noise
+from dbdyno.analyse.steady import Values, noise
 from dbdyno.frozen import Frozen
-
-Values = npt.NDArray[np.float64]
 
 POINTS_MOST = 240
 POINTS_LEAST = 60

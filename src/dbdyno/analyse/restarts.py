@@ -8,11 +8,13 @@ cut that could not take anything along would prove nothing, so a control that mu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
-from statistics import median
+from itertools import groupby
+
+from pydantic import Field
 
 from dbdyno.frozen import Frozen
-from dbdyno.records.record import Loss, Outcome, Record, Recovery
+from dbdyno.records.metrics import median_of
+from dbdyno.records.record import Loss, Outcome, Record
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of
@@ -27,7 +29,8 @@ class ByAct(Frozen):
 
     In `losing` rounds acknowledged transactions were gone, `lost` in all and `lost_most` in one, the first of
     them at most `lost_ms_most` old; `acknowledged` are those of all rounds. After `damaged` rounds the data
-    were not sound, or the engine did not come up. `torn_pages` is None where none were to be torn. Times are
+    were not sound, or the engine did not come up. `torn_pages` is None where none were to be torn. Of flipped
+    bits the engine `told`, or was `silent` and handed out another row; the rest it did not read. Times are
     medians over the rounds: until it answered, until the next load had its full speed, and of a clean stop.
     """
 
@@ -40,6 +43,8 @@ class ByAct(Frozen):
     lost_most: int
     lost_ms_most: float
     torn_pages: int | None = None
+    told: int = Field(default=0, exclude_if=lambda told: not told)
+    silent: int = Field(default=0, exclude_if=lambda silent: not silent)
     ready_s: float | None = None
     full_speed_s: float | None = None
     stop_s: float | None = None
@@ -84,6 +89,11 @@ class Survival(Frozen):
     control: Survivor | None = None
     unproven: str = ""
 
+    @property
+    def tried(self) -> tuple[Survivor, ...]:
+        """All that was tried, the control last."""
+        return self.variants if self.control is None else (*self.variants, self.control)
+
 
 def survival(study: Study, records: Sequence[Record]) -> Survival | None:
     """What the records of restarts say; None where there are none."""
@@ -91,9 +101,10 @@ def survival(study: Study, records: Sequence[Record]) -> Survival | None:
     if not found:
         return None
     variants = tuple(survivor(variant.name, found) for variant in variants_of(study) if not variant.twin)
-    cut = any(one.power for one in variants)
-    control = survivor(CONTROL, found) if cut else None
-    return Survival(variants=variants, control=control, unproven=_unproven(variants, control) if cut else "")
+    if not any(one.power for one in variants):
+        return Survival(variants=variants)
+    tried = Survival(variants=variants, control=survivor(CONTROL, found))
+    return tried.model_copy(update={"unproven": _unproven(tried)})
 
 
 def survivor(name: str, records: Iterable[Record]) -> Survivor:
@@ -103,7 +114,7 @@ def survivor(name: str, records: Iterable[Record]) -> Survivor:
     return Survivor(
         variant=name,
         trials=tuple(record.trial for record in mine),
-        permits=_gravest(recovery.permits for recovery in recoveries if recovery.act in OF_POWER),
+        permits=Loss.gravest(recovery.permits for recovery in recoveries if recovery.act in OF_POWER),
         acts=tuple(_by_act(mine)),
         faults=tuple(dict.fromkeys(_faults(mine))),
         cause=next((one.cause for one in mine if one.outcome in (Outcome.BLOCKED, Outcome.FAILED)), ""),
@@ -118,13 +129,10 @@ def _faults(records: Iterable[Record]) -> Iterator[str]:
             yield record.cause
 
 
-def _gravest(found: Iterable[Loss]) -> Loss:
-    return max(found, key=list(Loss).index, default=Loss.NOTHING)
-
-
 def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
     order = list(Act).index
-    rounds = sorted(_rounds(records), key=lambda round: order(round[0].act))
+    found = (round for record in records for round in record.rounds)
+    rounds = sorted(found, key=lambda round: order(round[0].act))
     for act, group in groupby(rounds, key=lambda round: round[0].act):
         pairs = list(group)
         recoveries = [recovery for recovery, _ in pairs]
@@ -139,35 +147,21 @@ def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
             lost_most=max(one.lost for one in recoveries),
             lost_ms_most=max(one.lost_ms for one in recoveries),
             torn_pages=sum(torn) if torn else None,
-            ready_s=_median(one.ready_s for one in recoveries),
-            full_speed_s=_median(full_speed_s for _, full_speed_s in pairs),
-            stop_s=_median(one.stop_s for one in recoveries),
+            ready_s=median_of(one.ready_s for one in recoveries),
+            full_speed_s=median_of(full_speed_s for _, full_speed_s in pairs),
+            stop_s=median_of(one.stop_s for one in recoveries),
+            told=sum(one.told is True for one in recoveries),
+            silent=sum(one.told is False for one in recoveries),
         )
 
 
-def _rounds(records: Sequence[Record]) -> Iterator[tuple[Recovery, float | None]]:
-    """Each round, with what the load after it needed to its full speed: the next round of its trial knows."""
-    for record in records:
-        recoveries = record.recoveries
-        for recovery, after in pairwise(recoveries):
-            yield recovery, after.full_speed_s
-        if recoveries:
-            yield recoveries[-1], None
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
-
-
-def _unproven(variants: Sequence[Survivor], control: Survivor | None) -> str:
+def _unproven(found: Survival) -> str:
     """Why that nothing was lost proves nothing; empty where something was lost that could be."""
-    tried = (*variants, *([control] if control else []))
-    permitting = [one for one in tried if one.permits is not Loss.NOTHING]
+    permitting = [one for one in found.tried if one.permits is not Loss.NOTHING]
     if any(one.harmed for one in permitting):
         return ""
-    if control is not None and control.cause:
-        return f"the control could not be tried: {control.cause}"
+    if found.control is not None and found.control.cause:
+        return f"the control could not be tried: {found.control.cause}"
     if not permitting:
         return "no setup was tried whose settings permit a loss"
     return "nothing was lost even where the settings permit it, so the cuts came too late or too seldom"

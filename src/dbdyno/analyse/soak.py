@@ -11,18 +11,19 @@ variant is held against the baseline on the same rung as well, by the million of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 
 import numpy as np
 from pydantic import Field
 
-from dbdyno.analyse.drift import Slope, Values, slope_of
+from dbdyno.analyse.drift import Slope, slope_of
 from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen
-from dbdyno.records.gauges import CACHE, GAUGES, P99
+from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED
@@ -34,8 +35,8 @@ COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)
 DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
 """A rise that needs more than a year to its limit does not matter; nor, without a limit, one that adds less
 than the study's margin in a day."""
-WITH_CACHE = ("resident_bytes", "private_bytes")
-"""Gauges that grow while the engine's cache of pages fills."""
+FILLED_BY: Mapping[str, tuple[str, ...]] = {"resident_bytes": (CACHE, SHARED), "private_bytes": (CACHE,)}
+"""Gauges that grow while memory of a fixed size fills, and the gauges of that."""
 REACH = 5_000.0
 """A rise is carried on for so many times as long as it was seen. Beyond that it may be a warm-up."""
 POINTS_SHOWN = 300
@@ -120,7 +121,8 @@ class Curve(Frozen):
 
 class PhaseSeen(Frozen):
     """One phase of a rung. There is no throughput where it rested, or where something was done to the
-    server. `broken` are the checks that did not hold, `log` the doubtful lines of the server's log."""
+    server. `broken` is what speaks against the setup: checks that did not hold, and a loss that its settings
+    do not permit. `log` holds the doubtful lines of the server's log."""
 
     name: str
     clients: int
@@ -248,15 +250,20 @@ def _series(phase: PhaseRecord, start_unix_s: float, end_unix_s: float) -> Itera
 
 
 def _without_filling(watched: Watched, gauge: str) -> Sequence[float | None]:
-    """The values of a gauge. Those of memory are as if the engine's cache of pages had been from the start
-    as full as it became: memory that it once touched stays with the server."""
-    values, cached = watched.series.get(gauge, ()), watched.series.get(CACHE, ())
-    if gauge not in WITH_CACHE or not cached:
-        return values
-    most = list(accumulate((held or 0.0 for held in cached), max))
+    """The values of a gauge. Those of memory are as if what has a fixed size had been from the start as full
+    as it became: memory that was once touched stays with the server."""
+    values: Sequence[float | None] = watched.series.get(gauge, ())
+    for name in FILLED_BY.get(gauge, ()):
+        filled = watched.series.get(name, ())
+        values = _as_if_full(values, filled) if filled else values
+    return values
+
+
+def _as_if_full(values: Sequence[float | None], filled: Sequence[float | None]) -> list[float | None]:
+    most = list(accumulate((held or 0.0 for held in filled), max))
     return [
         None if value is None or held is None else value + most[-1] - full
-        for value, held, full in zip(values, cached, most, strict=True)
+        for value, held, full in zip(values, filled, most, strict=True)
     ]
 
 
@@ -403,7 +410,7 @@ def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
         name=phase.name,
         clients=clients if phase.clients is None else phase.clients,
         began_s=started_unix_s - began_unix_s,
-        broken=tuple(f"{check.name}: {check.detail}" for check in phase.checks if not check.holds),
+        broken=_broken(phase),
         log=phase.doubts.get(Doubt.SERVER_LOG, ""),
         guests=phase.guests,
         recovery=phase.recovery,
@@ -420,6 +427,16 @@ def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
             "clients_lost": tally.clients_lost,
         }
     )
+
+
+def _broken(phase: PhaseRecord) -> tuple[str, ...]:
+    """What of a phase speaks against the setup. Damage that its settings permit does not."""
+    recovery = phase.recovery
+    if recovery is not None and recovery.fault:
+        return (recovery.fault,)
+    if recovery is not None and recovery.damage:
+        return ()
+    return tuple(f"{check.name}: {check.detail}" for check in phase.checks if not check.holds)
 
 
 def _curves(record: Record) -> Iterator[Curve]:

@@ -37,6 +37,7 @@ from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural, seconds_text
 from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study.act import OF_POWER
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Search
@@ -163,7 +164,8 @@ def _soak_text(study: Study, soak: Soak) -> str:
     """What `dyno soak` would do with the study."""
     rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
     whole_s = soak_s(soak, study, overhead_s(study))
-    return f"`dyno soak` has rungs of {rungs} clients, and takes about {duration(whole_s)}"
+    cuts = ", on volumes of Dyno's own, which needs root" if OF_POWER & set(soak.ends) else ""
+    return f"`dyno soak` has rungs of {rungs} clients{cuts}, and takes about {duration(whole_s)}"
 
 
 def _planned(study: Study) -> Plan:

@@ -117,8 +117,9 @@ class Lines(Quiet):
         if record.of_no_block and record.counted is not None:
             return f"{metrics.number_text(record.counted.per_op[INSTRUCTIONS])} instructions per transaction"
         if record.recoveries:
-            lossy = sum(one.lost > 0 for one in record.recoveries)
-            return f"{plural(len(record.recoveries), 'restart')}, {lossy} with losses"
+            done = [one for one in record.recoveries if not one.blocked]
+            lossy = sum(one.lost > 0 for one in done)
+            return f"{plural(len(done), 'restart')}, {lossy} with losses"
         value = self._response.read(record)
         return f"{self._response.format(value)} {self._response.unit}" if value is not None else "measured"
 

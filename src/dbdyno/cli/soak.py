@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dbdyno.analyse.soak import soaked
+from dbdyno.cli.arrangement import server_bytes
 from dbdyno.cli.estimate import overhead_s
 from dbdyno.cli.exit_codes import soak_code
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
@@ -23,7 +24,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.resume import UNNAMED, interrupted, run_to_resume, study_and_run
+from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.soak_report import deliver_soak, page_beside
 from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
@@ -37,7 +38,7 @@ from dbdyno.plan.soak import expected_s
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import store_url, writable_store
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import Arrangement, Study
+from dbdyno.study import Arrangement, Goal, Study
 from dbdyno.study.phases import GUESTS_SHARE
 from dbdyno.study.rungs import rungs
 from dbdyno.study.soak import SMOKE, Soak
@@ -69,17 +70,11 @@ class Ladder(click.ParamType[tuple[int, ...]]):
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--resume",
-    is_flag=False,
-    flag_value=UNNAMED,
-    metavar="[RUN]",
-    help="Go on with a soak that was cut short: RUN, or the study's latest unfinished one.",
-)
+@resume_option(help="Go on with a soak that was cut short: RUN, or the study's latest unfinished one.")
 @click.option(
     "--smoke",
     is_flag=True,
-    help="A short one: a rung of 100 clients, a minute of load, a kill and a clean stop.",
+    help="A short one: 100 clients, a minute of load, a kill, a power cut, a torn page and a clean stop.",
 )
 @click.option("--clients", type=Ladder(), help="The ladder, in the place of the study's: 100,500,1000.")
 @click.option("--duration", "duration_s", type=Duration(), help="The sustained load of each rung: 30m.")
@@ -162,8 +157,8 @@ def _wanted(
 
 
 def rung_by_rung(study: Study, soak: Soak) -> Study:
-    """The study as a soak carries it out: a block for each rung, one trial after the other. Raises UserError
-    where it varies what the rungs give."""
+    """The study as a soak carries it out: a block for each rung, one trial after the other, and no other
+    trials. Raises UserError where it varies what the rungs give."""
     if any(factor.name == "workload.clients" for factor in study.factors):
         raise UserError(
             "workload.clients is a factor, and the rungs of a soak give the clients",
@@ -174,7 +169,9 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
             "blocks": len(soak.clients),
             "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
             "images": study.images or 1,
-            "goal": study.goal.model_copy(update={"counted": False}),
+            "restarts": None,
+            # How sure a drift must be. What else the goal asks is for runs, as is what is counted, not timed.
+            "goal": Goal(margin=study.goal.margin, confidence=study.goal.confidence, counted=False),
         }
     )
 
@@ -197,12 +194,7 @@ def require_clients(soak: Soak, study: Study, engine: Engine) -> None:
     what = plural(clients, "client")
     if not engine.embedded:
         require_descriptors(round(clients * (1.0 + GUESTS_SHARE)) + DESCRIPTORS_BESIDE, what)
-    settings = {
-        name.removeprefix("config."): level
-        for name, level in {**study.settings, **study.baseline}.items()
-        if name.startswith("config.")
-    }
-    needed_bytes = engine.settings.memory_bytes(settings) + clients * CLIENT_LEAST_BYTES
+    needed_bytes = server_bytes(study, {**study.settings, **study.baseline}) + clients * CLIENT_LEAST_BYTES
     available_bytes = available_memory_bytes()
     if needed_bytes > available_bytes:
         raise UserError(

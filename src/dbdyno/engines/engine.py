@@ -146,13 +146,23 @@ class Searchable:
 
 @dataclass(frozen=True)
 class Risk:
-    """What a setting gives up at every level but those that keep it."""
+    """What a setting gives up at every level but those that keep it, and what a power cut may then take
+    along."""
 
     promise: Promise
     keeps: tuple[Level, ...]
+    loss: Loss = Loss.NOTHING
 
     def gives_up(self, level: Level) -> Promise | None:
         return None if any(same_value(level, as_text(one)) for one in self.keeps) else self.promise
+
+
+def risked(risks: Mapping[str, Risk], settings: Mapping[str, Level]) -> Loss:
+    """What a power cut takes along at most where each setting is judged by itself. One that is not given has
+    its default, which keeps all."""
+    return Loss.gravest(
+        risk.loss for name, risk in risks.items() if name in settings and risk.gives_up(settings[name])
+    )
 
 
 class Settings(Protocol):
@@ -168,7 +178,7 @@ class Settings(Protocol):
     """The levels of settings with which a commit outlives the server's sudden end. The first is taken where a
     study has another."""
     RISKS: Mapping[str, Risk]
-    """Settings of which some levels give up durability, integrity or security."""
+    """Settings of which some levels give up durability, integrity or security. `permits` goes by them."""
     LOSING: Mapping[str, Level]
     """Settings under which a power cut must take commits along: who finds none lost has cut no power."""
     NEEDS: Sequence[Need]
@@ -278,6 +288,7 @@ class Engine:
     file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
     that says how the engine is built from its source. `dual` is the table that a SELECT of constants must
     name, where it must name one, and `double` the type of double precision as a CAST names it.
+    `sessions_choose` says that each session can have its own isolation level and storage engine.
     Without a `production` no recipe can be written for it.
     """
 
@@ -292,5 +303,6 @@ class Engine:
     recipe: Path | None = None
     dual: str = ""
     double: str = "DOUBLE PRECISION"
+    sessions_choose: bool = True
     under_valgrind: UnderValgrind = UnderValgrind()
     production: Production | None = None

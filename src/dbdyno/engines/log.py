@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,6 +30,18 @@ def tail(path: Path, size_bytes: int = LOG_BYTES) -> str:
 def doubtful_lines(log: str, alarming: re.Pattern[str], benign: re.Pattern[str]) -> list[str]:
     """The lines that alarm and are not known to be harmless."""
     return [line.strip() for line in log.splitlines() if alarming.search(line) and not benign.search(line)]
+
+
+def untold(lines: Sequence[str], told: Sequence[str]) -> list[str]:
+    """The lines of a log that are not among those that were told. A log grows at its end, and its beginning
+    is passed over once it is long."""
+    left = Counter(lines) - Counter(told)
+    found: list[str] = []
+    for line in reversed(lines):
+        if left[line] > 0:
+            left[line] -= 1
+            found.append(line)
+    return found[::-1]
 
 
 def hint_in(log: str, hints: Hints) -> str:

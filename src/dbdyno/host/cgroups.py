@@ -126,6 +126,12 @@ def shared(
     return own
 
 
+def holds(group: Path, process_ids: Iterable[int]) -> bool:
+    """Whether all of these processes are members of a group."""
+    members = (group / "cgroup.procs").read_text().split()
+    return all(str(process_id) in members for process_id in process_ids)
+
+
 def change(group: Path, values: Mapping[str, str], factor: str) -> None:
     """Sets values (file name: content) of a group that was made. Raises Blocked, for `factor`."""
     for file, content in values.items():

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from dbdyno.engines.engine import Engine
+from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
 from dbdyno.host import cgroups, process
 from dbdyno.host.room import usable_disk_bytes
@@ -22,17 +25,17 @@ from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import REMOVED, Before, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.study.values import SECONDS
 
 NONE = "none"
 BURNER, STOPPER = "dbdyno.host.burner", "dbdyno.host.stopper"
 FILLER = "dyno-fault-filler"
-UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30}
-UNIT_S = {"ms": 0.001, "s": 1.0}
 MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
 EVENTS = ("memory.events", "memory.failcnt")
 """What a memory group counts when its limit is met, by the version of control groups."""
 BLOCKS = ("io", "blkio")
 """The controller of block devices, by the version of control groups, the newer first."""
+NOWHERE = "the server is in no group with a limit of Dyno's"
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class LessMemory(Request):
     def apply(self, setup: Setup) -> None:
         found = cgroups.hierarchy("memory")
         file = MEMORY_FILES[0] if found and found.version == 2 else MEMORY_FILES[1]
-        _join(setup, "memory", {file: str(_bytes(self.size))}, "fault.memory")
+        setup.join_group("memory", {file: str(size_bytes(self.size))}, "fault.memory")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class FewerOperations(Request):
             if controller == BLOCKS[0]
             else {f"blkio.throttle.{way}_iops_device": f"{device} {self.per_s}" for way in ("read", "write")}
         )
-        _join(setup, controller, values, "fault.disk_operations")
+        setup.join_group(controller, values, "fault.disk_operations")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class LittleRoom(Request):
                 "the disk that holds the data is the host's own, which is not filled",
                 'put them on a volume: "storage.filesystem" = "ext4"',
             )
-        filler_bytes = usable_disk_bytes(setup.data) - _bytes(self.free)
+        filler_bytes = usable_disk_bytes(setup.data) - size_bytes(self.free)
         if filler_bytes <= 0:
             return
         with (setup.data.parent / FILLER).open("wb") as file:
@@ -138,17 +141,8 @@ class Pauses(Request):
         return Deed("fault.pause", told, REMOVED)
 
     def apply(self, setup: Setup) -> None:
-        group = _join(setup, "cpu", {}, "fault.pause")
+        group = setup.join_group("cpu", {}, "fault.pause")
         _start(setup, "fault.pause", STOPPER, str(group), str(self.stop_s), str(self.every_s))
-
-
-def _join(setup: Setup, controller: str, values: dict[str, str], factor: str) -> Path:
-    """Puts the server into a group with these values: into the one that it has, where that will do."""
-    groups = setup.launch.cgroups
-    group = cgroups.shared(setup.journal, controller, groups, setup.scratch.name, values, factor)
-    if group not in groups:
-        setup.launch.cgroups = (*groups, group)
-    return group
 
 
 def _start(setup: Setup, factor: str, *module: str) -> None:
@@ -173,13 +167,9 @@ def _ask_pause(level: str, engine: Engine) -> tuple[Request, ...]:
     return (Pauses(stop, every),)
 
 
-def _bytes(size: str) -> int:
-    return int(size[:-1]) * UNIT_BYTES[size[-1]]
-
-
 def _seconds(text: str) -> float:
     unit = "ms" if text.endswith("ms") else "s"
-    return float(text.removesuffix(unit)) * UNIT_S[unit]
+    return float(text.removesuffix(unit)) * SECONDS[unit]
 
 
 def _number(device: Path) -> str:
@@ -191,50 +181,40 @@ def _number(device: Path) -> str:
 _evidence = partial(proof, accepted="the kernel took it without an error")
 
 
-def _read(group: Path, files: Sequence[str]) -> tuple[str, Path] | None:
-    """The first of some files that a group has, with what stands in it."""
-    path = next((group / name for name in files if (group / name).is_file()), None)
-    return None if path is None else (path.read_text().strip(), path)
-
-
-def _groups(running: Running) -> list[Path]:
-    """The groups of Dyno's that every process of the server is in."""
-    groups = [group for group in running.setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
-    return [group for group in groups if all(map(partial(_is_member, group), running.process_ids))]
-
-
-def _is_member(group: Path, process_id: int) -> bool:
-    return str(process_id) in (group / "cgroup.procs").read_text().split()
+def _readings(running: Running, files: Sequence[str]) -> list[Reading]:
+    """What stands in the first of some files that a group has, for each group of Dyno's that every process of
+    the server is in."""
+    own = [group for group in running.setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
+    joined = [group for group in own if cgroups.holds(group, running.process_ids)]
+    paths = [next((group / name for name in files if (group / name).is_file()), None) for group in joined]
+    return [Reading(value=path.read_text().strip(), source=str(path)) for path in paths if path is not None]
 
 
 def _prove_memory(level: str, running: Running) -> Evidence:
-    factor = "fault.memory"
-    readings = [found for group in _groups(running) if (found := _read(group, MEMORY_FILES))]
+    factor, found = "fault.memory", _readings(running, MEMORY_FILES)
     if level == NONE:
-        limited = next((found for found in readings if found[0].isdigit() and int(found[0]) < 1 << 60), None)
-        told = limited[0] if limited else NONE
-        where = str(limited[1]) if limited else "the server is in no group with a limit of Dyno's"
-        return _evidence(factor, level, Reading(value=told, source=where), limited is None)
-    value, path = readings[0] if readings else ("no group", Path("cgroup.procs"))
-    return _evidence(factor, level, Reading(value=value, source=str(path)), value == str(_bytes(level)))
+        limits = [one for one in found if one.value.isdigit() and int(one.value) < 1 << 60]
+        reading = next(iter(limits), Reading(value=NONE, source=NOWHERE))
+        return _evidence(factor, level, reading, not limits)
+    reading = next(iter(found), Reading(value="no group", source="cgroup.procs"))
+    return _evidence(factor, level, reading, reading.value == str(size_bytes(level)))
 
 
 def _met(running: Running) -> Reading | None:
     """How often the server met its limit of memory."""
-    found = next((seen for group in _groups(running) if (seen := _read(group, EVENTS))), None)
-    return None if found is None else Reading(value=" ".join(found[0].split()), source=str(found[1]))
+    found = next(iter(_readings(running, EVENTS)), None)
+    return None if found is None else Reading(value=" ".join(found.value.split()), source=found.source)
 
 
 def _prove_operations(level: str, running: Running) -> Evidence:
     files = ("io.max", "blkio.throttle.write_iops_device")
-    readings = [found for group in _groups(running) if (found := _read(group, files)) and found[0]]
-    nowhere = "the server is in no group with a limit of Dyno's"
-    value, source = (readings[0][0], str(readings[0][1])) if readings else (NONE, nowhere)
-    words = value.split()
+    told = [one for one in _readings(running, files) if one.value]
+    reading = next(iter(told), Reading(value=NONE, source=NOWHERE))
+    words = reading.value.split()
     volume = running.setup.volume
     there = volume is not None and _number(volume.device) in words and {level, f"wiops={level}"} & {*words}
-    in_effect = value == NONE if level == NONE else bool(there)
-    return _evidence("fault.disk_operations", level, Reading(value=value, source=source), in_effect)
+    in_effect = reading.value == NONE if level == NONE else bool(there)
+    return _evidence("fault.disk_operations", level, reading, in_effect)
 
 
 def _prove_room(level: str, running: Running) -> Evidence:
@@ -246,7 +226,7 @@ def _prove_room(level: str, running: Running) -> Evidence:
         return _evidence("fault.disk_free", level, found, not there)
     free_bytes = usable_disk_bytes(data)
     found = Reading(value=f"{free_bytes >> 20} MiB free", source=f"statvfs of {data}")
-    return _evidence("fault.disk_free", level, found, free_bytes <= _bytes(level))
+    return _evidence("fault.disk_free", level, found, free_bytes <= size_bytes(level))
 
 
 def _prove_beside(factor: str, level: str, running: Running) -> Evidence:
@@ -262,11 +242,8 @@ def _taken(running: Running) -> Reading | None:
     burners = running.setup.beside.get("fault.stolen_cpu", ())
     if not burners:
         return None
-    ticks = 0
-    for child in burners:
-        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    taken_s = ticks / os.sysconf("SC_CLK_TCK")
+    times = [psutil.Process(child.pid).cpu_times() for child in burners]
+    taken_s = sum(one.user + one.system for one in times)
     return Reading(value=f"{taken_s:.2f} s of CPU time taken", source="/proc/PID/stat of its processes")
 
 

@@ -11,12 +11,15 @@ from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.applications.product import Front
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
+from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
+from dbdyno.host import cgroups
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
@@ -75,9 +78,11 @@ class Setup:
     `settings` go to the engine, `launch` to its process, `load_launch` to the load process, `job` to the
     driver (see the driver's `Job`). `build` asks for an engine built from source (None: the installation as
     it is), `built` is the one that is there; `data_maker` is the installation that makes the pristine data.
-    `wish` asks for a volume (None: a folder), `volume` is the one in place. `scratch` is this trial's own
-    folder, removed when the trial ends; changes to the host go through `journal`. `beside` are processes of
-    Dyno's own, by the factor that asks for them, which end with the journal.
+    `wish` asks for a volume (None: a folder), `volume` is the one in place. A volume that is there for power
+    cuts alone, all of which may be left out, is `spared` where it cannot be made; `powerless` then says why
+    no power is cut. `scratch` is this trial's own folder, removed when the trial ends; changes to the host go
+    through `journal`. `beside` are processes of Dyno's own, by the factor that asks for them, which end with
+    the journal.
     """
 
     engine: Engine
@@ -93,6 +98,8 @@ class Setup:
     built: Built | None = None
     wish: Wish | None = None
     volume: Volume | None = None
+    spared: bool = False
+    powerless: DynoError | None = None
     page_cache_emptied: bool = False
     allowed_devices: frozenset[Path] = frozenset()
     beside: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
@@ -104,6 +111,15 @@ class Setup:
     def data(self) -> Path:
         """Where the server's data directory is, or will be."""
         return self.volume.data if self.volume else self.scratch / "data"
+
+    def join_group(self, controller: str, values: Mapping[str, str], factor: str) -> Path:
+        """Puts the server into a control group with these values (file name: content): into the one that it
+        has, where that will do. Raises Blocked, for `factor`."""
+        groups = self.launch.cgroups
+        group = cgroups.shared(self.journal, controller, groups, self.scratch.name, values, factor)
+        if group not in groups:
+            self.launch.cgroups = (*groups, group)
+        return group
 
 
 def apply(setup: Setup, before: Before) -> None:
@@ -120,7 +136,9 @@ class Running:
 
     There is no tally, and the engine's counters around the load are empty, until the load is over; there is
     none either after a rest. `told` is what clients were told in the loads before. `counted` is what was
-    counted in place of a speed.
+    counted in place of a speed. `logged` are the doubtful lines of the server's log that the phases before
+    have told.
+    `front` is the application that takes the load, where there is one.
     """
 
     setup: Setup
@@ -129,8 +147,15 @@ class Running:
     tally: Tally | None = None
     told: Acknowledged = field(default_factory=Acknowledged)
     counted: Counted | None = None
+    logged: tuple[str, ...] = ()
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
+    front: Front | None = None
+
+    @property
+    def data_job(self) -> Job:
+        """The job as it concerns the data, which are the server's whoever takes the load."""
+        return self.setup.job.but(url=self.server.url)
 
     def ask(self, sql: str) -> list[list[str | float | None]]:
         """Runs one SQL statement on the system under test and returns its rows."""
@@ -145,6 +170,20 @@ class Running:
     def process_ids(self) -> tuple[int, ...]:
         """The server's processes; an embedded engine lives in the load process."""
         return (self.load.process_id,) if self.setup.engine.embedded else self.server.process_ids
+
+    @property
+    def application_ids(self) -> tuple[int, ...]:
+        """The processes of the application in front of the server."""
+        return self.front.process.process_ids if self.front else ()
+
+    def log(self) -> str:
+        """The server's log, and that of the application in front of it."""
+        return self.server.log() + (self.front.process.log() if self.front else "")
+
+    def log_problems(self) -> list[str]:
+        """The doubtful lines of the server's log, and of the application's in front of it."""
+        of_front = self.front.process.log_problems() if self.front else []
+        return [*self.server.log_problems(), *of_front]
 
     def status(self) -> dict[str, float]:
         """The engine's own counters, now."""

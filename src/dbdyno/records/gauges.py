@@ -40,6 +40,8 @@ class Gauge:
 
 CACHE = "cache_bytes"
 """What an engine's cache of pages holds. It has a size, so what fills it is no leak."""
+SHARED = "shared_bytes"
+"""What of the memory that an engine's processes share they have touched: PostgreSQL's cache of pages."""
 P99 = "p99_us"
 """The one gauge that the load process tells, with its tally."""
 
@@ -52,6 +54,9 @@ GAUGES: dict[str, Gauge] = {
         Gauge("private_bytes", "private memory", Source.KERNEL,
               "Memory that the server's processes have to themselves, resident or swapped out (RssAnon and "
               "VmSwap of /proc/PID/status).", Format.BYTES),
+        Gauge(SHARED, "shared memory", Source.KERNEL,
+              "What the server's processes have touched of the memory that they share; what several touched "
+              "counts for each (RssShmem of /proc/PID/status).", Format.BYTES, fault=False),
         Gauge("heap_bytes", "memory by the engine's own count", Source.ENGINE,
               "What the engine says that it has allocated.", Format.BYTES),
         Gauge(CACHE, "pages in the cache", Source.ENGINE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -156,20 +156,35 @@ def _recall(record: Record) -> float | None:
     return record.tally.recall.mean if record.tally and record.tally.recall else None
 
 
+def median_of(values: Iterable[float | None]) -> float | None:
+    """The median of the values that are known; None without any."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
 def _ready_after(act: Act) -> Callable[[Record], float | None]:
     def read(record: Record) -> float | None:
-        times_s = [one.ready_s for one in record.recoveries if one.act is act and one.ready_s is not None]
-        return median(times_s) if times_s else None
+        return median_of(one.ready_s for one in record.recoveries if one.act is act)
+
+    return read
+
+
+def _full_speed_after(act: Act) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        return median_of(time_s for one, time_s in record.rounds if one.act is act)
 
     return read
 
 
 def _stop_s(record: Record) -> float | None:
-    times_s = [one.stop_s for one in record.recoveries if one.stop_s is not None]
-    return median(times_s) if times_s else None
+    return median_of(one.stop_s for one in record.recoveries)
 
 
 _UNTIL_READY = "Time from the start of the server's process until it answered a first question,"
+_UNTIL_FULL_SPEED = (
+    "Time from the first transaction of the next load until it was nine tenths as fast, for 0.1 s, as in its"
+    " second half,"
+)
 _PERCENTILES = (
     ("p50_ms", "p50", "median latency", "half of the transactions took longer"),
     ("p90_ms", "p90", "90th percentile latency", "one transaction in 10 took longer"),
@@ -255,6 +270,12 @@ _RESOURCES = (
            f"{_UNTIL_READY} after a kill under load.", _ready_after(Act.KILL)),
     Metric("ready_after_cut_s", "time until ready after a power cut", "s", _LOWER,
            f"{_UNTIL_READY} after a power cut under load.", _ready_after(Act.CUT)),
+    Metric("full_speed_after_stop_s", "time to full speed after a clean stop", "s", _LOWER,
+           f"{_UNTIL_FULL_SPEED} after a clean stop under load.", _full_speed_after(Act.STOP)),
+    Metric("full_speed_after_kill_s", "time to full speed after a kill", "s", _LOWER,
+           f"{_UNTIL_FULL_SPEED} after a kill under load.", _full_speed_after(Act.KILL)),
+    Metric("full_speed_after_cut_s", "time to full speed after a power cut", "s", _LOWER,
+           f"{_UNTIL_FULL_SPEED} after a power cut under load.", _full_speed_after(Act.CUT)),
     Metric("stop_s", "time of a clean stop", "s", _LOWER,
            "Time from the end of a load until the server had ended by itself, its cache written back as its "
            "settings ask.", _stop_s),

@@ -6,8 +6,9 @@ reader could not follow, and `tests/records/golden/` keeps a record of every ver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -60,6 +61,11 @@ class Loss(StrEnum):
     NOTHING = "nothing"
     COMMITS = "commits"
     DATA = "data"
+
+    @classmethod
+    def gravest(cls, losses: Iterable[Loss]) -> Loss:
+        """The worst of several losses; nothing where there are none."""
+        return max(losses, key=list(cls).index, default=cls.NOTHING)
 
 
 class Reading(Frozen):
@@ -201,6 +207,7 @@ class Recovery(Frozen):
     By the act `acknowledged` transactions stood in the clients' own ledger, and `lost` of them are gone:
     clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
     ledger are there, those included of which nobody was told. `torn_pages` were cut in half.
+    Where one bit of a row was turned, `told` says whether the engine said so; None where it did not read it.
     `full_speed_s` is what the load needed from its first transaction to its full speed; None where it was too
     short to tell.
     Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
@@ -217,6 +224,7 @@ class Recovery(Frozen):
     lost_ms: float = 0.0
     present: int = 0
     torn_pages: int | None = None
+    told: bool | None = Field(default=None, exclude_if=lambda told: told is None)
     full_speed_s: float | None = None
     blocked: str = ""
     remedy: str = ""
@@ -239,6 +247,7 @@ ACT_WORDS = {
     Act.KILL: "kill",
     Act.CUT: "power cut",
     Act.TEAR: "torn-page cut",
+    Act.FLIP: "flipped bit",
 }
 """Each act in words: a torn-page cut is a power cut that leaves halves of pages."""
 
@@ -338,6 +347,14 @@ class Record(Frozen):
     def recoveries(self) -> tuple[Recovery, ...]:
         """Those of all phases that ended in an act, in their order."""
         return tuple(phase.recovery for phase in self.phases if phase.recovery is not None)
+
+    @property
+    def rounds(self) -> tuple[tuple[Recovery, float | None], ...]:
+        """Each recovery, with the seconds that the load after it needed to its full speed: the next recovery
+        tells them."""
+        recoveries = self.recoveries
+        speeds_s = [recovery.full_speed_s for recovery in recoveries[1:]]
+        return tuple(zip_longest(recoveries, speeds_s))
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -8,16 +8,22 @@ from enum import StrEnum
 class Act(StrEnum):
     """How a phase ends where the engine ends with it. The engine is then started again on what is left.
 
-    `STOP` ends the load and then the engine, cleanly. The others come in the midst of the load: `KILL` ends
-    the engine's processes; `CUT` cuts the power of its volume; `TEAR` cuts it while pages are on their way,
-    of which one half then reaches the device.
+    `STOP` ends the load and then the engine, cleanly. `FLIP` does so as well, and shows the engine a row with
+    one bit that is wrong before all goes on. The others come in the midst of the load: `KILL` ends the
+    engine's processes; `CUT` cuts the power of its volume; `TEAR` cuts it while pages are on their way, of
+    which one half then reaches the device.
     """
 
     STOP = "stop"
     KILL = "kill"
     CUT = "cut"
     TEAR = "tear"
+    FLIP = "flip"
 
 
 OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""
+CLEANLY = frozenset({Act.STOP, Act.FLIP})
+"""Acts after the load, which end the engine cleanly."""
+OF_SOAKS = frozenset({Act.STOP, Act.KILL, Act.CUT, Act.TEAR})
+"""Acts that a soak may end with."""

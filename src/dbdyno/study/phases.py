@@ -3,10 +3,11 @@ soak has many."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.frozen import Frozen
-from dbdyno.study.act import Act
+from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.nouns import SLICE_S, Arrangement, Study
 from dbdyno.study.soak import Disturbance, Soak
 
@@ -44,7 +45,8 @@ class Phase(Frozen):
     their number where it is not the study's. A phase that `rests` has no load of its own. `guests` are there
     all the time. What the server holds is `watched` where that is asked for. `then` is done to the server: a
     stop after the load, anything else in its midst. With a `ledger` nothing is measured: each transaction is
-    written down as soon as its client is told, and looked for afterwards.
+    written down as soon as its client is told, and looked for afterwards. An `optional` act that cannot be
+    done on this host is left out, with the reason, and the trial goes on.
     """
 
     name: str
@@ -58,6 +60,12 @@ class Phase(Frozen):
     watched: bool = False
     then: Act | None = None
     ledger: bool = False
+    optional: bool = False
+
+    @property
+    def cuts_power(self) -> bool:
+        """Whether it needs a volume whose power can be cut."""
+        return self.ledger and self.then in OF_POWER
 
     @property
     def settle_s(self) -> float:
@@ -81,11 +89,18 @@ COUNTED = (Phase(name="counted", duration_s=0.0),)
 """The phases of a trial whose work is counted: it takes as long as its transactions take."""
 
 
+FULL_SPEED = {
+    "full_speed_after_stop_s": Act.STOP,
+    "full_speed_after_kill_s": Act.KILL,
+    "full_speed_after_cut_s": Act.CUT,
+}
+"""Metrics of the load after an act."""
 ACT_OF_METRIC = {
     "stop_s": Act.STOP,
     "ready_after_stop_s": Act.STOP,
     "ready_after_kill_s": Act.KILL,
     "ready_after_cut_s": Act.CUT,
+    **FULL_SPEED,
 }
 """Metrics that a trial has only where its engine is restarted, and after what."""
 
@@ -108,10 +123,13 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
 
 
 def timed_acts(study: Study) -> tuple[Act, ...]:
-    """The acts that the goal's response and guards time, in the order of `Act`."""
+    """The acts that the goal's response and guards time, in the order of `Act`. A kill follows where the full
+    speed after the last of them is asked for, because the load before it shows that."""
     named = {study.goal.response, *(guard.metric for guard in study.goal.guards)}
     asked = {ACT_OF_METRIC[name] for name in named & ACT_OF_METRIC.keys()}
-    return tuple(act for act in Act if act in asked)
+    acts = tuple(act for act in Act if act in asked)
+    loaded_again = {FULL_SPEED[name] for name in named & FULL_SPEED.keys()}
+    return (*acts, Act.KILL) if acts and acts[-1] in loaded_again else acts
 
 
 def rung_of(soak: Soak, study: Study, rung: int) -> tuple[Phase, ...]:
@@ -135,8 +153,23 @@ def rung_of(soak: Soak, study: Study, rung: int) -> tuple[Phase, ...]:
     if soak.control_s:
         waiting = (Guest(clients=clients, disturbance=Disturbance.IDLE),) if soak.sessions else ()
         phases.append(phase(CONTROL, soak.control_s, rests=True, guests=waiting))
-    ends = (Phase(name=act.value, duration_s=BEFORE_ACT_S, clients=clients, then=act) for act in soak.ends)
-    return (*phases, *ends)
+    return (*phases, *_ends(soak, study, clients))
+
+
+def _ends(soak: Soak, study: Study, clients: int) -> Iterator[Phase]:
+    """What is done to the server last. Until the first power cut the transactions of all phases are counted.
+    From it on they are known one by one, because a cut may take along what the settings permit."""
+    known = False
+    for act in soak.ends:
+        known = known or (act in OF_POWER and study.workload.keeps_ledger)
+        yield Phase(
+            name=act.value,
+            duration_s=BEFORE_ACT_S,
+            clients=clients,
+            then=act,
+            ledger=known,
+            optional=True,
+        )
 
 
 def _slices(duration_s: float, slice_s: float) -> int:

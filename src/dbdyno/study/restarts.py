@@ -12,8 +12,6 @@ CONTROL = "control"
 CONTROL_CUTS = 5
 ROUNDS_MOST = 10
 """Rounds of one trial."""
-KEEPS_LEDGER = ("tpcb", "tpcc")
-"""Workloads whose transactions are known one by one afterwards."""
 WRITING = Workload(
     name="tpcb",
     clients=4,
@@ -25,20 +23,15 @@ WRITING = Workload(
 
 def restarted(study: Study) -> Study:
     """The study under the load of its restarts: its own where that keeps a ledger and writes, else TPC-B."""
-    return study if _own_load(study) else study.model_copy(update={"workload": WRITING})
+    return study if study.workload.keeps_ledger else study.model_copy(update={"workload": WRITING})
 
 
 def restarted_variant(study: Study, variant: Variant) -> Variant:
     """The variant without levels of a workload that is not driven."""
-    if _own_load(study):
+    if study.workload.keeps_ledger:
         return variant
     levels = {name: level for name, level in variant.levels.items() if not name.startswith("workload.")}
     return variant.model_copy(update={"levels": levels})
-
-
-def _own_load(study: Study) -> bool:
-    load = study.workload
-    return load.name in KEEPS_LEDGER and not load.options.get("select_only", False)
 
 
 def acts_of(restarts: Restarts) -> tuple[Act, ...]:
@@ -48,6 +41,7 @@ def acts_of(restarts: Restarts) -> tuple[Act, ...]:
         Act.TEAR: restarts.torn_pages,
         Act.KILL: restarts.kills,
         Act.STOP: restarts.stops,
+        Act.FLIP: restarts.flipped_bits,
     }
     return tuple(act for act, count in counts.items() for _ in range(count))
 

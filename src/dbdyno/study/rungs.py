@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dbdyno.study import values
-from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.act import OF_POWER, OF_SOAKS, Act
 from dbdyno.study.catalogue import WorkloadOffer
+from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.section import CLIENTS_MAX, SectionReader
 from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.values import Fault, kind, shown
@@ -33,7 +34,9 @@ def read_soak(reader: SectionReader) -> Soak | None:
 
     lasting = partial(values.duration_s, least_s=1.0)
     beside = take("beside", partial(_listed, read=partial(values.one_of, allowed=workloads)), default.beside)
+    ends = take("ends", partial(_listed, read=_act), default.ends)
     _require_other_tables(reader, beside)
+    _require_ledger(reader, ends)
     return Soak(
         clients=take("clients", rungs, default.clients),
         duration_s=take("duration", lasting, default.duration_s),
@@ -42,7 +45,7 @@ def read_soak(reader: SectionReader) -> Soak | None:
         beside=beside,
         disturbed_s=take("disturbed", lasting, default.disturbed_s),
         control_s=take("control", partial(values.duration_s, least_s=0.0), default.control_s),
-        ends=take("ends", partial(_listed, read=_act), default.ends),
+        ends=ends,
     )
 
 
@@ -65,6 +68,15 @@ def _require_other_tables(reader: SectionReader, beside: tuple[str, ...]) -> Non
             reader.note((SECTION, "beside"), f"`beside`: {name} would drop the tables of the load", hint)
 
 
+def _require_ledger(reader: SectionReader, ends: tuple[Act, ...]) -> None:
+    """Notes a power cut under a workload of which nobody could tell what the cut took along."""
+    cut = any(act in OF_POWER for act in ends)
+    if cut and reader.offer is not None and reader.offer.name not in KEEPS_LEDGER:
+        hint = f"take a workload that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
+        told = f"`ends`: what a power cut takes along is not known under {reader.offer.name}"
+        reader.note((SECTION, "ends"), told, hint)
+
+
 def _tables(offer: WorkloadOffer) -> str:
     """Whose tables a workload has. Those of sysbench share theirs, and are known by their options."""
     return "sbtest" if {option.name for option in offer.options} & OF_SBTEST else offer.name
@@ -75,7 +87,7 @@ def _disturbance(value: Any) -> Disturbance:
 
 
 def _act(value: Any) -> Act:
-    return Act(values.one_of(value, frozenset(Act) - OF_POWER))
+    return Act(values.one_of(value, OF_SOAKS))
 
 
 def _listed(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:

@@ -31,8 +31,8 @@ class Soak(Frozen):
     goes on for `duration_s`, and is judged for drift. Each disturbance, and each workload `beside` the
     study's own, comes on top of it for `disturbed_s`. `control_s` is how long the server then rests with as
     many idle connections: what changes there is not the load's doing; 0 leaves that out. `ends` are done
-    last, one after the other. Without `sessions`, as of an engine in the load process, nobody else can
-    connect.
+    last, one after the other; a power cut among them has the data lie on a volume of Dyno's own. Without
+    `sessions`, as of an engine in the load process, nobody else can connect.
     """
 
     clients: tuple[int, ...] = (100, 500, 1_000, 5_000)
@@ -56,6 +56,6 @@ SMOKE = Soak(
     opening_s=2.0,
     disturb=(),
     control_s=0.0,
-    ends=(Act.KILL, Act.STOP),
+    ends=(Act.KILL, Act.CUT, Act.TEAR, Act.STOP),
 )
 """A soak for people in a hurry."""

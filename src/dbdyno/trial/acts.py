@@ -4,15 +4,17 @@ what was left, and is checked."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.log import untold
 from dbdyno.errors import Blocked
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Recovery
 from dbdyno.study.act import Act
+from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.phases import Phase
 from dbdyno.trial.act import kill_under_load, start_again, started
 from dbdyno.trial.bench import Bench
@@ -42,8 +44,12 @@ def act_on(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Act
     try:
         return DEEDS[phase.then](running, phase, bench, undo)
     except Blocked as refused:
-        told = Recovery(act=phase.then, blocked=refused.message, remedy=refused.hint)
-        return Acted(running, told)
+        return not_done(running, phase.then, refused)
+
+
+def not_done(running: Running, act: Act, refused: Blocked) -> Acted:
+    """An act that was left out, with what would allow it."""
+    return Acted(running, Recovery(act=act, blocked=refused.message, remedy=refused.hint))
 
 
 def _stop(running: Running, _phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
@@ -68,17 +74,34 @@ def _kill(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acte
     return _checked(running, again, told, recovery)
 
 
+def _without_ledger(running: Running, _phase: Phase, _bench: Bench, _undo: ExitStack) -> Acted:
+    """Refuses a power cut whose losses nobody could tell."""
+    raise Blocked(
+        "workload.name",
+        f"what a power cut takes along is not known under {running.setup.job.workload}",
+        f"take a workload that keeps a ledger and writes: {', '.join(KEEPS_LEDGER)}",
+    )
+
+
 def _checked(before: Running, again: Running, told: Acknowledged, recovery: Recovery) -> Acted:
     """Whether all is there that clients were told until the server went down."""
     again = replace(again, tally=None, told=before.told_so_far.plus(told))
     invariants = again.load.check(again.setup.job, again.told)
-    problems: Sequence[str] = again.server.log_problems()
+    logged = again.server.log_problems()
+    problems = untold(logged, before.logged)
     checks = [
         Check(name=f"{one.name}_after_{recovery.act.value}", holds=one.holds, detail=one.detail)
         for one in invariants
     ]
     log = Check(name=f"server_log_after_{recovery.act.value}", holds=True, detail=" | ".join(problems))
-    return Acted(again, recovery, (*checks, *([log] if problems else [])))
+    up = replace(again, logged=tuple(logged))
+    return Acted(up, recovery, (*checks, *([log] if problems else [])))
 
 
-DEEDS: Mapping[Act, Deed] = {Act.STOP: _stop, Act.KILL: _kill}
+DEEDS: Mapping[Act, Deed] = {
+    Act.STOP: _stop,
+    Act.KILL: _kill,
+    Act.CUT: _without_ledger,
+    Act.TEAR: _without_ledger,
+}
+"""Acts of phases without a ledger. Those with one are `rounds.py`'s."""

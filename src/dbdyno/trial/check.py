@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import OpenLoop, Tally, by_kind
+from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
@@ -24,16 +26,18 @@ Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 """Checks that hold or not, and warnings with what was seen."""
 
 
-def check(running: Running, phase: Phase, observation: Observation, cores: int) -> Findings:
+def check(running: Running, phase: Phase, observation: Observation, cores: int) -> tuple[Running, Findings]:
     """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host.
-    After a rest there is nothing but the log to judge."""
+    After a rest there is nothing but the log to judge. What the log has told is not told again."""
     tally = running.tally
+    invariants = running.load.check(running.data_job, running.told_so_far) if tally else []
+    logged = running.log_problems()
+    problems = untold(logged, running.logged)
+    running = replace(running, logged=tuple(logged))
     if tally is None:
-        log = _log(running.server.log_problems())
-        return (), {Doubt.SERVER_LOG: log} if log else {}
-    invariants = running.load.check(running.setup.job, running.told_so_far)
-    checks, doubts = judge(tally, invariants, running.server.log_problems(), observation, cores)
-    return (*checks, *_slices(tally, phase)), doubts
+        return running, ((), {Doubt.SERVER_LOG: _log(problems)} if problems else {})
+    checks, doubts = judge(tally, invariants, problems, observation, cores)
+    return running, ((*checks, *_slices(tally, phase)), doubts)
 
 
 def judge(

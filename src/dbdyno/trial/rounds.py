@@ -25,11 +25,12 @@ from dbdyno.host.volumes.in_flight import Page, pages_in_flight, tear
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check, Loss, Recovery
-from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.act import CLEANLY, OF_POWER, Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.act import kill_engine, lives, start_again
-from dbdyno.trial.acts import Acted
+from dbdyno.trial.acts import Acted, not_done
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.flips import Mark, told_of
 from dbdyno.trial.ledger import Ledger, Row, doubled, full_speed_s, losses, make_table
 
 BEYOND_S = 60.0
@@ -45,7 +46,8 @@ TRIES, BETWEEN_TRIES_S = 20, 0.05
 @dataclass
 class Ending:
     """An act under way. `at_ns`, of the monotonic clock, is when the engine was whole for the last time: what
-    clients were told until then is owed. Those of `in_flight` are torn before power comes back."""
+    clients were told until then is owed. Those of `in_flight` are torn before power comes back. Of the row
+    `mark` a bit is turned before the engine starts."""
 
     running: Running
     phase: Phase
@@ -53,14 +55,17 @@ class Ending:
     at_ns: int = 0
     stop_s: float | None = None
     in_flight: Sequence[Page] = ()
+    mark: Mark | None = None
     over: Event = field(default_factory=Event)
 
     @property
     def job(self) -> Job:
         """The load up to the act: at full speed, and all in one piece."""
-        beyond_s = 0.0 if self.phase.then is Act.STOP else BEYOND_S
-        return self.running.setup.job.but(
+        beyond_s = 0.0 if self.phase.then in CLEANLY else BEYOND_S
+        job = self.running.setup.job
+        return job.but(
             load=Closed(),
+            clients=self.phase.clients or job.clients,
             ramp_s=0.0,
             warmup_s=0.0,
             duration_s=self.phase.duration_s + beyond_s,
@@ -74,25 +79,37 @@ class Ending:
 def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
     """Puts a load on the engine, acts, and starts the engine again. `undo` ends what is started.
 
-    Raises Blocked where the act is not possible here, ServerFailed or LoadDied for an engine that died before
-    the act, and DynoError where the act would show nothing.
+    Raises Blocked where the act is not possible here, unless it is optional, ServerFailed or LoadDied for an
+    engine that died before the act, and DynoError where the act would show nothing.
     """
     assert phase.then is not None
     make_table(running.ask)
     folder = paths.runtime() / running.setup.scratch.name
     ending = Ending(running, phase, Ledger(folder))
-    ENDINGS[phase.then](ending)
+    if phase.then is Act.FLIP:
+        ending.mark = Mark.drawn(ending.ledger.cut, running.setup.job.seed)
+        ending.mark.write(running.ask)
+    try:
+        ENDINGS[phase.then](ending)
+    except Blocked as refused:
+        if not phase.optional:
+            raise
+        # A kernel without the call refuses in the midst of the load, whose engine is then killed.
+        up = start_again(running, bench.open_load, undo) if ending.at_ns else running
+        return not_done(up, phase.then, refused)
     entries = ending.ledger.entries()
     if not entries:
         raise DynoError("no transaction was acknowledged before the act", "look at the server's log")
     running.load.kill()
     running.server.kill()
     torn_pages = _put_power_on(ending)
+    told = told_of(ending.mark, running, bench.open_load, undo) if ending.mark else None
     found = Recovery(
         act=phase.then,
         permits=permitted(running.setup, phase.then),
         stop_s=ending.stop_s,
         torn_pages=torn_pages,
+        told=told,
         full_speed_s=full_speed_s(entries, ending.at_ns),
         acknowledged=sum(entry.told_ns < ending.at_ns for entry in entries),
     )
@@ -111,18 +128,20 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
 
 def permitted(setup: Setup, act: Act) -> Loss:
     """What the settings let an act take along. The kernel keeps what it was given, whatever becomes of the
-    engine, so a kill damages nothing; and a clean stop loses nothing."""
-    if act is Act.STOP:
+    engine, so a kill damages nothing; and a clean stop loses nothing, nor does a bit that is turned back."""
+    if act in CLEANLY:
         return Loss.NOTHING
     found = setup.engine.settings.permits(setup.settings)
     return found if act in OF_POWER or found is Loss.NOTHING else Loss.COMMITS
 
 
 def require_volume(setup: Setup) -> Volume:
-    """The volume whose power an act cuts. Raises Blocked where the data lie in a folder of the host's."""
+    """The volume whose power an act cuts. Raises Blocked where there is none, or none with a switch."""
+    if setup.powerless is not None:
+        raise Blocked(power.FACTOR, setup.powerless.message, setup.powerless.hint)
     if setup.volume is None:
-        hint = "name a file system of Dyno's own: storage.filesystem = ext4"
-        raise Blocked("storage.filesystem", "the data lie on the host's file system, which is not cut", hint)
+        reason = "the data lie on the host's file system, which is not cut"
+        raise Blocked(power.FACTOR, reason, power.HAVE_SWITCH)
     return setup.volume
 
 
@@ -180,6 +199,7 @@ ENDINGS: dict[Act, Callable[[Ending], None]] = {
     Act.KILL: _kill,
     Act.CUT: _cut,
     Act.TEAR: _tear,
+    Act.FLIP: _stop,
 }
 
 

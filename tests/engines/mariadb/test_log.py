@@ -53,3 +53,11 @@ def test_a_line_that_makes_a_trial_doubtful_is_found(line: str) -> None:
 )
 def test_what_the_log_says_becomes_a_remedy(log: str, remedy: str) -> None:
     assert remedy in hint(log, NONE)
+
+
+def test_advice_is_not_taken_for_the_cause() -> None:
+    advice = "2026-01-01 1:00:00 0 [Note] InnoDB: Set innodb_force_recovery=1 to ignore corrupted pages."
+    cause = (
+        "2026-01-01 1:00:00 0 [ERROR] InnoDB: Failed to read page 3: Page read from tablespace is corrupted."
+    )
+    assert problems(f"{advice}\n{cause}\n") == [cause]

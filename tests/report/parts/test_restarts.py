@@ -64,3 +64,14 @@ def test_every_form_of_the_report_has_the_table() -> None:
     assert part.TITLE in markdown.render(analysis)
     assert part.TITLE in html.render(analysis)
     assert part.TITLE not in markdown.render(analysed())
+
+
+def test_what_an_engine_makes_of_flipped_bits_is_told() -> None:
+    flips = [kept(act=Act.FLIP, told=told, stop_s=0.25) for told in (True, True, False, None)]
+    notes = part.notes(analysed(record_of(0, "baseline", *flips[:2]), record_of(1, FAST, *flips)))
+    assert "baseline: the engine told of 2 of 2 flipped bits." in notes
+    assert (
+        f"{FAST}: the engine told of 2 of 4 flipped bits; of 1 it handed out another row and said nothing;"
+        " 1 it did not read."
+    ) in notes
+    assert not any("clean stop took" in note for note in notes)

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
 from dbdyno.records.gauges import GAUGES
-from dbdyno.records.record import Guested, Outcome, Recovery
+from dbdyno.records.record import Guested, Loss, Outcome, Recovery
 from dbdyno.report import as_json, html, junit, markdown
 from dbdyno.report.parts import soak as words
 from dbdyno.study import BASELINE
@@ -37,6 +37,25 @@ def blocked_end() -> SoakResult:
     guests = (Guested(name="churn", clients=3, rounds=12, operations=9, errors={"1040 too many": 2}),)
     first = record.phases[0].model_copy(update={"guests": guests})
     return soaked(STUDY, RUN, [record.model_copy(update={"phases": (first, last)})])
+
+
+def remark_after(**seen: object) -> str:
+    """What a rung's table says of a power cut that showed this."""
+    record = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    cut = Recovery.model_validate({"act": Act.TEAR, "ready_s": 0.5, "acknowledged": 90, **seen})
+    last = record.phases[-1].model_copy(update={"name": "tear", "recovery": cut})
+    found = soaked(STUDY, RUN, [record.model_copy(update={"phases": (record.phases[0], last)})])
+    return words.phase_rows(found.rungs[0])[-1][-1]
+
+
+def test_a_power_cut_says_what_was_torn_and_what_was_found() -> None:
+    assert remark_after(torn_pages=16).endswith("16 pages torn; everything was found")
+    assert "no page was on its way, so none was torn" in remark_after(torn_pages=0)
+    price = remark_after(torn_pages=1, permits=Loss.COMMITS, lost=2, lost_ms=3.5)
+    assert "2 of 90 acknowledged transactions were gone" in price and "the settings permit that" in price
+    fault = remark_after(torn_pages=1, lost=2, lost_ms=3.5)
+    assert "after a torn-page cut, 2 of 90" in fault
+    assert "everything" not in price + fault and "permit" not in fault
 
 
 def test_a_leak_is_told_by_gauge_rate_and_hours() -> None:

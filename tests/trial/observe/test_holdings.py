@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -63,6 +64,16 @@ def test_several_processes_count_together_and_one_that_is_gone_does_not() -> Non
         assert both["open_files"] >= alone["open_files"] + mine["open_files"] - 1
     gone, missing = held([process_id])
     assert set(gone.values()) == {0.0} and missing == {}
+
+
+def test_memory_that_processes_share_is_told_apart() -> None:
+    before, _ = held([os.getpid()])
+    with mmap.mmap(-1, SIZE) as shared:
+        shared.write(bytes(SIZE))
+        after, _ = held([os.getpid()])
+    # The kernel counts pages by the batch.
+    assert after["shared_bytes"] - before.get("shared_bytes", 0.0) > 0.9 * SIZE
+    assert after["private_bytes"] - before["private_bytes"] < 0.9 * SIZE
 
 
 def test_a_family_holds_what_its_children_hold() -> None:

@@ -52,9 +52,10 @@ def test_gauges_of_kernel_disk_and_engine_are_read_side_by_side(tmp_path: Path) 
     found = watch.watched()
     assert len(found.seconds) >= 4
     assert list(found.seconds) == sorted(found.seconds)
-    assert {"resident_bytes", "private_bytes", "open_files", "threads", "disk_bytes", "heap_bytes"} == set(
-        found.series
-    )
+    # Whether a test's own process shares memory is its own affair.
+    assert found.series.keys() - {"shared_bytes"} == {
+        "resident_bytes", "private_bytes", "open_files", "threads", "disk_bytes", "heap_bytes",
+    }  # fmt: skip
     assert {len(values) for values in found.series.values()} == {len(found.seconds)}
     assert set(found.series["heap_bytes"]) == {7.0}
     assert found.limits["private_bytes"].most > 0 and found.missing == {}

@@ -16,6 +16,7 @@ FIREBIRD = Engine(
     counters=counters,
     raw_file=life.DATABASE,
     dual="RDB$DATABASE",
+    sessions_choose=False,
     under_valgrind=UnderValgrind(owns=counters.owns),
     production=PRODUCTION,
 )

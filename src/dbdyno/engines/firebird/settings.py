@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
@@ -21,7 +21,8 @@ from dbdyno.study.space import Promise
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
-RISKS: Mapping[str, Risk] = {"forced_writes": Risk(Promise.DURABILITY, (True,))}
+# Its pages are written in an order that keeps the file sound, which the kernel changes where it may wait.
+RISKS: Mapping[str, Risk] = {"forced_writes": Risk(Promise.DURABILITY, (True,), Loss.DATA)}
 LOSING: Mapping[str, Level] = {"forced_writes": False}
 
 NEEDS: Sequence[Need] = ()
@@ -54,9 +55,7 @@ MOST_PAGES = 131072
 
 
 def permits(settings: Mapping[str, Level]) -> Loss:
-    # Its pages are written in an order that keeps the file sound, which the kernel changes where it may wait.
-    unforced = as_text(settings.get("forced_writes", True)).lower() in FALSE
-    return Loss.DATA if unforced else Loss.NOTHING
+    return risked(RISKS, settings)
 
 
 def page_bytes(settings: Mapping[str, Level]) -> int:

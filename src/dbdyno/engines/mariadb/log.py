@@ -11,7 +11,7 @@ from dbdyno.obtain.installation import Installation
 BENIGN = re.compile(
     r"Could not increase number of max_open_files|is deprecated|'--skip-name-resolve|skip-name-resolve mode|"
     r"Could not open mysql\.plugin|io_uring_queue_init|falling back to libaio|liburing disabled|"
-    r"You need to use --log-bin|root user"
+    r"You need to use --log-bin|root user|\[Note\] InnoDB: Set innodb_force_recovery"
 )
 ALARMING = re.compile(
     r"\[ERROR\]|\[Warning\]|got signal|got exception|Assertion failure|corrupt|\[FATAL\]|Aborting|"

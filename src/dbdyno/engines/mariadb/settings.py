@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, risked
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
@@ -54,11 +54,13 @@ RISKS: Mapping[str, Risk] = {
     "innodb_checksum_algorithm": Risk(
         Promise.INTEGRITY, ("crc32", "full_crc32", "strict_crc32", "strict_full_crc32")
     ),
-    "innodb_doublewrite": Risk(Promise.INTEGRITY, ("ON",)),
+    # MySQL's word for what ON does.
+    "innodb_doublewrite": Risk(Promise.INTEGRITY, ("ON", "DETECT_AND_RECOVER"), Loss.DATA),
     # 3 flushes at the prepare as well.
-    "innodb_flush_log_at_trx_commit": Risk(Promise.DURABILITY, (1, 3)),
-    "innodb_flush_method": Risk(Promise.DURABILITY, ("fsync", "O_DSYNC", "O_DIRECT")),
-    "sync_binlog": Risk(Promise.DURABILITY, (1,)),
+    "innodb_flush_log_at_trx_commit": Risk(Promise.DURABILITY, (1, 3), Loss.COMMITS),
+    "innodb_flush_method": Risk(Promise.DURABILITY, ("fsync", "O_DSYNC", "O_DIRECT"), Loss.DATA),
+    # A commit that the log has lost is undone.
+    "sync_binlog": Risk(Promise.DURABILITY, (1,), Loss.COMMITS),
     "unique_checks": Risk(Promise.INTEGRITY, ("ON",)),
 }
 
@@ -170,6 +172,10 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     )
 
 
+TEMPORARY_TABLES = '{ from = "16M", to = "256M", scale = "log" }'
+"""The range of both limits of a temporary table in memory."""
+
+
 def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
     most_mib = 2 * cache_mib(memory_bytes)
     return (
@@ -210,11 +216,8 @@ def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
             '["one-thread-per-connection", "pool-of-threads"]',
             "a pool has fewer threads than clients",
         ),
-        Searchable(
-            "tmp_table_size",
-            '{ from = "16M", to = "256M", scale = "log" }',
-            "larger temporary tables go to the disk",
-        ),
+        Searchable("tmp_table_size", TEMPORARY_TABLES, "larger temporary tables go to the disk"),
+        Searchable("max_heap_table_size", TEMPORARY_TABLES, "the smaller of the two counts"),
         Searchable(
             "sort_buffer_size",
             '{ from = "256K", to = "16M", scale = "log", baseline = "2M" }',
@@ -252,23 +255,12 @@ def same(name: str, requested: Level, effective: str) -> bool:
 
 
 def permits(settings: Mapping[str, Level]) -> Loss:
+    # The binary log is off by default, and not synced where it is on.
     logged = as_text(settings.get("log_bin", "OFF")).lower() not in FALSE
-    return permitted(settings, settings.get("sync_binlog", 0) if logged else 1)
+    sync_binlog = settings.get("sync_binlog", 0) if logged else 1
+    return risked(RISKS, {**settings, "sync_binlog": sync_binlog})
 
 
-def permitted(settings: Mapping[str, Level], sync_binlog: Level) -> Loss:
-    """What a power cut takes along where the binary log is synced after so many commits, 0 for never. A
-    commit that the log has lost is undone."""
-    half_written = as_text(settings.get("innodb_doublewrite", "ON")).lower() in FALSE
-    unsynced = as_text(settings.get("innodb_flush_method", "")).lower() in ("nosync", "littlesync")
-    if half_written or unsynced:
-        return Loss.DATA
-    at_commit = as_text(settings.get("innodb_flush_log_at_trx_commit", 1)) in SYNCED_AT_COMMIT
-    return Loss.NOTHING if at_commit and as_text(sync_binlog) == "1" else Loss.COMMITS
-
-
-SYNCED_AT_COMMIT = ("1", "3")
-"""Levels of innodb_flush_log_at_trx_commit."""
 DEFAULT_PAGE_BYTES = 16384
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Refused
+from dbdyno.engines.engine import Refused, risked
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb import settings as mariadb
@@ -79,7 +79,7 @@ searchable = mariadb.searchable
 
 
 def permits(settings: Mapping[str, Level]) -> Loss:
-    return mariadb.permitted(settings, settings.get("sync_binlog", 1))
+    return risked(RISKS, settings)
 
 
 def configured(text: str, known: frozenset[str] | None) -> list[Line]:

@@ -17,6 +17,7 @@ SQLITE = Engine(
     settings=settings,
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
+    sessions_choose=False,
     under_valgrind=UnderValgrind(owns=obtaining.owns),
     production=PRODUCTION,
 )

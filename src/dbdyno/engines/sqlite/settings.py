@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
 from dbdyno.engines.line import UNREADABLE, Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
@@ -26,8 +26,8 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
 LOSING: Mapping[str, Level] = {"synchronous": "off"}
 
 RISKS: Mapping[str, Risk] = {
-    "journal_mode": Risk(Promise.INTEGRITY, DURABLE["journal_mode"]),
-    "synchronous": Risk(Promise.DURABILITY, (*DURABLE["synchronous"], 2, 3)),
+    "journal_mode": Risk(Promise.INTEGRITY, DURABLE["journal_mode"], Loss.DATA),
+    "synchronous": Risk(Promise.DURABILITY, (*DURABLE["synchronous"], 2, 3), Loss.COMMITS),
 }
 
 PRAGMAS = frozenset(
@@ -84,11 +84,13 @@ BASE_BYTES = 200 << 20
 def permits(settings: Mapping[str, Level]) -> Loss:
     journal = _word(settings, "journal_mode", "delete")
     synchronous = _word(settings, "synchronous", "full")
-    if journal in ("memory", "off") or synchronous == "off":
-        return Loss.DATA
-    # A journal that was deleted comes back unless its folder is synced too, which `extra` alone does.
-    kept = synchronous == "extra" or (synchronous == "full" and journal != "delete")
-    return Loss.NOTHING if kept else Loss.COMMITS
+    together = Loss.NOTHING
+    if synchronous == "off":
+        together = Loss.DATA
+    elif journal == "delete" and synchronous != "extra":
+        # A journal that was deleted comes back unless its folder is synced too, which `extra` alone does.
+        together = Loss.COMMITS
+    return Loss.gravest((risked(RISKS, settings), together))
 
 
 def _word(settings: Mapping[str, Level], name: str, default: str) -> str:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,20 @@ def mount_again(kind: str, source: str, point: Path, options: tuple[str, ...], f
 def mounted_at(path: Path) -> Mount:
     """The mount that carries a path, as the calling thread sees it."""
     path = path.resolve()
-    best: tuple[int, Mount] | None = None
-    for line in Path("/proc/thread-self/mountinfo").read_text().splitlines():
+    carrying = [(point, found) for point, found in _mounts() if path.is_relative_to(point)]
+    assert carrying, "something is mounted at /"
+    # Of two mounts on one point the later hides the earlier, and sorting keeps their order.
+    return sorted(carrying, key=lambda pair: len(pair[0].parts))[-1][1]
+
+
+def _mounts(process: str = "thread-self") -> Iterator[tuple[Path, Mount]]:
+    """All mounts that a process sees, in the order of the kernel's list, each with its point."""
+    for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
-        fields, (kind, source, extra) = before.split(), after.split()[:3]
-        point = Path(_unescape(fields[4]))
-        # Of two mounts on one point the later hides the earlier.
-        if path.is_relative_to(point) and (best is None or len(point.parts) >= best[0]):
-            options = tuple(dict.fromkeys([*fields[5].split(","), *extra.split(",")]))
-            best = len(point.parts), Mount(fields[2], kind, _unescape(source), options)
-    assert best is not None, "something is mounted at /"
-    return best[1]
+        # A source may be empty.
+        fields, (kind, source, extra) = before.split(), after.split(" ")[:3]
+        options = tuple(dict.fromkeys([*fields[5].split(","), *extra.split(",")]))
+        yield Path(_unescape(fields[4])), Mount(fields[2], kind, _unescape(source), options)
 
 
 def queue_below(path: Path) -> Path:
@@ -154,8 +157,7 @@ def unmount(point: Path) -> None:
 
 def _is_mounted(point: Path) -> bool:
     """Asked of the kernel's list, because a file system that was shut down does not answer."""
-    lines = Path("/proc/thread-self/mountinfo").read_text().splitlines()
-    return any(Path(_unescape(line.split()[4])) == point.resolve() for line in lines)
+    return any(at == point.resolve() for at, _ in _mounts())
 
 
 def is_private() -> bool:
@@ -168,5 +170,4 @@ def devices_of_host() -> frozenset[str]:
     Dyno itself, as in a container: its mounts then tell of no other."""
     if os.getpid() == 1:
         return frozenset()
-    lines = Path("/proc/1/mountinfo").read_text().splitlines()
-    return frozenset(line.split()[2] for line in lines)
+    return frozenset(found.device for _, found in _mounts("1"))

@@ -26,6 +26,7 @@ WITHOUT_FLUSH = struct.pack("=I", 2)
 FILE_SYSTEMS = ("ext3", "ext4", "f2fs", "xfs")
 """Those that have the call."""
 FACTOR = "storage.filesystem"
+HAVE_SWITCH = "name a file system of Dyno's own: storage.filesystem = ext4"
 
 
 def require_switch(wish: Wish) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.text import Text
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import ACT_WORDS, Loss
-from dbdyno.report.parts.profile import Shown
-from dbdyno.report.parts.table import show
+from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
+from dbdyno.study.act import Act
 
 TITLE = "What survives"
 HEADS = (
@@ -45,9 +44,8 @@ def table(analysis: Analysis) -> Shown:
     found = analysis.survival
     assert found is not None
     ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
-    shown = (*found.variants, *([found.control] if found.control else []))
-    rows = [_row(one, act, ratios.get(one.variant)) for one in shown for act in one.acts]
-    return Shown(TITLE, HEADS, rows)
+    rows = [_row(one, act, ratios.get(one.variant)) for one in found.tried for act in one.acts]
+    return Shown(TITLE, HEADS, rows, WORDS)
 
 
 def _row(one: Survivor, act: ByAct, ratio: float | None) -> tuple[str, ...]:
@@ -105,7 +103,9 @@ def _of_variant(one: Survivor) -> Iterator[str]:
         elif act.torn_pages is not None:
             yield f"{name}: {numbers.plural(act.torn_pages, 'page')} torn in {rounds}."
     for act in one.acts:
-        if act.stop_s is not None:
+        if act.act is Act.FLIP:
+            yield f"{name}: {_of_flips(act)}."
+        elif act.stop_s is not None:
             yield f"{name}: a clean stop took {number_text(act.stop_s)} s."
     for fault in one.faults:
         yield f"{name}: its settings do not permit this: {safe.clean(fault)}."
@@ -113,12 +113,17 @@ def _of_variant(one: Survivor) -> Iterator[str]:
         yield f"{name}: not all rounds could be tried: {safe.clean(one.cause)}."
 
 
+def _of_flips(act: ByAct) -> str:
+    """What the engine made of the bits that were turned in rows of it."""
+    told = [f"the engine told of {act.told} of {numbers.plural(act.rounds, ACT_WORDS[act.act])}"]
+    if act.silent:
+        told.append(f"of {act.silent} it handed out another row and said nothing")
+    if unread := act.rounds - act.told - act.silent:
+        told.append(f"{unread} it did not read")
+    return "; ".join(told)
+
+
 def render(analysis: Analysis, console: Console) -> None:
     """Prints the table and the notes; nothing where no engine was restarted."""
-    if analysis.survival is None:
-        return
-    console.print()
-    console.print(Text(TITLE, style="bold"))
-    show(console, HEADS, table(analysis).rows, words=WORDS)
-    for note in notes(analysis):
-        console.print(Text(note, style="dim"))
+    if analysis.survival is not None:
+        show_all(console, [table(analysis)], notes(analysis))

@@ -19,7 +19,7 @@ from dbdyno.analyse.soak import (
 from dbdyno.driver.tally import by_kind
 from dbdyno.records.gauges import GAUGES, Gauge
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import Guested
+from dbdyno.records.record import ACT_WORDS, Guested, Recovery
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 from dbdyno.study import BASELINE
@@ -92,10 +92,8 @@ def findings(found: SoakResult) -> Iterator[str]:
             names = ", ".join(GAUGES[gauge].title for gauge in rung.unjudged)
             yield f"{rung_name(rung)}: there were too few readings to judge {names}."
         for phase in rung.phases:
-            if phase.recovery is not None and phase.recovery.blocked:
-                not_done = phase.recovery
-                told = f"{not_done.blocked}; {not_done.remedy}"
-                yield f"Not done, {not_done.act.value}: {safe.clean(told)}."
+            if phase.recovery is not None:
+                yield from _ended(rung, phase.recovery)
 
 
 def rung_rows(found: SoakResult) -> list[tuple[str, ...]]:
@@ -321,8 +319,38 @@ def _recovered(phase: PhaseSeen) -> Iterator[str]:
         yield f"ended within {numbers.seconds_text(recovery.stop_s)}"
     if recovery.ready_s is not None:
         yield f"ready again after {numbers.seconds_text(recovery.ready_s)}"
-    if not phase.broken:
+    if recovery.torn_pages is not None:
+        yield _torn(recovery.torn_pages)
+    if price := _price(recovery):
+        yield price
+    elif not phase.broken:
         yield "everything was found"
+
+
+def _torn(pages: int) -> str:
+    return f"{numbers.plural(pages, 'page')} torn" if pages else "no page was on its way, so none was torn"
+
+
+def _price(recovery: Recovery) -> str:
+    """What an act took along that the settings permit; empty where it took nothing."""
+    if recovery.fault or not (recovery.lost or recovery.damage):
+        return ""
+    lost = (
+        f"{recovery.lost:,} of {recovery.acknowledged:,} acknowledged transactions were gone,"
+        f" the first of them {number_text(recovery.lost_ms)} ms old"
+    )
+    told = filter(None, [lost if recovery.lost else "", recovery.damage])
+    return f"{'; '.join(told)}; the settings permit that"
+
+
+def _ended(rung: Rung, recovery: Recovery) -> Iterator[str]:
+    """What whoever deploys this must know of an act: that it was left out, or what it took along."""
+    if recovery.blocked:
+        told = f"{recovery.blocked}; {recovery.remedy}" if recovery.remedy else recovery.blocked
+        yield f"Not done, {recovery.act.value}: {safe.clean(told)}."
+    elif price := _price(recovery):
+        left_out = " The phases after it were left out." if recovery.damage else ""
+        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {safe.clean(price)}.{left_out}"
 
 
 def _words(heads: Sequence[str]) -> list[int]:

@@ -19,6 +19,7 @@ from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery
 from dbdyno.report.parts import configuration
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import brought, numbers, safe
+from dbdyno.study.act import Act
 
 LOG_LINES_MOST = 30
 
@@ -125,7 +126,7 @@ def _counted_row(one: CountedVariant) -> Iterator[str]:
 def _restarted(analysis: Analysis) -> list[tuple[int, Survivor]]:
     """The trials of restarts in their order, and what became of their variants."""
     found = analysis.survival
-    tried = () if found is None else (*found.variants, *([found.control] if found.control else []))
+    tried = found.tried if found is not None else ()
     return sorted(((trial, one) for one in tried for trial in one.trials), key=lambda pair: pair[0])
 
 
@@ -138,16 +139,26 @@ def _restarts_row(trial: int, one: Survivor) -> Iterator[str]:
 
 
 RESTART_HEADS = ("after a", "acknowledged", "lost", "oldest lost, ms", "ready, s", "damage")
+OF_FLIP = {
+    True: "the engine told of it",
+    False: "the engine handed out another row and said nothing",
+    None: "the engine did not read it",
+}
+"""What the engine made of a flipped bit."""
 
 
 def _restart(recovery: Recovery) -> tuple[str, ...]:
+    """What was counted is told of an act that has a ledger alone."""
+    if recovery.blocked:
+        return (ACT_WORDS[recovery.act], *[numbers.DASH] * 4, f"not done: {safe.clean(recovery.blocked)}")
+    counts = (f"{recovery.acknowledged:,}", f"{recovery.lost:,}")
+    told = OF_FLIP[recovery.told] if recovery.act is Act.FLIP else ""
     return (
         ACT_WORDS[recovery.act],
-        f"{recovery.acknowledged:,}",
-        f"{recovery.lost:,}",
+        *(counts if recovery.acknowledged else (numbers.DASH, numbers.DASH)),
         metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
         numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
-        safe.clean(recovery.damage) or numbers.DASH,
+        "; ".join(filter(None, (safe.clean(recovery.damage), told))) or numbers.DASH,
     )
 
 

@@ -11,12 +11,18 @@ import psutil
 from dbdyno.host import cgroups
 from dbdyno.host.process import family
 from dbdyno.host.room import usable_disk_bytes
+from dbdyno.records.gauges import SHARED
 from dbdyno.records.record import Limit
 
 PROC = Path("/proc")
 BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system's own blocks are (stat(2))."""
-STATUS = {"VmRSS": "resident_bytes", "RssAnon": "private_bytes", "VmSwap": "private_bytes"}
+STATUS = {
+    "VmRSS": "resident_bytes",
+    "RssAnon": "private_bytes",
+    "VmSwap": "private_bytes",
+    "RssShmem": SHARED,
+}
 """Lines of /proc/PID/status, in KiB, and the gauges that they belong to."""
 MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 """Of a control group, by the version of control groups."""
@@ -29,8 +35,8 @@ def members_of(roots: Iterable[int]) -> list[int]:
 
 def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
     """What processes hold together, by gauge; and for each gauge that could not be read the reason. A process
-    that ends meanwhile holds nothing."""
-    total: dict[str, float] = {"resident_bytes": 0.0, "private_bytes": 0.0, "threads": 0.0, "open_files": 0.0}
+    that ends meanwhile holds nothing. Processes that share no memory have no such gauge."""
+    total = dict.fromkeys((*STATUS.values(), "threads", "open_files"), 0.0)
     missing: dict[str, str] = {}
     for process_id in members:
         folder = PROC / str(process_id)
@@ -42,7 +48,8 @@ def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
             missing["open_files"] = f"{folder}/fd belongs to another user"
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return {gauge: value for gauge, value in total.items() if gauge not in missing}, missing
+    left_out = {*missing, *([] if total[SHARED] else [SHARED])}
+    return {gauge: value for gauge, value in total.items() if gauge not in left_out}, missing
 
 
 def _status(folder: Path) -> Iterator[tuple[str, float]]:

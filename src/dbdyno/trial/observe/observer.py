@@ -20,6 +20,11 @@ PERIOD_S = 0.5
 """Short enough that what a thread did after its last sample is small beside a measured part of seconds."""
 
 _SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_busy_s"]
+APPLICATION = {
+    "cpu_user_s": "application_cpu_user_s",
+    "cpu_system_s": "application_cpu_system_s",
+    "run_queue_wait_s": "application_run_queue_wait_s",
+}
 
 
 class Observer:
@@ -27,13 +32,18 @@ class Observer:
     context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
-    server's.
+    server's. `application_ids` are the processes of an application in front of the server.
     """
 
     def __init__(
-        self, process_ids: tuple[int, ...], embedded: bool, clock: Callable[[], float] = time.time
+        self,
+        process_ids: tuple[int, ...],
+        embedded: bool,
+        clock: Callable[[], float] = time.time,
+        application_ids: tuple[int, ...] = (),
     ) -> None:
         self._processes = ProcessCounters(process_ids)
+        self._application = ProcessCounters(application_ids)
         self._hardware = HardwareCounters(process_ids)
         self._kernel = KernelThreads()
         self._quotas = QuotaCounters(process_ids)
@@ -89,7 +99,7 @@ class Observer:
         else:
             self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
-        known_s = _sum(totals, "server_", "driver_", "dyno_", "kernel_")
+        known_s = _sum(totals, "server_", "application_", "driver_", "dyno_", "kernel_")
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         changed = _changed(running.status_before, running.status_after)
         return Observation(
@@ -120,11 +130,20 @@ class Observer:
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()
+        counters |= of_application(self._application)
         counters |= host_counters() | self._kernel.read() | self._hardware.read() | self._quotas.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
         self._samples.append(Totals(self._clock(), counters))
+
+
+def of_application(processes: ProcessCounters) -> Counters:
+    """CPU and waits of an application by names of their own; nothing where there is none."""
+    if not processes.roots:
+        return {}
+    found, _ = processes.read()
+    return {name: found.get(read, 0.0) for read, name in APPLICATION.items()}
 
 
 def _changed(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
