@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from dbdyno.cli.preference_keys import KEYS
 from dbdyno.host import once, paths
+from dbdyno.obtain.source import making
 
 # How fast an example runs says something of the machine, and nothing of the code.
 settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,19 +28,28 @@ DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""
 
 
+@contextmanager
+def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Dyno's own folders, all inside a folder. Gives that folder."""
+    for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
+        patch.setenv(f"XDG_{variable}_HOME", str(folder / variable.lower()))
+    patch.setenv(paths.HOST_VARIABLE, str(folder / "host"))
+    for key in KEYS.values():
+        patch.delenv(key.variable, raising=False)
+    # A process remembers which builds failed.
+    patch.setattr(making, "_failures", {})
+    # A socket's path has little room, and pytest's own folders are deep.
+    with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
+        patch.setenv("XDG_RUNTIME_DIR", runtime)
+        yield folder
+    once.release()
+
+
 @pytest.fixture
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
-    for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
-        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / variable.lower()))
-    monkeypatch.setenv(paths.HOST_VARIABLE, str(tmp_path / "host"))
-    for key in KEYS.values():
-        monkeypatch.delenv(key.variable, raising=False)
-    # A socket's path has little room, and pytest's own folders are deep.
-    with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-        yield tmp_path
-    once.release()
+    with homes_in(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -55,4 +66,20 @@ def fetched_engines() -> Path:
 def homes_with_engines(fetched_engines: Path, homes: Path) -> Path:
     """Like `homes`, but with the engines that were fetched already."""
     (paths.cache() / "engines").symlink_to(fetched_engines)
+    return homes
+
+
+@pytest.fixture(scope="session")
+def shared_cache(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for several tests, because the data of a server take many seconds to make."""
+    home = tmp_path_factory.mktemp("cache")
+    (home / "dyno").mkdir()
+    (home / "dyno" / "engines").symlink_to(fetched_engines)
+    return home
+
+
+@pytest.fixture
+def homes_with_data(shared_cache: Path, homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Like `homes_with_engines`, but with the pristine data that earlier tests have made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache))
     return homes

@@ -304,6 +304,7 @@ def make_tally(**changes: Any) -> Tally:
         "start": {},
         "latency_us": {**latency, "p99_9": 3000, "p99_99": 3500, "max": 4000, "sum": 900000},
         "by_transaction": {},
+        "by_statement": {},
         "driver_cpu_us_per_op": {"user": 3.0, "system": 1.0},
         "driver_cpu_s": {"user": 0.003, "system": 0.001},
         "driver_busy_share": [0.004],

@@ -224,17 +224,24 @@ def test_a_server_that_is_slow_to_stop_is_measured_with_a_warning(homes: Path) -
     assert "did not stop within" in stored()[0].doubts[Doubt.SERVER_LOG]
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupted_run_goes_on_where_it_stopped(homes: Path, stage: str) -> None:
+def interrupted(study: Study, stage: str) -> list[Record]:
+    """What is kept of a run that is interrupted as a stage of its second trial begins. It leaves nothing."""
+
     def interrupt(trial: Trial, now: str) -> None:
         if (trial.index, now) == (1, stage):
             os.kill(os.getpid(), signal.SIGINT)
 
-    study = make_study(1, 2, blocks=2)
     with pytest.raises(KeyboardInterrupt):
         carry_out(study, Stages(interrupt))
     assert leftovers() == []
-    kept = stored()
+    assert sleeping_servers() == []
+    return stored()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_run_goes_on_where_it_stopped(homes: Path, stage: str) -> None:
+    study = make_study(1, 2, blocks=2)
+    kept = interrupted(study, stage)
     # The record is written before the host is restored: an interruption then costs nothing.
     assert [record.trial for record in kept] == ([0, 1] if stage == "restore" else [0])
     resumed = Stages()
@@ -561,16 +568,8 @@ def test_two_runs_in_turn_follow_one_another_where_servers_cannot_be_up_at_once(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_interrupted_block_goes_on_where_it_stopped(homes: Path, stage: str) -> None:
-    def interrupt(trial: Trial, now: str) -> None:
-        if (trial.index, now) == (1, stage):
-            os.kill(os.getpid(), signal.SIGINT)
-
     study = beside(1, 2, blocks=2)
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(study, Stages(interrupt))
-    assert leftovers() == []
-    assert sleeping_servers() == []
-    kept = {record.trial: record for record in stored()}
+    kept = {record.trial: record for record in interrupted(study, stage)}
     assert set(kept) <= {0, 1}
     assert stage != "restore" or set(kept) == {0, 1}
     resumed = Stages()

@@ -175,8 +175,8 @@ def answers(asked: Asked, bench: Bench) -> Correctness:
         tally = running.load.run(
             job.but(load=Closed(), ramp_s=0.0, warmup_s=0.0, duration_s=LOAD_MOST_S, operations=OPERATIONS)
         )
-        invariants = running.load.check(job, Acknowledged.by([tally]))
-        problems = running.server.log_problems()
+        invariants = running.load.check(running.data_job, Acknowledged.by([tally]))
+        problems = running.log_problems()
     checks, doubts = judge(tally, invariants, problems, Observation(duration_s=0.0), bench.cores)
     found = Correctness(checks=(*known, *checks, *_doubtful(doubts)))
     if tally.recall is None:
@@ -229,9 +229,11 @@ def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterat
     study = bench.study.model_copy(update={"settings": settings, "workload": workload})
     variant = Variant(name="gate", levels=dict(levels))
     trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
+    # An application takes requests; another load than the study's own is SQL.
+    application = bench.application if workload is bench.study.workload else None
     with bench.journal.scope(), ExitStack() as undo:
         with _no_fault_of_the_build():
-            running, _ = prepare(trial, replace(bench, study=study), undo)
+            running, _ = prepare(trial, replace(bench, study=study, application=application), undo)
         yield running, undo
         with _no_fault_of_the_build():
             undo.close()

@@ -261,7 +261,9 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
     with (
         accompanied(draft, bench, running, phase),
         beside(running),
-        Observer(running.process_ids, bench.engine.embedded) as observer,
+        Observer(
+            running.process_ids, bench.engine.embedded, application_ids=running.application_ids
+        ) as observer,
     ):
         at_work = partial(under_load, draft, observer, phase)
         if bench.callgrind:
@@ -274,7 +276,8 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         observation = draft.driven(running, observer.observation(running))
         draft.evidence = exercised(draft.evidence, running, bench.layers)
         require_in_effect(draft.evidence)
-        draft.judged(*check(running, phase, observation, bench.cores), compared=not phase.watched)
+        running, found = check(running, phase, observation, bench.cores)
+        draft.judged(*found, compared=not phase.watched)
     return running
 
 

@@ -45,8 +45,8 @@ duration = "1s"
 
 
 @pytest.fixture
-def study(homes_with_engines: Path) -> Iterator[Path]:
-    path = homes_with_engines / "study.toml"
+def study(homes_with_data: Path) -> Iterator[Path]:
+    path = homes_with_data / "study.toml"
     path.write_text(STUDY)
     yield path
     assert leftovers() == []

@@ -13,6 +13,7 @@ from dbdyno.host.fingerprint import fingerprint
 from dbdyno.records.store import Store, store_url
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import dyno
+from tests.conftest import homes_in
 
 STUDY = """
 title  = "Which cache?"
@@ -30,25 +31,32 @@ SHORT = ("--time", "1s")
 
 @pytest.fixture
 def study(homes: Path) -> Path:
-    path = homes / "study.toml"
+    return study_in(homes)
+
+
+def study_in(folder: Path) -> Path:
+    path = folder / "study.toml"
     path.write_text(STUDY)
     return path
 
 
-def calibrated(study: Path) -> Calibration:
-    said = dyno("calibrate", str(study), *SHORT, "--json")
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Calibration:
+    """What the study's engine shows here: measured once, because that takes most of a minute."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    with pytest.MonkeyPatch.context() as patch, homes_in(folder, patch) as home:
+        said = dyno("calibrate", str(study_in(home)), *SHORT, "--json")
     assert said.returncode == 0, said.stderr
     require_valid("calibrate", said.stdout)
     return Calibration.model_validate_json(said.stdout)
 
 
-def test_each_binding_is_measured_against_itself(study: Path) -> None:
-    found = calibrated(study)
-    tried = [(each.arrangement.server, each.arrangement.slice_s) for each in found.findings]
+def test_each_binding_is_measured_against_itself(calibrated: Calibration) -> None:
+    tried = [(each.arrangement.server, each.arrangement.slice_s) for each in calibrated.findings]
     bound = [("0", 0.5)] if len(os.sched_getaffinity(0)) > 1 else []
     assert tried[: 1 + len(bound)] == [("all", 0.5), *bound]
     assert {length for _, length in tried} == {0.25, 0.5, 1.0}
-    assert all(each.slices >= 12 and each.speed_per_s > 0 for each in found.findings)
+    assert all(each.slices >= 12 and each.speed_per_s > 0 for each in calibrated.findings)
 
 
 def test_the_table_has_a_row_for_each(study: Path) -> None:
@@ -71,15 +79,16 @@ def test_a_load_with_a_pace_of_its_own_is_refused(study: Path) -> None:
     assert said.returncode == 2 and "pace of its own" in said.stderr
 
 
-def test_a_study_uses_it_unless_it_says_otherwise(study: Path) -> None:
+def with_best(calibration: Calibration, **arrangement: object) -> Calibration:
+    """The same with another best arrangement."""
+    best = calibration.best
+    other = best.model_copy(update={"arrangement": best.arrangement.model_copy(update=arrangement)})
+    return calibration.model_copy(update={"best": other})
+
+
+def test_a_study_uses_it_unless_it_says_otherwise(study: Path, calibrated: Calibration) -> None:
     last = str(max(os.sched_getaffinity(0)))
-    measured = calibrated(study)
-    bound = measured.best.model_copy(
-        update={
-            "arrangement": measured.best.arrangement.model_copy(update={"server": last, "slice_s": 0.125})
-        }
-    )
-    keep(measured.model_copy(update={"best": bound}))
+    keep(with_best(calibrated, server=last, slice_s=0.125))
     told = json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
     assert (told["settings"], told["interval"]) == ({"cpu.server": last}, "student")
     assert json.loads(dyno("plan", str(study), "--json", "--no-calibration").stdout)["calibrated"] is None
@@ -96,19 +105,14 @@ def test_a_study_uses_it_unless_it_says_otherwise(study: Path) -> None:
     assert proofs and all(each["cpu.server"].in_effect for each in proofs)
 
 
-def test_a_study_that_names_the_length_of_its_slices_keeps_it(study: Path) -> None:
+def test_a_study_that_names_the_length_of_its_slices_keeps_it(study: Path, calibrated: Calibration) -> None:
     study.write_text(STUDY.replace("blocks = 2", 'blocks = 2\nslice = "0.25s"'))
-    found = calibrated(study)
-    longer = found.best.arrangement.model_copy(update={"slice_s": 1.0})
-    keep(found.model_copy(update={"best": found.best.model_copy(update={"arrangement": longer})}))
+    keep(with_best(calibrated, slice_s=1.0))
     assert "slice_s" not in json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
     assert "slices of 0.25 s" in " ".join(dyno("plan", str(study)).stdout.split())
 
 
-def test_a_stale_one_is_named(study: Path) -> None:
+def test_a_stale_one_is_named(study: Path, calibrated: Calibration) -> None:
     place = place_of(fingerprint()).model_copy(update={"kernel": "2.6"})
-    made = calibrated(study)
-    [path] = study.parent.glob("data/dyno/calibrations/*.json")
-    path.unlink()
-    keep(made.model_copy(update={"place": place}))
+    keep(calibrated.model_copy(update={"place": place}))
     assert "the kernel 2.6" in dyno("plan", str(study)).stdout

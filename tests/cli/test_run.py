@@ -89,6 +89,29 @@ def test_each_run_draws_an_order_and_records_it(homes: Path) -> None:
     assert len(once.shelf("pristine").names()) == 1, "data do not depend on the order"
 
 
+def test_data_are_made_anew_where_connections_begin_otherwise(homes: Path) -> None:
+    path = homes / "study.toml"
+    for begin in ("", 'connect_sql = "CREATE TEMP TABLE t (x)"\n'):
+        path.write_text(STUDY.replace('"tpcb"\n', f'"tpcb"\n{begin}'))
+        said = dyno("run", str(path), "--blocks", "1", "--json")
+        assert said.returncode == 0, said.stderr
+    assert len(once.shelf("pristine").names()) == 2
+
+
+def test_a_study_times_its_statements(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(STUDY.replace('"tpcb"\n', '"tpcb"\nby_statement = true\n'))
+    said = dyno("run", str(path), "--blocks", "1", "--json")
+    assert said.returncode == 0, said.stderr
+    report = json.loads(said.stdout)
+    assert [one["variant"] for one in report["statements"]] == [one["name"] for one in report["variants"]]
+    for one in report["statements"]:
+        per_op = {kind["text"]: kind["per_op"] for kind in one["kinds"]}
+        # A transaction has each once. The first and the last one lie half outside of the measured part.
+        for text in ("COMMIT", "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"):
+            assert 0.5 <= per_op[text] <= 2.0
+
+
 def test_a_run_until_the_margin_goes_round_in_slices(homes: Path) -> None:
     """Whatever this machine does meanwhile: each block is a pair of slices, and what is decided stays out."""
     path = homes / "study.toml"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ from dbdyno.host import paths
 from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS
+from tests.conftest import homes_in
 from tests.needs import needs_root, require_file_system, skipping_blocked
 from tests.trials import alone_on_host, host_state, tried
 
@@ -26,15 +26,7 @@ pytestmark = [pytest.mark.engine]
 def home(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One home for all, so that the pristine data are made once; its name holds a space on purpose."""
     folder = tmp_path_factory.mktemp("a home")
-    with (
-        alone_on_host(),
-        pytest.MonkeyPatch.context() as patch,
-        tempfile.TemporaryDirectory(prefix="dyno-") as runtime,
-    ):
-        for variable in ("DATA", "CACHE", "STATE"):
-            patch.setenv(f"XDG_{variable}_HOME", str(folder / variable.lower()))
-        patch.setenv("XDG_RUNTIME_DIR", runtime)
-        patch.setenv(paths.HOST_VARIABLE, str(folder / "host"))
+    with alone_on_host(), pytest.MonkeyPatch.context() as patch, homes_in(folder, patch):
         (paths.cache() / "engines").symlink_to(fetched_engines)
         yield folder
 

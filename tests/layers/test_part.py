@@ -9,7 +9,7 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.layers.registry import KNOBS, LAYERS, in_production
 from dbdyno.study.builds import of_build
 from tests.layers.test_registry import LEVELS
 
@@ -22,9 +22,8 @@ def parts(levels: dict[str, Level], settings: dict[str, Level] | None = None) ->
 @pytest.mark.parametrize("factor", [name for name in KNOBS if not of_build(name)])
 def test_a_level_can_be_deployed_or_is_one_of_the_laboratory(factor: str) -> None:
     found = [part for part in parts({factor: LEVELS[factor][1]}) if part.factor == factor]
-    layer, knob = factor.split(".")
     # A volume's options are deployed by hand, and nothing shows them afterwards.
-    of_the_laboratory = not LAYERS[layer].in_production(knob) and factor != "storage.mkfs"
+    of_the_laboratory = not in_production(factor) and factor != "storage.mkfs"
     if factor in ("cpu.smt", "cpu.boost"):
         assert {part.place for part in found} == {Place.KERNEL}
     assert bool(found) is not of_the_laboratory

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dbdyno.study import Design, parse_study
-from dbdyno.study.written import winner_on
-from tests.study.catalogue import CATALOGUE
-from tests.study.test_search import SEARCH, read
+import tomllib
+
+import pytest
+
+from dbdyno.frozen import Level
+from dbdyno.study import Design
+from dbdyno.study.written import toml, winner_on
+from tests.study.reading import read
+from tests.study.test_search import SEARCH
+
+
+@pytest.mark.parametrize("value", ['a "quoted"\n line', "a duck: 🦆", 3, 0.5, True, ["2M", 4]])
+def test_a_value_is_read_back(value: Level | list[Level]) -> None:
+    assert tomllib.loads(f"value = {toml(value)}\n") == {"value": value}
 
 
 def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:
     study = read(SEARCH + '[settings]\nconfig.fixed = "3G"\n')
     text = winner_on(study, "candidate-7 with 1 change", {"config.pool": "2G"}, "point_select")
-    other = parse_study(text.encode(), CATALOGUE)
+    other = read(text)
     assert other.design is Design.LIST and other.workload.name == "point_select"
     assert [variant.name for variant in other.variants] == ["baseline", "candidate-7 with 1 change"]
     assert [variant.levels for variant in other.variants] == [{"config.pool": "128M"}, {"config.pool": "2G"}]

@@ -34,8 +34,8 @@ from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.restarts import Survival, survival
 from dbdyno.analyse.split import time_splits
+from dbdyno.analyse.statements import statement_times
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
-from dbdyno.analyse.times import TimeSplit
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
@@ -82,6 +82,8 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     results = _results(study, run, trials, method)
     compared = _compared(trials)
     shown = [trial for each in trials for trial in each.by_block.values()]
+    # Per variant, in the study's order.
+    in_order = [trial.record for trial in shown]
     return Analysis(
         study=study,
         run=run,
@@ -95,9 +97,10 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         factorial=_factorial(study, compared),
         gap=_gap(study, compared),
         frontier=frontier(study, compared),
-        splits=_splits(study, trials),
-        overhead=None if run.brought else overhead([trial.record for trial in shown]),
-        conditions=conditions([trial.record for trial in shown]),
+        splits=time_splits(in_order, study.goal.confidence),
+        statements=statement_times(in_order, study.goal.confidence),
+        overhead=None if run.brought else overhead(in_order),
+        conditions=conditions(in_order),
         counted=counted_work(_counted(latest), variants[0].name),
         survival=survived,
         trials_planned=len(shown) if run.sequential or run.brought else _planned(study, run, records),
@@ -197,12 +200,6 @@ def _role(variant: Variant) -> Role:
     if variant.twin:
         return Role.TWIN
     return Role.PLACEBO if variant.placebo else Role.CANDIDATE
-
-
-def _splits(study: Study, trials: Sequence[Trials]) -> tuple[TimeSplit, ...]:
-    """Where the time went, per variant, in the study's order."""
-    records = [trial.record for each in trials for trial in each.by_block.values()]
-    return time_splits(records, study.goal.confidence)
 
 
 def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.restarts import Survival
-from dbdyno.analyse.times import Condition, Overhead, Series, Steady, TimeSplit
+from dbdyno.analyse.times import Condition, Overhead, Series, StatementTimes, Steady, TimeSplit
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
@@ -477,7 +477,7 @@ class Change(Frozen):
 class Round(Frozen):
     """One round of an elimination, over its `blocks`. `total` is reference / baseline. `removed` are the
     changes that contribute nothing within the margin. After the first round `against_whole` is the reference
-    over the one of the round before, and `too_few` says that it is shown to be worse."""
+    over that of the first, and `too_few` says that it seems to be worse by more than the margin."""
 
     reference: str
     levels: dict[str, Level]
@@ -544,6 +544,8 @@ class Analysis(Frozen):
     gap: Gap | None = None
     frontier: Frontier | None = None
     splits: tuple[TimeSplit, ...] = ()
+    # Nothing is told where the driver timed no statements.
+    statements: tuple[StatementTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
     overhead: Overhead | None = None
     conditions: tuple[Condition, ...] = ()
     # Nothing is told of runs that count nothing.

@@ -76,6 +76,24 @@ class TimeSplit(Frozen):
         return part.mean / self.whole.mean
 
 
+class StatementTime(Frozen):
+    """One kind of statement, by its text without values: how many a transaction has, and the microseconds of
+    a transaction that its client waited for them. `errors` counts those that failed in all trials."""
+
+    text: str
+    per_op: float
+    us_per_op: Estimate
+    errors: int
+
+
+class StatementTimes(Frozen):
+    """The kinds of statements of one variant, those that took the most time first."""
+
+    variant: str
+    trials: int
+    kinds: tuple[StatementTime, ...]
+
+
 class StageTime(Frozen):
     """Seconds that one stage took over the measured trials, and its share of their wall time. `load` is the
     warm-up and the measured part, which the stage `drive` then does not hold."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from dbdyno.applications.registry import PRODUCTS
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
@@ -48,23 +49,15 @@ def _circumstances(study: Study, variants: Sequence[Variant], counted: bool = Fa
     levels = {variant.name: {**study.settings, **variant.levels} for variant in variants}
     changes = foresee(levels, engine).host
     of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
-    settings = [by_layer(one).get("config", {}) for one in levels.values()]
+    each_bytes = [server_bytes(study, one) for one in levels.values()]
     return Circumstances(
         host_factors=tuple(of_host),
         counted=counted,
         pauses=has_pauses(study),
-        needed_bytes=_needed_bytes(study, settings),
+        # A search puts into a block what has room, and compares with the baseline at the least.
+        needed_bytes=sum(each_bytes) if study.search is None else 2 * each_bytes[0],
         available_bytes=available_memory_bytes(),
     )
-
-
-def _needed_bytes(study: Study, settings: Sequence[Mapping[str, Level]]) -> int:
-    """What all servers of a block take. A search puts into a block what has room, and compares with the
-    baseline at the least."""
-    memory_bytes = registry.engine(study.engine.engine).settings.memory_bytes
-    if study.search is not None:
-        return 2 * memory_bytes(settings[0])
-    return sum(map(memory_bytes, settings))
 
 
 def room_bytes() -> int:
@@ -73,9 +66,10 @@ def room_bytes() -> int:
 
 
 def server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
-    """About what a server takes of memory with these levels."""
-    settings = registry.engine(study.engine.engine).settings
-    return settings.memory_bytes(by_layer(levels).get("config", {}))
+    """About what a server takes of memory with these levels, the application in front of it included."""
+    settings, wish = registry.engine(study.engine.engine).settings, study.application
+    front_bytes = wish.workers * PRODUCTS[wish.name].worker_bytes if wish else 0
+    return front_bytes + settings.memory_bytes(by_layer(levels).get("config", {}))
 
 
 def has_pauses(study: Study) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import secrets
 import time
@@ -42,6 +41,7 @@ from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
+from dbdyno.study.written import toml
 from dbdyno.trial.bench import Bench
 
 BINDINGS_SHARE = 0.7
@@ -105,8 +105,8 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
             "dyno calibrate STUDY, or --engine mariadb@11.8 --workload point_select",
         )
     text = (
-        f"title = {json.dumps(f'{engine}, {workload}')}\nengine = {json.dumps(engine)}\naa = true\n"
-        f"[workload]\nname = {json.dumps(workload)}\nclients = {clients}\n"
+        f"title = {toml(f'{engine}, {workload}')}\nengine = {toml(engine)}\naa = true\n"
+        f"[workload]\nname = {toml(workload)}\nclients = {clients}\n"
     )
     return parse_study(text.encode(), catalogue(), "the options")
 

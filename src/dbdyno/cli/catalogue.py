@@ -6,16 +6,18 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from dbdyno.applications.registry import PRODUCTS
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.frozen import Configuration, Level
 from dbdyno.layers.layer import Layer
-from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.layers.registry import KNOBS, LAYERS, gives_up
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.study import Catalogue, Factor, Study, workload_offers
+from dbdyno.study.nouns import Application
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 
@@ -25,6 +27,7 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
     installed."""
     return Catalogue(
         engines=frozenset(registry.ENGINES),
+        choosing=frozenset(name for name, engine in registry.ENGINES.items() if engine.sessions_choose),
         workloads=workload_offers(_driver.workloads()),
         layers={name: _factor_check(layer, ask_engines) for name, layer in LAYERS.items()},
         metrics=frozenset(metrics.METRICS),
@@ -33,6 +36,7 @@ def catalogue(ask_engines: bool = True) -> Catalogue:
         # What a stored run may give up was decided when it began.
         gives_up=_gives_up if ask_engines else None,
         losing=lambda reference: registry.engine(reference.engine).settings.LOSING,
+        applications=dict.fromkeys(PRODUCTS, _application_check),
     )
 
 
@@ -41,8 +45,7 @@ def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
 
 
 def _gives_up(factor: str, level: Level, reference: Reference) -> Promise | None:
-    layer, _, knob = factor.partition(".")
-    return LAYERS[layer].gives_up(knob, level, registry.engine(reference.engine))
+    return gives_up(factor, level, registry.engine(reference.engine))
 
 
 def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Reference], list[Mistake]]:
@@ -57,6 +60,11 @@ def _factor_check(layer: Layer, ask_engines: bool) -> Callable[[Factor, Referenc
         return layer.mistakes(factor, engine, installation_of(reference))
 
     return check
+
+
+def _application_check(wish: Application, reference: Reference) -> list[Mistake]:
+    production = registry.engine(reference.engine).production
+    return PRODUCTS[wish.name].mistakes(wish, production.protocols if production else ())
 
 
 def unchecked_text(study: Study) -> str:

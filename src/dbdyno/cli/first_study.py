@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dbdyno.engines.engine import Proposal
-from dbdyno.frozen import Level
 from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
+from dbdyno.study.written import toml
 
 WIDTH, VALUE_MOST = 100, 30
 WARMUP, DURATION, BLOCKS, MARGIN = "5s", "20s", 6, "2%"
@@ -82,9 +81,9 @@ GUARDS = "A guard is what must hold as well before a variant counts as faster. F
 
 def _head(question: Question) -> list[Row]:
     return [
-        ("title", _toml(question.title), ""),
+        ("title", toml(question.title), ""),
         ("engine", question.engine, "NAME@VERSION or NAME:/PATH/TO/SERVER takes another build"),
-        ("design", _toml(question.design), DESIGNS[question.design]),
+        ("design", toml(question.design), DESIGNS[question.design]),
         ("blocks", str(BLOCKS), "a block measures every variant once; a verdict needs six of them"),
     ]
 
@@ -101,16 +100,16 @@ def _workload(answers: Answers, host: Host) -> list[str]:
     offer = answers.workload
     size = offer.option(answers.sized) if answers.sized else None
     cpus = numbers.plural(host.cpus, "CPU")
-    chosen = [("name", _toml(offer.name), "")]
+    chosen = [("name", toml(offer.name), "")]
     if size is not None:
         chosen.append((size.name, str(answers.size), size.help))
     chosen += [
         ("clients", str(answers.clients), f"connections at work; this host has {cpus}"),
-        ("warmup", _toml(WARMUP), "load before the measured part"),
-        ("duration", _toml(DURATION), "the measured part of a trial; a longer one has less noise"),
+        ("warmup", toml(WARMUP), "load before the measured part"),
+        ("duration", toml(DURATION), "the measured part of a trial; a longer one has less noise"),
     ]
     others = [
-        (f"# {option.name}", _toml(option.default), option.help)
+        (f"# {option.name}", toml(option.default), option.help)
         for option in offer.options
         if option.name != answers.sized and option.default is not None
     ]
@@ -120,15 +119,15 @@ def _workload(answers: Answers, host: Host) -> list[str]:
 def _factors(question: Question) -> Iterator[str]:
     for factor in question.factors:
         yield from _comments(factor.why) if factor.why else ()
-        yield f"{_toml(factor.name)} = {_toml(list(factor.levels))}"
+        yield f"{toml(factor.name)} = {toml(list(factor.levels))}"
     for sentence in question.left_out:
         yield from _comments(sentence)
 
 
 def _goal(answers: Answers) -> list[Row]:
     return [
-        ("response", _toml(answers.response), "what is compared; reports show the other metrics as well"),
-        ("margin", _toml(MARGIN), "a smaller difference counts as no effect"),
+        ("response", toml(answers.response), "what is compared; reports show the other metrics as well"),
+        ("margin", toml(MARGIN), "a smaller difference counts as no effect"),
     ]
 
 
@@ -156,8 +155,3 @@ def _comments(*sentences: str) -> list[str]:
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
-
-
-def _toml(value: Level | list[Level] | None) -> str:
-    """JSON's texts, numbers, booleans and lists are TOML's as well."""
-    return json.dumps(value, ensure_ascii=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from dbdyno.host.fingerprint import core_count
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.reference import Reference
+from dbdyno.study.written import toml
 
 WORKLOAD = "workload"
 GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
@@ -170,9 +170,9 @@ def _question(engine: Engine, base: Path | None, other: Path | None, folder: Pat
     proposals = engine.settings.proposals(host.memory_bytes)
     if base is None:
         title = f"What helps {engine.title}?"
-        return Question(title, json.dumps(engine.name), "one-at-a-time", proposals)
+        return Question(title, toml(engine.name), "one-at-a-time", proposals)
     left = _read(engine, base)
-    table = f"{{ name = {json.dumps(engine.name)}, configuration = {json.dumps(_from(base, folder))} }}"
+    table = f"{{ name = {toml(engine.name)}, configuration = {toml(_from(base, folder))} }}"
     if other is None:
         title = f"What helps {engine.title} beyond {base.name}?"
         own = [_beyond(one, left.settings, engine) for one in proposals]
@@ -203,8 +203,7 @@ def _alone(files: dict[Path, Configuration]) -> list[str]:
     """A sentence for each setting that one of two files sets, and the other does not."""
     (left, one), (right, another) = files.items()
     sentences = {
-        name: f"{name} is set in one file alone, {path.name}, to {json.dumps(level)}. To vary it, give both"
-        " levels."
+        name: f"{name} is set in one file alone, {path.name}, to {toml(level)}. To vary it, give both levels."
         for path, mine, theirs in ((left, one, another), (right, another, one))
         for name, level in mine.settings.items()
         if name not in theirs.settings

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from dbdyno.analyse.profile import Profile, profile_of
+from dbdyno.applications.registry import installed
 from dbdyno.cli.estimate import COUNTED_S, overhead_s
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.options import (
@@ -175,6 +176,7 @@ def _bench(study: Study, run: Run, devices: frozenset[Path]) -> Iterator[Bench]:
             open_load=LoadProcess,
             cores=core_count(),
             allowed_devices=devices,
+            application=installed(study.application),
         )
 
 

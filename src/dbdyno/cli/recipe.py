@@ -136,7 +136,7 @@ def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[
     deployment = deployment_of(analysis, records, variant, engine)
     levels = {**analysis.study.settings, **variant.levels}
     key = key_in(measured_record(records, variant).evidence)
-    build = build_of(engine, levels, key, Path(run.study_path).parent)
+    build = build_of(engine, levels, key, analysis.study.folder)
     if build is None:
         return deployment, engine, {}
     facts = build[0].model_copy(update={"changed": any(map(of_build, variant.changed))})

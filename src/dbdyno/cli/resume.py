@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,6 +21,8 @@ from dbdyno.study.designs import trials_in_all
 
 UNNAMED = ""
 """What `--resume` without a name stands for."""
+resume_option = partial(click.option, "--resume", is_flag=False, flag_value=UNNAMED, metavar="[RUN]")
+"""Of a verb whose runs go on where they were cut short; its `help` says which these are."""
 
 
 def study_and_run(study: Path | None, resume: str | None) -> tuple[Path | None, str | None]:

@@ -27,16 +27,17 @@ from dbdyno.cli.options import (
     budget_option,
     calibration_option,
     devices_option,
+    name_option,
+    note_option,
     quiet_option,
     refuse_both,
     store_option,
     wait_option,
 )
 from dbdyno.cli.report import deliver_report, html_beside
-from dbdyno.cli.resume import UNNAMED, extended, interrupted, run_to_resume, study_and_run
+from dbdyno.cli.resume import extended, interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
-from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.alone import alone
@@ -54,11 +55,7 @@ SEQUENTIAL_BLOCKS = 50
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--resume",
-    is_flag=False,
-    flag_value=UNNAMED,
-    metavar="[RUN]",
+@resume_option(
     help="Go on with a run that was cut short: RUN, or the study's latest unfinished one. Without both, "
     "the latest unfinished run of all, after asking.",
 )
@@ -87,8 +84,8 @@ SEQUENTIAL_BLOCKS = 50
     help="Hold the run against a baseline, or any run: its baseline variant is measured again, side by side, "
     "where its engine is still here. The exit code is that of the verdict.",
 )
-@click.option("--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere.")
-@click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
+@name_option
+@note_option
 @calibration_option
 @devices_option
 @wait_option
@@ -247,8 +244,6 @@ def _begin(
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
         click.echo(line, err=True)
-    # Vectors that cannot be had end the run before it begins, not every trial of it.
-    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
     searched = study.search is not None
     run = new_run(study, path, installation).model_copy(
         update={

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from dbdyno.applications.registry import installed
 from dbdyno.brought import study as brought_study
 from dbdyno.cli.calibrated import with_calibration
 from dbdyno.cli.catalogue import catalogue
@@ -76,7 +77,22 @@ def measured_installation(study: Study, run: Run) -> Installation:
             f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
             "restore that engine, or start a new run",
         )
+    kept, now = run.installation.get("application"), application_of(study)
+    if kept != now:
+        raise UserError(
+            f"run {run.run} measured {kept}; now there is {now}",
+            "restore that application, or start a new run",
+        )
     return installation
+
+
+def application_of(study: Study) -> str | None:
+    """The application in front of a study's server, with what identifies all that it runs on; None without
+    one."""
+    found = installed(study.application)
+    if found is None:
+        return None
+    return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
 
 
 def facts_of(installation: Installation) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dbdyno.frozen import Frozen, level_text
 from dbdyno.host import libraries
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.part import Place
-from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.registry import LAYERS, in_production
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.records.record import Evidence
 from dbdyno.study.builds import of_build
@@ -101,12 +101,12 @@ def _version(deployment: Deployment, found: Found) -> Finding:
 
 def _findings(changes: Iterable[Change], found: Found) -> Iterator[Finding]:
     for change in changes:
-        layer, knob = change.factor.split(".", 1)
-        if not of_build(change.factor) and LAYERS[layer].in_production(knob):
-            yield _finding(change, layer, knob, found)
+        if not of_build(change.factor) and in_production(change.factor):
+            yield _finding(change, found)
 
 
-def _finding(change: Change, layer: str, knob: str, found: Found) -> Finding:
+def _finding(change: Change, found: Found) -> Finding:
+    layer, knob = change.factor.split(".", 1)
     wanted = level_text(change.level)
     if why := _unseen(change.factor, found):
         return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=why)

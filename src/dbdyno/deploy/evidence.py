@@ -10,7 +10,7 @@ from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
-from dbdyno.report.words.numbers import DASH, interval_text, plural, ratio_text, share_text
+from dbdyno.report.words.numbers import DASH, effect_text, interval_text, plural, ratio_text, share_text
 from dbdyno.report.words.safe import clean
 from dbdyno.study.space import Promise
 
@@ -84,9 +84,7 @@ def _measured(deployment: Deployment) -> str:
     date = time.strftime("%Y-%m-%d", time.gmtime(deployment.measured_unix_s))
     effect, facts = deployment.effect, []
     if effect is not None:
-        gain = (
-            f"{ratio_text(effect.ratio)} ({interval_text(effect)}) times the {_metric(deployment.response)}"
-        )
+        gain = f"{effect_text(effect)} times the {_metric(deployment.response)}"
         sure = f"interval of {share_text(effect.confidence)}, {plural(effect.pairs, 'block')}"
         facts.append(f"variant / baseline: {gain}, {sure}")
     if deployment.optimism is not None:

@@ -13,11 +13,10 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.registry import KNOBS, LAYERS
+from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text
 from dbdyno.study.builds import of_build
-from dbdyno.study.space import Promise
 
 NEVER = (Verdict.BROKEN, Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
 """Verdicts of variants that have no speed, so that nothing speaks for them."""
@@ -95,7 +94,7 @@ def deployment_of(
         held=tuple(
             change
             for factor, change in found.items()
-            if factor not in variant.changed and _in_production(factor)
+            if factor not in variant.changed and in_production(factor)
         ),
         service=production.of(production.service, version),
         configuration=production.of(production.folder, version),
@@ -142,7 +141,7 @@ def _changes(
             **_read(evidence.get(factor)),
             why=reasons.get(factor, "") or (KNOBS[factor].effect if factor in KNOBS else ""),
             share=own.get(factor),
-            gives_up=_given_up(factor, level, engine),
+            gives_up=gives_up(factor, level, engine),
         )
         for factor, level in levels.items()
     }
@@ -163,28 +162,17 @@ def _read(evidence: Evidence | None) -> dict[str, str]:
 
 def _without_parts(factor: str, level: Level) -> tuple[Part, ...]:
     """A level that production has when nothing sets another one."""
-    if of_build(factor) or not _in_production(factor):
+    if of_build(factor) or not in_production(factor):
         return ()
     deed = f"take out what sets another level than {level_text(level)}, which needs nothing"
     return (Part(factor=factor, place=Place.BY_HAND, name=factor, value=deed),)
 
 
-def _in_production(factor: str) -> bool:
-    layer, knob = factor.split(".", 1)
-    return LAYERS[layer].in_production(knob)
-
-
 def _require_deployable(variant: VariantResult, found: Mapping[str, Change]) -> None:
     """Raises UserError where a change is of the load, or of a volume that Dyno made: nobody can deploy it."""
     for factor in variant.changed:
-        if not found[factor].parts and not _in_production(factor):
+        if not found[factor].parts and not in_production(factor):
             raise UserError(
                 f"{variant.name} changes {factor}, which no server in production has",
                 "choose a variant that differs from the baseline in the server or its host alone",
             )
-
-
-def _given_up(factor: str, level: Level, engine: Engine) -> Promise | None:
-    """What a level gives up for its speed."""
-    layer, knob = factor.split(".", 1)
-    return LAYERS[layer].gives_up(knob, level, engine)

@@ -26,6 +26,9 @@ REMEDY = "the source's own build system drops or replaces it: see the build's lo
 FOLLOWING = ("-fprofile-use", "-fprofile-instr-use")
 FLAG = r"-[\w+=,./:@-]+"
 TRAINER = r"[\w.]+( +[\w.]+=\S*)*"
+TRAINERS = (
+    "off, or the workload that trains the build, with its options: read_write tables=4 transactions=10000"
+)
 
 
 Told = tuple[str, bool]
@@ -208,8 +211,7 @@ BUILD = LayerOfKnobs(
     ),
     Knob(
         name=PGO,
-        levels="off, or the workload that trains the build, with its options: "
-        "read_write tables=4 transactions=10000",
+        levels=TRAINERS,
         pattern=TRAINER,
         effect="an instrumented build is trained by it, and built again by its profile",
         proof="the command lines that the running file records, and the account of the training",
@@ -219,8 +221,7 @@ BUILD = LayerOfKnobs(
     ),
     Knob(
         name=BOLT,
-        levels="off, or the workload that trains the build, with its options: "
-        "read_write tables=4 transactions=10000",
+        levels=TRAINERS,
         pattern=TRAINER,
         effect="BOLT instruments the finished program, and lays it out anew by its profile",
         proof="the note that BOLT leaves in the running file, and the account of the training",

@@ -95,7 +95,7 @@ class Quota(Request):
     def apply(self, setup: Setup) -> None:
         if self.percent is None:
             with contextlib.suppress(Blocked):
-                _join({}, "cpu.quota", setup)
+                setup.join_group("cpu", {}, "cpu.quota")
             return
         quota_us = self.percent * PERIOD_US // 100
         values = (
@@ -103,7 +103,7 @@ class Quota(Request):
             if _version() == 2
             else {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
         )
-        _join(values, "cpu.quota", setup)
+        setup.join_group("cpu", values, "cpu.quota")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Weight(Request):
             if _version() == 2
             else {"cpu.shares": str(max(2, self.weight * 1024 // 100))}
         )
-        _join(values, "cpu.weight", setup)
+        setup.join_group("cpu", values, "cpu.weight")
 
 
 @dataclass(frozen=True)
@@ -217,16 +217,6 @@ def _version() -> int:
     """The version of control groups that holds the cpu controller here; 0 where none does."""
     found = cgroups.hierarchy("cpu")
     return found.version if found else 0
-
-
-def _join(values: Mapping[str, str], factor: str, setup: Setup) -> None:
-    """Quota and weight share one group."""
-    group = _group(setup)
-    if group is None:
-        group = cgroups.make(setup.journal, "cpu", setup.scratch.name, values, factor)
-        setup.launch.cgroups = (*setup.launch.cgroups, group)
-    else:
-        cgroups.change(group, values, factor)
 
 
 def _smt() -> str:
@@ -334,14 +324,10 @@ def _prove_group(knob: str, level: str, running: Running) -> Evidence:
     if group is None:
         limits = Reading(value="max", source="the server is in no control group of Dyno's")
         return _evidence(f"cpu.{knob}", level, limits, level in ("max", "100"))
-    inside = all(_is_member(process_id, group) for process_id in running.process_ids)
+    inside = cgroups.holds(group, running.process_ids)
     value = _quota(group) if knob == "quota" else _weight(group)
     reading = Reading(value=value if inside else "not a member", source=f"{group} and its cgroup.procs")
     return _evidence(f"cpu.{knob}", level, reading, inside and value == level)
-
-
-def _is_member(process_id: int, group: Path) -> bool:
-    return str(process_id) in (group / "cgroup.procs").read_text().split()
 
 
 def _quota(group: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dbdyno.engines.engine import Engine
+from dbdyno.frozen import Level
 from dbdyno.layers.build import BUILD
 from dbdyno.layers.config import ConfigLayer
 from dbdyno.layers.cpu import CPU
@@ -12,6 +14,7 @@ from dbdyno.layers.memory import MEMORY
 from dbdyno.layers.source import SOURCE
 from dbdyno.layers.storage import STORAGE
 from dbdyno.layers.workload import WorkloadLayer
+from dbdyno.study.space import Promise
 
 LAYERS: dict[str, Layer] = {
     layer.name: layer
@@ -31,6 +34,18 @@ def knows(factor: str) -> bool:
     name, _, knob = factor.partition(".")
     layer = LAYERS.get(name)
     return layer is not None and (knob in layer.knobs if isinstance(layer, LayerOfKnobs) else bool(knob))
+
+
+def gives_up(factor: str, level: Level, engine: Engine) -> Promise | None:
+    """What a level of a factor gives up for its speed; None where it keeps all."""
+    layer, knob = factor.split(".", 1)
+    return LAYERS[layer].gives_up(knob, level, engine)
+
+
+def in_production(factor: str) -> bool:
+    """Whether a server that Dyno did not start has a factor too, and shows its level."""
+    layer, knob = factor.split(".", 1)
+    return LAYERS[layer].in_production(knob)
 
 
 def related_factors() -> dict[str, tuple[str, ...]]:

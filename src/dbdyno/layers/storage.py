@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
+from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values
@@ -32,7 +33,6 @@ FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
 UNSAFE_MOUNTS = frozenset({"nobarrier", "barrier=0", "data=writeback", "nodatacow", "nodatasum"})
 """Mount options with which a loss of power can take what was reported as written."""
 _NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
-_UNIT_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _wish(asked: Mapping[str, str]) -> Wish:
     if asked.get("filesystem", "host") != "host":
         wish = replace(wish, filesystem=asked["filesystem"])
     if "size" in asked:
-        wish = replace(wish, size_bytes=int(asked["size"][:-1]) * _UNIT_BYTES[asked["size"][-1]])
+        wish = replace(wish, size_bytes=size_bytes(asked["size"]))
     return wish
 
 
@@ -342,15 +342,15 @@ def _prove_queue(knob: str, file: str, level: str, running: Running) -> Evidence
 
 def _prove_size(level: str, running: Running) -> Evidence:
     setup = running.setup
-    volume, wanted = setup.volume, int(level[:-1]) * _UNIT_BYTES[level[-1]]
+    volume = setup.volume
     if volume is None:
         return _evidence("size", level, "no device", "the data lie in a folder", False)
     if volume.wish.filesystem == "tmpfs":
         status = os.statvfs(setup.data)
-        size_bytes, source = status.f_blocks * status.f_frsize, "statvfs of the data"
+        found_bytes, source = status.f_blocks * status.f_frsize, "statvfs of the data"
     else:
-        size_bytes, source = int((volume.sysfs / "size").read_text()) * 512, f"{volume.sysfs}/size"
-    return _evidence("size", level, f"{size_bytes} bytes", source, size_bytes >= wanted)
+        found_bytes, source = int((volume.sysfs / "size").read_text()) * 512, f"{volume.sysfs}/size"
+    return _evidence("size", level, f"{found_bytes} bytes", source, found_bytes >= size_bytes(level))
 
 
 def _prove_mkfs(level: str, running: Running) -> Evidence:

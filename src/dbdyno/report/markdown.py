@@ -24,6 +24,7 @@ from dbdyno.report.parts import (
     restarts,
     search,
     split,
+    statements,
     trend,
 )
 from dbdyno.report.parts import code as code_part
@@ -31,6 +32,7 @@ from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
+from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
 from dbdyno.report.words import search as search_words
 
@@ -58,6 +60,7 @@ def render(analysis: Analysis) -> str:
         *_builds(analysis),
         *_counted(analysis),
         *_split(analysis),
+        *_statements(analysis),
         *_frontier(analysis),
         *_museum(analysis),
         *_warnings(analysis),
@@ -199,15 +202,11 @@ def _verdicts(analysis: Analysis) -> str:
             numbers.ratio_text(variant.effect.ratio) if variant.effect else numbers.DASH,
             numbers.interval_text(variant.effect) if variant.effect else numbers.DASH,
             remarks.verdict_text(variant),
-            *(_cost(variant.cost(name)) for name, _ in COSTS),
+            *(numbers.effect_text(variant.cost(name)) for name, _ in COSTS),
         ]
         for variant in analysis.variants
     ]
     return _table([*heads, *(head for _, head in COSTS)], rows, right={1, 2, 5, 6, 7})
-
-
-def _cost(ratio: Ratio | None) -> str:
-    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})" if ratio else numbers.DASH
 
 
 def _notes(analysis: Analysis) -> str:
@@ -295,22 +294,23 @@ def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return _table(heads, cells, right=set(range(1, len(heads))))
 
 
+def _shown(table: Shown, notes: Iterable[str]) -> Iterable[str]:
+    """A section with a table and its notes."""
+    yield f"## {table.title}"
+    yield _words(table.heads, table.rows)
+    yield _bullets(_escaped(note) for note in notes)
+
+
 def _restarts(analysis: Analysis) -> Iterable[str]:
     if analysis.survival is None:
         return
-    shown = restarts.table(analysis)
-    yield f"## {shown.title}"
-    yield _words(shown.heads, shown.rows)
-    yield _bullets(_escaped(note) for note in restarts.notes(analysis))
+    yield from _shown(restarts.table(analysis), restarts.notes(analysis))
 
 
 def _builds(analysis: Analysis) -> Iterable[str]:
     if not builds.compared(analysis):
         return
-    shown = builds.table(analysis)
-    yield f"## {shown.title}"
-    yield _words(shown.heads, shown.rows)
-    yield _bullets(_escaped(note) for note in builds.notes(analysis))
+    yield from _shown(builds.table(analysis), builds.notes(analysis))
 
 
 def _counted(analysis: Analysis) -> Iterable[str]:
@@ -334,6 +334,15 @@ def _split(analysis: Analysis) -> Iterable[str]:
         if rows:
             yield _words([_escaped(head) for head in heads], rows)
     yield _escaped(split.note(analysis.splits))
+
+
+def _statements(analysis: Analysis) -> Iterable[str]:
+    found = analysis.statements
+    if not found:
+        return
+    yield f"## {statements.TITLE}"
+    yield _words([*map(_escaped, statements.heads(found))], statements.rows(found))
+    yield _escaped(statements.NOTE)
 
 
 def _frontier(analysis: Analysis) -> Iterable[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from dbdyno.frozen import Level
 from dbdyno.study.nouns import BASELINE, Study
@@ -17,13 +16,13 @@ def winner_on(study: Study, name: str, changed: Mapping[str, Level], workload: s
     load = study.workload
     baseline = {factor: study.baseline[factor] for factor in changed}
     lines = [
-        f"title    = {_toml(f'{name} of {study.title} on {workload}')}",
+        f"title    = {toml(f'{name} of {study.title} on {workload}')}",
         f"engine   = {_engine(study)}",
         'design   = "list"',
         f"blocks   = {study.blocks}",
         "",
         "[workload]",
-        f"name     = {_toml(workload)}",
+        f"name     = {toml(workload)}",
         f"clients  = {load.clients}",
         f'warmup   = "{load.warmup_s:g}s"',
         f'duration = "{load.duration_s:g}s"',
@@ -35,21 +34,21 @@ def winner_on(study: Study, name: str, changed: Mapping[str, Level], workload: s
     of_file = study.configuration.settings if study.configuration is not None else {}
     own = {factor: level for factor, level in study.settings.items() if of_file.get(factor) != level}
     if fixed := {factor: level for factor, level in own.items() if factor not in changed}:
-        lines += ["", "[settings]", *(f"{_toml(factor)} = {_toml(level)}" for factor, level in fixed.items())]
+        lines += ["", "[settings]", *(f"{toml(factor)} = {toml(level)}" for factor, level in fixed.items())]
     lines += ["", "[goal]", f'margin = "{100 * study.goal.margin:g}%"']
     return "\n".join(lines) + "\n"
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:
-    own = ", ".join(f"{_toml(factor)} = {_toml(level)}" for factor, level in levels.items())
-    return ["[[variants]]", f"name   = {_toml(name)}", f"levels = {{ {own} }}"]
+    own = ", ".join(f"{toml(factor)} = {toml(level)}" for factor, level in levels.items())
+    return ["[[variants]]", f"name   = {toml(name)}", f"levels = {{ {own} }}"]
 
 
 def _engine(study: Study) -> str:
     if study.configuration is None:
-        return _toml(_reference(study.engine))
-    file = Path(study.path).parent / study.configuration.path
-    return f"{{ name = {_toml(_reference(study.engine))}, configuration = {_toml(str(file.absolute()))} }}"
+        return toml(_reference(study.engine))
+    file = study.folder / study.configuration.path
+    return f"{{ name = {toml(_reference(study.engine))}, configuration = {toml(str(file.absolute()))} }}"
 
 
 def _reference(engine: Reference) -> str:
@@ -58,6 +57,7 @@ def _reference(engine: Reference) -> str:
     return f"{engine.engine}@{engine.version}" if engine.version else engine.engine
 
 
-def _toml(value: Level) -> str:
-    """A text, a number or a boolean as TOML writes it; JSON spells all of them so."""
+def toml(value: Level | Sequence[Level] | None) -> str:
+    """A value as TOML writes it: JSON spells texts, numbers, booleans and lists so as well, but no character
+    by two escapes."""
     return json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,6 @@ from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.host import once
 from dbdyno.host.once import silently
 from dbdyno.obtain.binary import read_code
-from dbdyno.obtain.source import making
 from dbdyno.obtain.source.bolt import MERGED, RUNTIME, Bolt, Rewriting, complaint, newest_bolt, proved_bolt
 from dbdyno.obtain.source.commands import Workplace
 from dbdyno.obtain.source.making import Materials, account_of, made
@@ -43,11 +42,6 @@ int main(int argc, char **argv) {
 }
 """
 RELOCATED = flags_of("bolt", "toy", "gcc")
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "_failures", {})
 
 
 @pytest.fixture

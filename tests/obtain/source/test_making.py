@@ -36,11 +36,6 @@ COMPILE = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{source}/toy.c", "{ldflags
 COUNT = ("sh", "-c", "echo once >> {source}/../../count")
 
 
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "_failures", {})
-
-
 def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: object) -> Materials:
     source = folder / "toy" / "toy.c"
     source.parent.mkdir(exist_ok=True)

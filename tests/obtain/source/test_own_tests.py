@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dbdyno.host.once import silently
-from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import OwnTest
 from dbdyno.obtain.source.commands import wrapper
 from dbdyno.obtain.source.making import account_of, made
@@ -23,8 +22,7 @@ pytestmark = [pytest.mark.usefixtures("homes"), needs_gcc]
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "_failures", {})
+def unprivileged() -> None:
     if not_root() is None:
         pytest.skip("this kernel refuses a user namespace")
 

@@ -49,11 +49,6 @@ def skip_without(family: str) -> None:
         pytest.skip(f"{blocked.message}: {blocked.hint}")
 
 
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "_failures", {})
-
-
 def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: str) -> Materials:
     """A program that is built twice. `flags` are the user's."""
     plain = test_making.materials(folder, code=CODE, **more)

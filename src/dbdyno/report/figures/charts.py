@@ -27,8 +27,7 @@ from dbdyno.report.figures.vega import (
     Spec,
     data,
     margin_band,
-    ratio_domain,
-    ratio_ticks,
+    ratio_axis,
     spec,
     tooltip,
 )
@@ -47,6 +46,9 @@ MARKS: dict[str, tuple[str, str]] = {
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
 LINES = tuple(f"var(--line-{index})" for index in range(8))
 PART_COLOURS = {
+    "application, user": "var(--line-6)",
+    "application, kernel": "var(--line-7)",
+    "application waits for a CPU": "var(--faint)",
     "server, user": "var(--line-0)",
     "server, kernel": "var(--line-5)",
     "server waits for a CPU": "var(--line-1)",
@@ -77,12 +79,8 @@ def effects(analysis: Analysis) -> Spec | None:
         _block_row(variant, pair, label[variant.name]) for variant in shown for pair in variant.block_ratios
     ]
     ends = [row[end] for row in rows for end in ("low", "high")]
-    low, high = ratio_domain([*ends, *(row["ratio"] for row in blocks)], analysis.method.margin)
-    x = alt.X(
-        "ratio:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
-        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title=_ratio_title(analysis)),
-    )
+    ratios = [*ends, *(row["ratio"] for row in blocks)]
+    x = alt.X("ratio:Q", **ratio_axis(ratios, analysis.method.margin, _ratio_title(analysis)))
     names = [variant.name for variant in shown]
     y = _variant_axis(names, analysis)
     ticks = _block_ticks(blocks, brought.group_text(analysis.run), x, y)
@@ -102,10 +100,19 @@ def _block_ticks(rows: Rows, group: str, x: alt.X, y: alt.Y) -> Layer:
     return ticks.encode(x=x, y=y, tooltip=tip)
 
 
-def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
+def by_verdict(rows: Rows) -> tuple[alt.Color, alt.Shape]:
+    """The channels that tell the verdicts of some rows."""
     present = [word for word in MARKS if any(row["verdict"] == word for row in rows)]
     colours = alt.Scale(domain=present, range=[MARKS[word][0] for word in present])
     shapes = alt.Scale(domain=present, range=[MARKS[word][1] for word in present])
+    return (
+        alt.Color("verdict:N", scale=colours, legend=None),
+        alt.Shape("verdict:N", scale=shapes, legend=None),
+    )
+
+
+def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
+    colour, shape = by_verdict(rows)
     tip = tooltip(
         variant="variant",
         text="ratio",
@@ -114,12 +121,10 @@ def _dots(rows: Rows, x: alt.X, y: alt.Y) -> tuple[Layer, Layer]:
         blocks="blocks",
         remark="note",
     )
-    base = alt.Chart(data(rows)).encode(
-        y=y, color=alt.Color("verdict:N", scale=colours, legend=None), tooltip=tip
-    )
+    base = alt.Chart(data(rows)).encode(y=y, color=colour, tooltip=tip)
     interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(x="low:Q", x2="high:Q")
     dot = base.mark_point(size=90, filled=True, opacity=1, stroke="var(--paper)", strokeWidth=1.4)
-    return interval, dot.encode(x=x, shape=alt.Shape("verdict:N", scale=shapes, legend=None))
+    return interval, dot.encode(x=x, shape=shape)
 
 
 def trials(analysis: Analysis) -> Spec | None:
@@ -325,7 +330,7 @@ def comparison(gap: VariantGap, metric: str) -> Spec | None:
         bars.append({"step": step, "from": at, "to": at * ratio, "kind": "undecided", "told": told})
         at *= ratio
     bars.append(
-        {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": compare_words.told(gap.total)}
+        {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": numbers.multiple_text(gap.total)}
     )
     return spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dbdyno.analyse.profile import KERNEL_MARK, Profile
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts import profile as words
+from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import numbers, safe
 
 WIDTH, ROW = 1200.0, 17.0
@@ -59,7 +60,7 @@ def graphs(profiles: Sequence[Profile]) -> list[tuple[Profile, list[Box]]]:
     ]
 
 
-def tables(profiles: Sequence[Profile]) -> list[words.Shown]:
+def tables(profiles: Sequence[Profile]) -> list[Shown]:
     """What two profiles differ in, then the functions of each."""
     changes = [words.changes_table(*profiles)] if len(profiles) == 2 else []
     return [*changes, *map(words.functions_table, profiles)]

@@ -54,7 +54,7 @@ def figure(found: Gate) -> Figure | None:
 
     ratio = Bar(
         name="run / reference",
-        told=f"{numbers.ratio_text(effect.ratio)} ({numbers.interval_text(effect)})",
+        told=numbers.effect_text(effect),
         kind=verdicts.slug(found.result.verdict) if found.result.verdict else "none",
         low=place(ends[1]),
         high=place(ends[2]),

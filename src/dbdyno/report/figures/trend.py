@@ -9,15 +9,14 @@ import altair as alt
 
 from dbdyno.analyse.trend import Trend, TrendRun
 from dbdyno.records import metrics
-from dbdyno.report.figures.charts import MARKS, unjudged
+from dbdyno.report.figures.charts import by_verdict, unjudged
 from dbdyno.report.figures.vega import (
     Layer,
     Rows,
     Spec,
     data,
     margin_band,
-    ratio_domain,
-    ratio_ticks,
+    ratio_axis,
     spec,
     tooltip,
 )
@@ -35,19 +34,11 @@ def ratios(found: Trend, variant: str) -> Spec | None:
     ]
     if not rows:
         return None
-    low, high = ratio_domain([row[end] for row in rows for end in ("low", "high")], found.margin)
-    y = alt.Y(
-        "ratio:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
-        axis=alt.Axis(values=ratio_ticks(low, high), format=".4~g", title="variant / baseline (log scale)"),
-    )
-    present = [word for word in MARKS if any(row["verdict"] == word for row in rows)]
-    colours = alt.Scale(domain=present, range=[MARKS[word][0] for word in present])
-    shapes = alt.Scale(domain=present, range=[MARKS[word][1] for word in present])
+    ends = [row[end] for row in rows for end in ("low", "high")]
+    y = alt.Y("ratio:Q", **ratio_axis(ends, found.margin, "variant / baseline (log scale)"))
+    colour, shape = by_verdict(rows)
     tip = tooltip(run="run", began="began", text="ratio", verdict="verdict", against="to the runs before it")
-    base = alt.Chart(data(rows)).encode(
-        x=_runs(found), color=alt.Color("verdict:N", scale=colours, legend=None), tooltip=tip
-    )
+    base = alt.Chart(data(rows)).encode(x=_runs(found), color=colour, tooltip=tip)
     interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(y="low:Q", y2="high:Q")
     dot = base.mark_point(size=70, filled=True, opacity=1, stroke="var(--paper)", strokeWidth=0.6)
     return _figure(
@@ -55,7 +46,7 @@ def ratios(found: Trend, variant: str) -> Spec | None:
             *margin_band(found.margin, "y"),
             *_changes(found),
             interval,
-            dot.encode(y=y, shape=alt.Shape("verdict:N", scale=shapes, legend=None)),
+            dot.encode(y=y, shape=shape),
         ],
         "The ratio of a variant to the baseline in every run, with its interval",
     )
@@ -138,9 +129,9 @@ def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None
         "ratio": effect.ratio,
         "low": effect.ratio if effect.low is None else effect.low,
         "high": effect.ratio if effect.high is None else effect.high,
-        "text": words.told(effect),
+        "text": numbers.multiple_text(effect),
         "verdict": one.verdict.value if one.verdict else unjudged(one.role),
-        "against": words.told(one.against_earlier) if one.against_earlier else numbers.DASH,
+        "against": numbers.multiple_text(one.against_earlier) if one.against_earlier else numbers.DASH,
         **_of_run(run),
     }
 

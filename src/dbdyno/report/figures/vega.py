@@ -67,6 +67,15 @@ def ratio_domain(values: Sequence[float], margin: float) -> tuple[float, float]:
     return low / air, high * air
 
 
+def ratio_axis(values: Sequence[float], margin: float, title: str) -> dict[str, Any]:
+    """The scale and the axis of a channel of ratios: logarithmic, with all of them on it."""
+    low, high = ratio_domain(values, margin)
+    return {
+        "scale": alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        "axis": alt.Axis(values=ratio_ticks(low, high), format=".4~g", title=title),
+    }
+
+
 def ratio_ticks(low: float, high: float) -> list[float]:
     """The finest set of round ratios of which no more than nine fall on the axis, and 1 among them."""
     for candidates in RATIO_TICKS:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.records.binary import CodeBeside
-from dbdyno.report.parts.profile import Shown
-from dbdyno.report.parts.table import show
+from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
 
 TITLE = "What the builds changed"
@@ -52,10 +50,5 @@ def notes(analysis: Analysis) -> list[str]:
 
 def render(analysis: Analysis, console: Console) -> None:
     """Prints the table and the notes; nothing where no builds were compared."""
-    if not compared(analysis):
-        return
-    console.print()
-    console.print(Text(TITLE, style="bold"))
-    show(console, HEADS, table(analysis).rows)
-    for note in notes(analysis):
-        console.print(Text(note, style="dim"))
+    if compared(analysis):
+        show_all(console, [table(analysis)], notes(analysis))

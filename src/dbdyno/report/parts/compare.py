@@ -14,11 +14,11 @@ from dbdyno.analyse.compare import (
     Hardware,
     VariantGap,
 )
-from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
+from dbdyno.report.words.numbers import multiple_text
 
 
 def nothing_differs(found: Comparison) -> str:
@@ -65,10 +65,10 @@ def row(gap: VariantGap, found: Comparison) -> tuple[str, ...]:
         _names(gap),
         metric.format(gap.left_mean),
         metric.format(gap.right_mean),
-        told(gap.total),
-        told(gap.factors) if gap.factors else ("1" if gap.left == gap.right else numbers.DASH),
+        multiple_text(gap.total),
+        multiple_text(gap.factors) if gap.factors else ("1" if gap.left == gap.right else numbers.DASH),
         numbers.DASH if gap.hardware is None else numbers.ratio_text(gap.hardware),
-        told(gap.residual) if gap.residual else numbers.DASH,
+        multiple_text(gap.residual) if gap.residual else numbers.DASH,
         gap.conclusion.value,
     )
 
@@ -116,18 +116,18 @@ def difference_rows(found: Comparison) -> list[tuple[str, ...]]:
 
 def sentence(gap: VariantGap, found: Comparison) -> str:
     """What may be said of one gap, and no more."""
-    head = f"{_names(gap)}: right / left is {told(gap.total)}."
+    head = f"{_names(gap)}: right / left is {multiple_text(gap.total)}."
     margin = numbers.share_text(found.margin)
     if gap.conclusion is Conclusion.NO_GAP:
         assert gap.residual is not None
-        rest = f"leaves {told(gap.residual)}, within the margin of {margin}."
+        rest = f"leaves {multiple_text(gap.residual)}, within the margin of {margin}."
         which = "" if _by_run(gap) else " between these two runs"
         return f"There is no gap{which}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
     if gap.conclusion is Conclusion.GAP:
         assert gap.residual is not None
-        rest = f"leaves {told(gap.residual)}, which nothing here explains."
+        rest = f"leaves {multiple_text(gap.residual)}, which nothing here explains."
         return f"There is a gap. {head} {_explained(gap)}{rest} {gap.runs[0]} and {gap.runs[1]} runs in turn."
-    left = f" {_explained(gap)}leaves {told(gap.residual)}." if gap.residual is not None else ""
+    left = f" {_explained(gap)}leaves {multiple_text(gap.residual)}." if gap.residual is not None else ""
     return f"{head}{left} The data cannot say whether there is a gap: {gap.why_open}."
 
 
@@ -161,7 +161,7 @@ def _made_of(gap: VariantGap) -> str:
     """The gap in everyday words: `12.5 % fewer cores`."""
     parts = []
     if gap.factors is not None:
-        parts.append(f"{told(gap.factors)} of the variants")
+        parts.append(f"{multiple_text(gap.factors)} of the variants")
     powers, (left, right) = gap.powers, gap.hardware_sides
     for power, over, under, words in (
         (powers[0], right.cores_used, left.cores_used, ("more cores", "fewer cores")),
@@ -177,7 +177,7 @@ def _made_of(gap: VariantGap) -> str:
 def _explained(gap: VariantGap) -> str:
     parts = []
     if gap.factors is not None:
-        parts.append(f"the variants ({told(gap.factors)})")
+        parts.append(f"the variants ({multiple_text(gap.factors)})")
     if gap.hardware is not None and gap.powers != (0, 0):
         cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
         parts.append(
@@ -226,11 +226,11 @@ def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
     """
     if gap.hardware is None or gap.residual is None:
         return []
-    variants = [("variants", gap.factors.ratio, told(gap.factors))] if gap.factors else []
+    variants = [("variants", gap.factors.ratio, multiple_text(gap.factors))] if gap.factors else []
     return [
         *variants,
         ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),
-        ("residual", gap.residual.ratio, told(gap.residual)),
+        ("residual", gap.residual.ratio, multiple_text(gap.residual)),
     ]
 
 
@@ -239,19 +239,14 @@ def matters(difference: Difference) -> str:
     if not difference.known:
         return "not measured by this study"
     return "; ".join(
-        f"{one.factor}={safe.clean(one.level)} {told(one.effect)} ({one.side})" for one in difference.known
+        f"{one.factor}={safe.clean(one.level)} {multiple_text(one.effect)} ({one.side})"
+        for one in difference.known
     )
 
 
 def _names(gap: VariantGap) -> str:
     names = dict.fromkeys((gap.left, gap.right))
     return " to ".join(safe.clean(name) for name in names)
-
-
-def told(ratio: Ratio) -> str:
-    """A ratio with its interval."""
-    text = f"×{numbers.ratio_text(ratio.ratio)}"
-    return text if ratio.low is None else f"{text} ({numbers.interval_text(ratio)})"
 
 
 def _cores(side: Hardware) -> str:

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.counted import CountedVariant, InstructionChange, changes, spread
-from dbdyno.analyse.model import Analysis, Ratio
+from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN, Shown
-from dbdyno.report.parts.table import show
+from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
+from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
@@ -140,7 +140,7 @@ def beside_table(analysis: Analysis) -> Shown:
     """The instructions of each variant as Valgrind counted them, beside what was measured of it."""
     effects = {variant.name: variant.effect for variant in analysis.variants}
     rows = [
-        (safe.clean(one.variant), *_counted_cells(one), _ratio_text(effects.get(one.variant)))
+        (safe.clean(one.variant), *_counted_cells(one), numbers.effect_text(effects.get(one.variant)))
         for one in analysis.counted
     ]
     heads = ("variant", "instructions per op", "ratio", "repeats differ by", _response_head(analysis))
@@ -153,18 +153,14 @@ def _counters_table(analysis: Analysis) -> Shown:
         seen = variant.summary(INSTRUCTIONS_PER_OP)
         each = (
             number_text(seen.mean) if seen else "not read",
-            _ratio_text(variant.cost(INSTRUCTIONS_PER_OP)),
+            numbers.effect_text(variant.cost(INSTRUCTIONS_PER_OP)),
         )
-        rows.append((safe.clean(variant.name), *each, _ratio_text(variant.effect)))
+        rows.append((safe.clean(variant.name), *each, numbers.effect_text(variant.effect)))
     return Shown(TITLE, ("variant", "instructions per op", "ratio", _response_head(analysis)), rows)
 
 
 def _response_head(analysis: Analysis) -> str:
     return f"{metrics.find(analysis.method.response).title}, ratio"
-
-
-def _ratio_text(ratio: Ratio | None) -> str:
-    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})" if ratio else numbers.DASH
 
 
 def _by(analysis: Analysis) -> str:
@@ -205,14 +201,9 @@ def render_beside(analysis: Analysis, console: Console, functions: bool) -> None
     if not has_beside(analysis):
         return
     tables = [*beside_tables(analysis), *(changes_tables(analysis) if functions else [])]
-    for table in tables:
-        console.print()
-        console.print(Text(table.title, style="bold"))
-        show(console, table.heads, table.rows)
     if not tables:
         console.print()
-    for note in beside_notes(analysis):
-        console.print(Text(note, style="dim"))
+    show_all(console, tables, beside_notes(analysis))
 
 
 def render(each: Sequence[Named], console: Console) -> None:
@@ -222,12 +213,7 @@ def render(each: Sequence[Named], console: Console) -> None:
     tables = [changes_table(*each)] if len(each) == 2 else [functions_table(*each[0])]
     if len(each[0][1].per_op) > 1:
         tables.append(events_table(each))
-    for table in tables:
-        console.print()
-        console.print(Text(table.title))
-        show(console, table.heads, table.rows)
-    for note in NOTES:
-        console.print(Text(note, style="dim"))
+    show_all(console, tables, NOTES, style="")
 
 
 class CountedRow(Frozen):

@@ -207,7 +207,7 @@ def _told(ratio: Ratio | None) -> str:
         return numbers.DASH
     if ratio.low is None:
         return numbers.ratio_text(ratio.ratio)
-    return f"{numbers.ratio_text(ratio.ratio)} ({numbers.interval_text(ratio)})"
+    return numbers.effect_text(ratio)
 
 
 def _engine(run: Run) -> str:

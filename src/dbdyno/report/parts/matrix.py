@@ -9,8 +9,7 @@ from rich.text import Text
 
 from dbdyno.analyse.matrix import Cell, Extreme, Load, Matrix, Row
 from dbdyno.records import metrics
-from dbdyno.report.parts.profile import Shown
-from dbdyno.report.parts.table import show
+from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
 
 TRAINED = "trained on"
@@ -43,7 +42,7 @@ def tables(found: Matrix) -> Iterator[Shown]:
             )
             for row in found.rows
         ]
-        yield Shown(f"Measured on {safe.clean(workload)}", heads, rows)
+        yield Shown(f"Measured on {safe.clean(workload)}", heads, rows, (0, 1) if trained else (0,))
 
 
 def note(found: Matrix) -> str:
@@ -61,18 +60,13 @@ def render(found: Matrix, console: Console) -> None:
     """Prints the two cells, then the tables."""
     for sentence in headline(found):
         console.print(Text(sentence, style="bold"))
-    for table in tables(found):
-        console.print()
-        console.print(Text(table.title, style="bold"))
-        show(console, table.heads, table.rows, words=(0, 1) if TRAINED in table.heads else (0,))
-    console.print(Text(note(found), style="dim"))
+    show_all(console, tables(found), [note(found)])
 
 
 def _extreme_text(found: Extreme) -> str:
     load = f"{found.load.workload} with {numbers.plural(found.load.clients, 'client')}"
-    ratio = f"{numbers.ratio_text(found.effect.ratio)} ({numbers.interval_text(found.effect)})"
     verdict = f", {found.verdict.value}" if found.verdict else ""
-    return safe.clean(f"{found.variant} on {load}, {ratio}{verdict}")
+    return safe.clean(f"{found.variant} on {load}, {numbers.effect_text(found.effect)}{verdict}")
 
 
 def _head(load: Load, found: Matrix) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pydantic import Field
 from rich.console import Console
@@ -12,21 +11,12 @@ from rich.text import Text
 from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts.table import show
+from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
 
 SHOWN = 20
 FUNCTIONS_IN_DOCUMENT = 200
 UNRESOLVED_MUCH = 0.1
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A table: its title, its heads and its rows."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def functions_table(profile: Profile) -> Shown:
@@ -124,12 +114,7 @@ def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> Non
     for line in sentences(profiles):
         console.print(Text(line, style="bold"))
     shown = [changes_table(*profiles)] if len(profiles) == 2 else [functions_table(profiles[0])]
-    for each in shown:
-        console.print()
-        console.print(Text(each.title))
-        show(console, each.heads, each.rows)
-    for line in notes(profiles, embedded):
-        console.print(Text(line, style="dim"))
+    show_all(console, shown, notes(profiles, embedded), style="")
 
 
 class ProfileRow(Frozen):

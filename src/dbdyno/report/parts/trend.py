@@ -14,10 +14,11 @@ from rich.text import Text
 
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
-from dbdyno.analyse.model import Ratio, Role
+from dbdyno.analyse.model import Role
 from dbdyno.analyse.trend import Movement, Omission, RunRatio, Shift, Trend, TrendRun, VariantTrend
 from dbdyno.records import metrics
 from dbdyno.report.words import numbers, safe, verdicts
+from dbdyno.report.words.numbers import multiple_text
 
 OMITTED = {
     Omission.UNFINISHED: "{runs} not finished",
@@ -61,10 +62,10 @@ def sentences(found: Trend, one: VariantTrend) -> Iterator[str]:
     """What may be said of one variant, and no more."""
     if one.mean is not None:
         wander = f"; from run to run it varied by {_varied(one.mean.log_sd)}"
-        yield f"{told(one.mean)} of the baseline over the last {one.mean.pairs} runs{wander}."
+        yield f"{multiple_text(one.mean)} of the baseline over the last {one.mean.pairs} runs{wander}."
     last = found.runs[-1].ratio(one.variant)
     if last is not None and last.against_earlier is not None:
-        of = f"{told(last.against_earlier)} of the {last.against_earlier.pairs} runs before it"
+        of = f"{multiple_text(last.against_earlier)} of the {last.against_earlier.pairs} runs before it"
         if _stands_out(last, found.margin):
             yield f"The last run stands out: {of}. One run is no trend, so run the study again."
         else:
@@ -80,7 +81,7 @@ def _shift_text(shift: Shift, found: Trend) -> str:
     head = f"From run {number} on{what}"
     if shift.ratio is None:
         return f"{head}: too few runs to say, {before} before and {after} after; it takes {RUNS_LEAST} each."
-    ratio = f"{told(shift.ratio)}, {after} runs over {before}"
+    ratio = f"{multiple_text(shift.ratio)}, {after} runs over {before}"
     if shift.movement is Movement.SAME:
         return f"{head}: unchanged within the margin of {numbers.share_text(found.margin)} ({ratio})."
     if shift.movement is Movement.OPEN:
@@ -192,12 +193,6 @@ def changed_text(run: TrendRun) -> str:
     return safe.clean("; ".join(f"{one}: {run.circumstances[one]}" for one in run.changed))
 
 
-def told(ratio: Ratio) -> str:
-    """A ratio with its interval."""
-    text = f"×{numbers.ratio_text(ratio.ratio)}"
-    return text if ratio.low is None else f"{text} ({numbers.interval_text(ratio)})"
-
-
 def _columns(found: Trend) -> list[tuple[str, Cell]]:
     metric = metrics.find(found.metric)
     columns: list[tuple[str, Cell]] = [
@@ -228,9 +223,9 @@ def _ratio_cells(one: RunRatio | None, margin: float) -> tuple[str, str, str]:
     verdict = verdicts.marked(one.verdict) if one.verdict else ""
     if one.effect is None:
         return numbers.DASH, numbers.DASH, verdict
-    against = told(one.against_earlier) if one.against_earlier else numbers.DASH
+    against = multiple_text(one.against_earlier) if one.against_earlier else numbers.DASH
     remark = "stands out" if _stands_out(one, margin) else ""
-    return told(one.effect), against, ", ".join(filter(None, (verdict, remark)))
+    return multiple_text(one.effect), against, ", ".join(filter(None, (verdict, remark)))
 
 
 def _stands_out(one: RunRatio, margin: float) -> bool:

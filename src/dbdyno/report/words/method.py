@@ -9,7 +9,7 @@ from dbdyno.records.record import Brought, Outcome
 from dbdyno.report.words import brought, search
 from dbdyno.report.words.numbers import (
     DASH,
-    interval_text,
+    effect_text,
     plural,
     ratio_text,
     rough_share_text,
@@ -222,8 +222,7 @@ def aa_text(analysis: Analysis) -> str:
     low, high = (round(100.0 * share) for share in (check.share_low, check.share_high))
     whole = ""
     if check.effect is not None and check.effect.low is not None:
-        seen = f"{ratio_text(check.effect.ratio)} ({interval_text(check.effect)})"
-        whole = f" Over all {check.pairs} pairs: {seen}."
+        whole = f" Over all {check.pairs} pairs: {effect_text(check.effect)}."
     return (
         f"A/A: {check.called} of {plural(check.comparisons, 'comparison')} of the baseline with itself called"
         f" different: a share of {low} to {high} % (95 % interval); promised {share_text(check.promised)}."

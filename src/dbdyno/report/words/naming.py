@@ -35,7 +35,10 @@ def workload_text(analysis: Analysis) -> str:
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
     schedule = f", schedule {workload.schedule}" if workload.schedule else ""
     think_time = f", think time {workload.think_time}" if workload.think_time else ""
-    return clean(f"{workload.name}, {plural(workload.clients, 'client')}{loop}{schedule}{think_time}")
+    front = analysis.study.application
+    through = f", through {front.name} with {plural(front.workers, 'worker')}" if front else ""
+    clients = plural(workload.clients, "client")
+    return clean(f"{workload.name}, {clients}{loop}{schedule}{think_time}{through}")
 
 
 def size_text(analysis: Analysis) -> str:

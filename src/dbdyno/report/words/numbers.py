@@ -35,6 +35,16 @@ def interval_text(ratio: Ratio) -> str:
     return f"{bound_text(ratio.low)} {DASH} {bound_text(ratio.high)}"
 
 
+def effect_text(effect: Ratio | None) -> str:
+    """A ratio with its interval: 1.620 (1.601 – 1.639)."""
+    return DASH if effect is None else f"{ratio_text(effect.ratio)} ({interval_text(effect)})"
+
+
+def multiple_text(effect: Ratio) -> str:
+    """×1.620 (1.601 – 1.639), without an interval where it has none."""
+    return f"×{ratio_text(effect.ratio) if effect.low is None else effect_text(effect)}"
+
+
 def bound_text(value: float) -> str:
     """One end of an interval; ends too far out to mean anything are said to be so."""
     if value > 1e3:

@@ -23,7 +23,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
     DASH,
     differs,
-    interval_text,
+    effect_text,
     plural,
     ratio_text,
     rough_share_text,
@@ -216,7 +216,7 @@ def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:
     """The cause of one entry of the museum."""
     variant = variant_of(analysis, exhibit.variant)
     if exhibit.verdict is Verdict.NO_EFFECT and variant.effect is not None:
-        seen = f"ratio {ratio_text(variant.effect.ratio)} ({interval_text(variant.effect)})"
+        seen = f"ratio {effect_text(variant.effect)}"
         within = f"{seen}, within {share_text(analysis.method.margin)}"
         return f"{within}: {remark(variant, analysis)}" if remark(variant, analysis) else within
     return cause(variant) or LOOKS[exhibit.verdict].meaning
