@@ -161,6 +161,7 @@ def made(*tests: OwnTest) -> Made:
             ),
             "failed at own_tests_joins",
         ),
+        ((OwnTest(name="types", verdict="absent", detail="the source has none"),), "passed"),
         ((OwnTest(name="types", verdict="unable", detail="no perl"),), "could not run"),
     ],
 )

@@ -140,7 +140,7 @@ def own_tests(account: Made) -> Correctness:
         )
     return Correctness(
         checks=tuple(
-            Check(name=f"own_tests_{one.name}", holds=one.verdict == "passed", detail=one.detail)
+            Check(name=f"own_tests_{one.name}", holds=not one.holds_up, detail=one.detail)
             for one in account.tests
         )
     )

@@ -100,6 +100,48 @@ def test_a_full_disk_fails_no_test(tmp_path: Path) -> None:
     assert (found.verdict, "the disk is full" in found.detail) == ("unable", True)
 
 
+FAILS = (
+    "echo 'CURRENT_TEST: main.one'; echo 'error: of a test that passed'; echo 'CURRENT_TEST: main.two'; "
+    "echo '@@ -1,2 +1,2 @@'; echo ' same'; echo '-4'; echo '+5'; echo; echo '+no part'; exit 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        ("^CURRENT_TEST: (.*two)", "main.two: -4 | +5"),
+        ("^CURRENT_TEST: (.*)", "main.one, main.two: -4 | +5"),
+        ("^FAILED (.*)", "runs: error: of a test that passed"),
+        ("", "runs: error: of a test that passed"),
+    ],
+)
+def test_a_test_that_fails_is_named_with_what_it_answered(tmp_path: Path, failing: str, told: str) -> None:
+    [found] = outcomes(tmp_path, step("runs", FAILS, failing=failing))
+    assert (found.verdict, found.detail) == ("failed", told)
+
+
+def test_what_differs_may_stand_in_a_file(tmp_path: Path) -> None:
+    script = "printf '@@ -1 +1 @@\\n-x%0200d\\n+y\\n' 0 >differs; echo 'not ok 1 - types'; exit 1"
+    [found] = outcomes(
+        tmp_path, step("runs", script, failing="^not ok [0-9]+ - (.*)", differences="{build}/differs")
+    )
+    assert found.detail.startswith("types: -x000") and found.detail.endswith("0… | +y")
+
+
+def test_a_test_without_a_difference_tells_its_first_error(tmp_path: Path) -> None:
+    script = "echo 'error: earlier'; echo 'not ok 1 - types'; echo 'error: lost connection'; exit 1"
+    [found] = outcomes(tmp_path, step("runs", script, failing="^not ok [0-9]+ - (.*)"))
+    assert found.detail == "types: error: lost connection"
+
+
+def test_tests_that_a_source_does_not_carry_are_left_out(tmp_path: Path) -> None:
+    absent, there = outcomes(
+        tmp_path, step("mtr", "exit 1", carried="mysql-test/main"), step("file", "true", carried="toy.c")
+    )
+    assert (absent.verdict, absent.detail) == ("absent", "not run: the source has no mysql-test/main")
+    assert there.verdict == "passed"
+
+
 def test_recipes_without_tests_have_the_key_that_they_had(tmp_path: Path) -> None:
     """Else all kept builds would be made again."""
     plain = materials(tmp_path).recipe

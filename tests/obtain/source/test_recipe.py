@@ -114,6 +114,37 @@ def test_an_environment_names_known_places(tmp_path: Path) -> None:
     assert "{perfix} is no place; there are: build, cc, cflags" in message
 
 
+TEST = '[[tests]]\nname = "all"\ncommand = ["make", "check"]\n'
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("failing = '^not ok'", "one group names the test"),
+        ("failing = '(a)(b)'", "one group names the test"),
+        ("failing = '('", "not a regular expression"),
+        ('carried = "../tests"', "name a file or a folder below the source"),
+        ('carried = "/tests"', "name a file or a folder below the source"),
+        ('differences = "{biuld}/diffs"', "{biuld} is no place"),
+    ],
+)
+def test_what_a_test_says_of_itself_is_checked(key: str, said: str, tmp_path: Path) -> None:
+    [message] = [message for line, message in mistakes(f"{GOOD}{TEST}{key}\n", tmp_path) if line == 9]
+    assert said in message
+
+
+def test_how_tests_tell_what_failed_makes_no_other_build(tmp_path: Path) -> None:
+    plain = read(GOOD + TEST, tmp_path)
+    telling = read(f"{GOOD}{TEST}failing = '^not ok (.*)'\ndifferences = \"{{build}}/diffs\"\n", tmp_path)
+    assert plain.digest == telling.digest
+    assert plain.digest != read(f'{GOOD}{TEST}carried = "tests"\n', tmp_path).digest
+
+
+def test_what_tests_need_is_asked_for_before_a_build(tmp_path: Path) -> None:
+    recipe = read(f'{GOOD}{TEST}needs = {{ prove = "perl" }}\n', tmp_path)
+    assert {name for step in recipe.certain_steps for name in step.needs} == {"prove"}
+
+
 def test_a_recipe_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"nothing\.toml"):
         read_recipe(tmp_path / "nothing.toml")

@@ -60,12 +60,17 @@ class Build(Frozen):
 
 
 class OwnTest(Frozen):
-    """How one of the source's own tests ended; `unable` is one that could not run here. `detail` says why it
-    did not pass."""
+    """How one of the source's own tests ended; `absent` is one that the source does not carry, and `unable`
+    one that could not run here. `detail` says why it did not pass."""
 
     name: str
-    verdict: Literal["passed", "failed", "unable"]
+    verdict: Literal["passed", "absent", "failed", "unable"]
     detail: str = ""
+
+    @property
+    def holds_up(self) -> bool:
+        """Whether the build fails the gate by it, or is kept from it."""
+        return self.verdict in ("failed", "unable")
 
 
 class Training(Frozen):

@@ -82,7 +82,8 @@ def run_command(command: Sequence[str], folder: Path, workplace: Workplace, tell
     said_from = workplace.log.stat().st_size if workplace.log.exists() else 0
     # Unbuffered, because its time tells how long a build went on that was killed.
     with workplace.log.open("ab", buffering=0) as log:
-        log.write(f"$ {' '.join(command)}\n".encode(errors="replace"))
+        line = " ".join(command).replace("\n", " ")
+        log.write(f"$ {line}\n".encode(errors="replace"))
         returncode = _run(command, folder, workplace.environment, log, tell)
     with workplace.log.open("rb") as file:
         file.seek(said_from)

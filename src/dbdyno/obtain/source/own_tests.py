@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
+from itertools import dropwhile
+from pathlib import Path
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.host.once import Tell
 from dbdyno.obtain.source.build import OwnTest
 from dbdyno.obtain.source.commands import Workplace, is_allowed, run_step, wrapper
-from dbdyno.obtain.source.recipe import Step
+from dbdyno.obtain.source.recipe import SourceTest, expanded
+from dbdyno.obtain.source.toolchain import first_error
 
 LONGEST_S = 1800
 """A test that hangs has failed."""
 NOBODY = "65534"
+NAMES_MOST, LINES_MOST, LINE_MOST = 3, 6, 120
+"""So many tests that failed are named, and so much is shown of what the first one answered differently."""
 LOOPBACK_UP = """
 import contextlib, fcntl, os, socket, struct, sys
 SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x41
@@ -26,30 +32,65 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """A program of Python's that switches the loopback on, where it may, and becomes the command behind it."""
 
 
-def run_tests(steps: Sequence[Step], workplace: Workplace, tell: Tell) -> tuple[OwnTest, ...]:
-    """How each test ended, up to the first that did not pass."""
+def run_tests(tests: Sequence[SourceTest], workplace: Workplace, tell: Tell) -> tuple[OwnTest, ...]:
+    """How each test ended, up to the first that holds the build up."""
     found: list[OwnTest] = []
-    for step in steps:
-        tell(f"the source's own tests: {step.name}")
-        found.append(_run(step, workplace, tell))
-        if found[-1].verdict != "passed":
+    for test in tests:
+        tell(f"the source's own tests: {test.name}")
+        found.append(_run(test, workplace, tell))
+        if found[-1].holds_up:
             break
     return tuple(found)
 
 
-def _run(step: Step, workplace: Workplace, tell: Tell) -> OwnTest:
+def _run(test: SourceTest, workplace: Workplace, tell: Tell) -> OwnTest:
+    if test.carried and not (Path(_path("{source}", workplace)) / test.carried).exists():
+        return OwnTest(name=test.name, verdict="absent", detail=f"not run: the source has no {test.carried}")
     before = not_root()
     if before is None:
         why = "servers refuse to start as root, and the kernel refuses user namespaces: run as another user"
-        return OwnTest(name=step.name, verdict="unable", detail=why)
-    limited = ("timeout", "--kill-after=10", str(LONGEST_S), *step.command)
+        return OwnTest(name=test.name, verdict="unable", detail=why)
+    limited = ("timeout", "--kill-after=10", str(LONGEST_S), *test.command)
     try:
-        run_step(step.model_copy(update={"command": (*_loopback(), *before, *limited)}), workplace, tell)
+        run_step(test.model_copy(update={"command": (*_loopback(), *before, *limited)}), workplace, tell)
     except (Blocked, DiskFull) as failure:
-        return OwnTest(name=step.name, verdict="unable", detail=f"{failure.message}: {failure.hint}")
+        return OwnTest(name=test.name, verdict="unable", detail=f"{failure.message}: {failure.hint}")
     except BuildFailed as failure:
-        return OwnTest(name=step.name, verdict="failed", detail=failure.message)
-    return OwnTest(name=step.name, verdict="passed")
+        return OwnTest(name=test.name, verdict="failed", detail=_cause(test, workplace, failure))
+    return OwnTest(name=test.name, verdict="passed")
+
+
+def _cause(test: SourceTest, workplace: Workplace, failure: BuildFailed) -> str:
+    """Which tests failed, and how the first one's answer differs; the first error where nothing tells."""
+    said = failure.log
+    failing = list(re.finditer(test.failing, said, re.MULTILINE)) if test.failing else []
+    if not failing:
+        return failure.message
+    # What was printed before is of tests that passed.
+    since = said[failing[0].end() :]
+    names = list(dict.fromkeys(found[1].strip() for found in failing))
+    more = f" and {len(names) - NAMES_MOST} more" if len(names) > NAMES_MOST else ""
+    written = Path(_path(test.differences, workplace))
+    answered = written.read_text(errors="replace") if test.differences and written.is_file() else since
+    differs = " | ".join(first_difference(answered)) or first_error(since)
+    return f"{', '.join(names[:NAMES_MOST])}{more}: {differs}"
+
+
+def first_difference(text: str) -> list[str]:
+    """The first lines that were expected (`-`) or came in their place (`+`), of a unified difference in a
+    text; none where it holds no such difference."""
+    hunk = dropwhile(lambda line: not line.startswith("@@"), text.splitlines())
+    changed: list[str] = []
+    for line in list(hunk)[1:]:
+        if not line.startswith((" ", "-", "+", "\\")):
+            break
+        if line.startswith(("-", "+")):
+            changed.append(line if len(line) <= LINE_MOST else f"{line[: LINE_MOST - 1]}…")
+    return changed[:LINES_MOST]
+
+
+def _path(place: str, workplace: Workplace) -> str:
+    return "".join(expanded([place], workplace.places))
 
 
 def _loopback() -> tuple[str, ...]:

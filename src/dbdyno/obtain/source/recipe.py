@@ -47,6 +47,41 @@ class Step(Frozen):
         return folder
 
 
+class SourceTest(Step):
+    """Tests that the source carries, in the file or folder `carried`; without that they are left out. Each
+    match of `failing` in what they print tells a test that did not pass, by its group. What such a test
+    answered in place of what it should is printed as a unified difference, or stands in the file
+    `differences`."""
+
+    carried: str = Field(default="", exclude_if=lambda path: not path)
+    failing: str = Field(default="", exclude_if=lambda pattern: not pattern)
+    differences: str = Field(default="", exclude_if=lambda path: not path)
+
+    @field_validator("carried")
+    @classmethod
+    def _below_the_source(cls, carried: str) -> str:
+        if PurePosixPath(carried).is_absolute() or ".." in PurePosixPath(carried).parts:
+            raise ValueError("name a file or a folder below the source, such as tests/main")
+        return carried
+
+    @field_validator("failing")
+    @classmethod
+    def _names_a_test(cls, failing: str) -> str:
+        try:
+            groups = re.compile(failing, re.MULTILINE).groups
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        if failing and groups != 1:
+            raise ValueError("one group names the test, such as '^not ok [0-9]+ - (.*)'")
+        return failing
+
+    @field_validator("differences")
+    @classmethod
+    def _in_a_known_place(cls, differences: str) -> str:
+        _require_known_places([differences])
+        return differences
+
+
 class SourcePackage(Frozen):
     """The distribution's source package, and the Debian suite that it is taken from. An empty version means
     the copy that is here already, else the latest that the suite's indexes list."""
@@ -78,7 +113,7 @@ class Recipe(Frozen):
     run_environment: dict[str, str] = Field(default_factory=dict)
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
-    tests: tuple[Step, ...] = Field(default=(), exclude_if=lambda tests: not tests)
+    tests: tuple[SourceTest, ...] = Field(default=(), exclude_if=lambda tests: not tests)
 
     @field_validator("program")
     @classmethod
@@ -96,8 +131,9 @@ class Recipe(Frozen):
 
     @property
     def certain_steps(self) -> tuple[Step, ...]:
-        """The steps that run whatever the source holds."""
-        return tuple(step for step in (*self.generate, *self.steps) if not step.makes)
+        """What runs whatever the source holds. Tests are among it, because a build that cannot be tested was
+        made in vain."""
+        return tuple(step for step in (*self.generate, *self.steps, *self.tests) if not step.makes)
 
     @property
     def is_parallel(self) -> bool:
@@ -107,8 +143,17 @@ class Recipe(Frozen):
 
     @property
     def digest(self) -> str:
-        """Of all that shapes a build; how long it takes and where its source comes from do not."""
-        shaping = self.model_dump_json(exclude={"seconds", "room_mib", "debian", "format_parts"})
+        """Of all that shapes a build; how long it takes, where its source comes from and how its tests tell
+        what failed do not."""
+        shaping = self.model_dump_json(
+            exclude={
+                "seconds": True,
+                "room_mib": True,
+                "debian": True,
+                "format_parts": True,
+                "tests": {"__all__": {"failing", "differences"}},
+            }
+        )
         return hashlib.sha256(shaping.encode()).hexdigest()
 
 
