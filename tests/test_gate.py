@@ -103,6 +103,19 @@ def test_a_wrong_build_fails_at_the_first_check_that_shows_it(
     assert f"the build failed the correctness gate at {failing}: " in found.cause
 
 
+def test_a_build_that_is_careless_with_floating_point_fails(tmp_path: Path) -> None:
+    """Older compilers link what takes tiny numbers for zero into every library that is told so."""
+    make_fork(tmp_path)
+    with bench(tmp_path, Factor(name="build.flags", levels=("none", "-ffast-math"))) as found:
+        right, careless = variants_of_each_build(found)
+        assert gated(build_of(found, right), found).passed
+        built = build_of(found, careless)
+        if int(built.toolchain.version.split()[1].partition(".")[0]) > 12:
+            pytest.skip("gcc from 13 on leaves the CPU as it is when it links a library")
+        wrong = gated(built, found)
+    assert wrong.words == "failed at answer_tiny", wrong
+
+
 def test_a_trial_of_a_build_that_failed_is_broken_and_never_measured(tmp_path: Path) -> None:
     make_fork(tmp_path, CODE + wrong_code(sqlite_fork.ROUNDS))
     with bench(tmp_path) as found:
@@ -235,7 +248,7 @@ def fake_answers(engine: FakeEngine | None = None) -> Correctness:
 
 @pytest.fixture
 def any_build(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "known_answers", lambda ask, dual, double: ())
+    monkeypatch.setattr(gate, "known_answers", lambda ask, engine, version: ())
     monkeypatch.setattr(gate, "holds_build", lambda running: True)
 
 

@@ -13,9 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines.built import Built, code_beside
+from dbdyno.engines.engine import Ask
 from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.once import Tell, silently
@@ -44,6 +46,7 @@ from dbdyno.trial.correctness import (
     recall_held,
     variants_of_each_build,
 )
+from dbdyno.trial.known_vectors import known_vectors
 from dbdyno.trial.prepare import prepare
 
 OPERATIONS, LOAD_MOST_S = 5000, 10.0
@@ -168,7 +171,7 @@ def answers(asked: Asked, bench: Bench) -> Correctness:
     """Fixed queries, then a short load under the study's own settings: its invariants, and the recall of its
     searches where it searches vectors."""
     with _up(asked.levels, bench, bench.study.workload) as (running, _):
-        known = known_answers(running.ask, bench.engine.dual, bench.engine.double)
+        known = _known(running.ask, bench)
         if not holds_build(running):
             raise DynoError("the process does not hold the build", "something else started in its place")
         job = running.setup.job
@@ -184,6 +187,15 @@ def answers(asked: Asked, bench: Bench) -> Correctness:
     recall = tally.recall.mean
     held = recall_held(recall, _reference(bench))
     return found.plus(Correctness(checks=(held,), recall=recall))
+
+
+def _known(ask: Ask, bench: Bench) -> tuple[Check, ...]:
+    """Checks of all whose answer is known: queries, and vectors where the study searches them."""
+    installation = bench.built.installation if bench.built else bench.installation
+    known = known_answers(ask, bench.engine, installation.version)
+    if bench.study.workload.name != VECTOR_SEARCH or bench.engine.vectors is None:
+        return known
+    return (*known, *known_vectors(ask, bench.engine.vectors))
 
 
 def _doubtful(doubts: Mapping[Doubt, str]) -> tuple[Check, ...]:

@@ -19,7 +19,7 @@ import pytest
 
 from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
-from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
@@ -123,7 +123,14 @@ SAMPLES = {
         ),
     ),
 }
-ASK = "import sys; from dbdyno.driver import _driver; print(_driver.query(sys.argv[1], sys.argv[2]))"
+ASK = """
+import json, sys
+from dbdyno.driver import _driver
+try:
+    print(_driver.query(sys.argv[1], sys.argv[2]))
+except _driver.DriverError as error:
+    print(json.dumps({"failed": [error.message, error.hint, error.kind]}))
+"""
 
 
 @cache
@@ -193,10 +200,13 @@ class Bench:
                 capture_output=True,
                 text=True,
             )
-            if "does not speak" in done.stderr:
-                pytest.skip(done.stderr.strip().splitlines()[-1])
             assert done.returncode == 0, done.stderr
-            rows: list[list[str | float | None]] = json.loads(done.stdout)["rows"]
+            answer = json.loads(done.stdout)
+            if "failed" in answer:
+                if "does not speak" in answer["failed"][0]:
+                    pytest.skip(answer["failed"][0])
+                raise DriverFailed(*answer["failed"])
+            rows: list[list[str | float | None]] = answer["rows"]
             return rows
 
         return ask

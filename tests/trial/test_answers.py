@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.trial.answers import KNOWN, known_answers
+from dbdyno.engines.firebird import FIREBIRD
+from dbdyno.engines.mariadb import MARIADB
+from dbdyno.engines.sqlite import SQLITE
+from dbdyno.errors import DriverFailed
+from dbdyno.trial.answers import COMPENSATED, KNOWN, OVERFLOW, known_answers
 
-DOUBLE = "DOUBLE PRECISION"
+VERSION = sqlite3.sqlite_version
 Rows = list[list[str | float | None]]
 
 
@@ -20,7 +24,7 @@ def ask(sql: str) -> Rows:
 
 
 def test_a_right_engine_answers_all() -> None:
-    assert [check.detail for check in known_answers(ask, "", DOUBLE) if not check.holds] == []
+    assert [check.detail for check in known_answers(ask, SQLITE, VERSION) if not check.holds] == []
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -29,7 +33,7 @@ def test_an_answer_without_its_last_row_is_wrong(name: str) -> None:
         rows = ask(sql)
         return rows[:-1] if KNOWN[name][0] in sql else rows
 
-    [failing] = [check for check in known_answers(shorter, "", DOUBLE) if not check.holds]
+    [failing] = [check for check in known_answers(shorter, SQLITE, VERSION) if not check.holds]
     assert failing.name == f"answer_{name}" and "expected" in failing.detail
 
 
@@ -44,7 +48,7 @@ def test_one_wrong_value_is_noticed(name: str, place: int, wrong: str | float | 
             values[place % len(values)] = wrong
         return rows
 
-    [failing] = [check for check in known_answers(off, "", DOUBLE) if not check.holds]
+    [failing] = [check for check in known_answers(off, SQLITE, VERSION) if not check.holds]
     assert failing.detail.startswith(f"{wrong} in place of ")
 
 
@@ -52,7 +56,7 @@ def test_numbers_may_come_as_text() -> None:
     def in_words(sql: str) -> Rows:
         return [[str(value) for value in row] for row in ask(sql)]
 
-    assert all(check.holds for check in known_answers(in_words, "", DOUBLE))
+    assert all(check.holds for check in known_answers(in_words, SQLITE, VERSION))
 
 
 def test_a_dual_table_is_named_where_there_is_one() -> None:
@@ -62,5 +66,65 @@ def test_a_dual_table_is_named_where_there_is_one() -> None:
         asked.append(sql)
         return []
 
-    known_answers(note, "RDB$DATABASE", DOUBLE)
+    known_answers(note, FIREBIRD, "5.0.3")
     assert all("AS DOUBLE PRECISION) FROM RDB$DATABASE UNION ALL" in sql for sql in asked)
+
+
+def with_tiny_numbers_flushed(sql: str) -> Rows:
+    """As a processor answers that takes what lies below the least normal number for zero."""
+    return [[0.0]] if KNOWN["tiny"][0] in sql else ask(sql)
+
+
+def test_tiny_numbers_are_not_zero() -> None:
+    [failing] = [one for one in known_answers(with_tiny_numbers_flushed, SQLITE, VERSION) if not one.holds]
+    assert (failing.name, failing.detail) == ("answer_tiny", "0.0 in place of 500")
+
+
+@pytest.mark.parametrize(("version", "asked"), [("3.40.1", False), ("3.43.0", True), ("3.100", True)])
+def test_only_an_engine_that_compensates_its_sums_is_asked_for_that(version: str, asked: bool) -> None:
+    def summed(sql: str) -> Rows:
+        return [[498.0]] if COMPENSATED[0] in sql else ask(sql)
+
+    found = known_answers(summed, SQLITE, version)
+    assert all(check.holds for check in found)
+    assert any(check.name == "answer_compensated" for check in found) is asked
+
+
+def test_a_sum_that_lost_what_rounding_cuts_off_is_wrong_where_it_should_not() -> None:
+    def lost(sql: str) -> Rows:
+        return [[0.0]] if COMPENSATED[0] in sql else ask(sql)
+
+    [failing] = [check for check in known_answers(lost, SQLITE, "3.50.4") if not check.holds]
+    assert (failing.name, failing.detail) == ("answer_compensated", "0.0 in place of 498")
+
+
+@pytest.mark.parametrize("finite", [[[1.7976931348623157e308]], [[None]], []])
+def test_what_is_too_large_is_never_finite(finite: Rows) -> None:
+    def bounded(sql: str) -> Rows:
+        return finite if OVERFLOW in sql else ask(sql)
+
+    [failing] = [check for check in known_answers(bounded, SQLITE, VERSION) if not check.holds]
+    assert failing.name == "answer_overflow" and failing.detail.endswith("infinity expected")
+
+
+def test_a_server_refuses_what_is_too_large() -> None:
+    def refusing(sql: str) -> Rows:
+        if OVERFLOW in sql:
+            raise DriverFailed("out of range", kind="server")
+        return ask(sql)
+
+    assert all(check.holds for check in known_answers(refusing, MARIADB, "11.8.6"))
+    [failing] = [check for check in known_answers(ask, MARIADB, "11.8.6") if not check.holds]
+    assert (failing.name, failing.detail) == ("answer_overflow", "inf, an error expected")
+    [failing] = [check for check in known_answers(refusing, SQLITE, VERSION) if not check.holds]
+    assert failing.name == "answer_overflow"
+
+
+def test_a_lost_connection_is_no_refusal() -> None:
+    def gone(sql: str) -> Rows:
+        if OVERFLOW in sql:
+            raise DriverFailed("the server is gone", kind="connect")
+        return ask(sql)
+
+    with pytest.raises(DriverFailed, match="gone"):
+        known_answers(gone, MARIADB, "11.8.6")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -280,6 +281,18 @@ class UnderValgrind:
 
 
 @dataclass(frozen=True)
+class VectorWords:
+    """An engine's SQL for vectors. `value` makes one of a list of numbers `{text}`. `euclidean` and `cosine`
+    are distances of `{one}` and `{other}`. `table` are the statements that make a table `{table}`, with the
+    columns `id` and `v` for vectors of `{dimensions}`, and an index of the Euclidean distance."""
+
+    value: str
+    euclidean: str
+    cosine: str
+    table: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Engine:
     """One engine: its names, and its four parts. Each part is a module of the engine's folder, or stands in
     one, and holds no state.
@@ -288,8 +301,11 @@ class Engine:
     file of the data directory that may be a block device instead; empty when none may. `recipe` is the file
     that says how the engine is built from its source. `dual` is the table that a SELECT of constants must
     name, where it must name one, and `double` the type of double precision as a CAST names it.
+    From the version `compensates_from` on its sums of doubles keep what rounding cuts off. One that
+    `holds_infinity` gives it for what is too large, and others an error.
     `sessions_choose` says that each session can have its own isolation level and storage engine.
-    Without a `production` no recipe can be written for it.
+    Without `vectors` no build's index of vectors is asked, and without a `production` no recipe can be
+    written for it.
     """
 
     name: str
@@ -303,6 +319,15 @@ class Engine:
     recipe: Path | None = None
     dual: str = ""
     double: str = "DOUBLE PRECISION"
+    compensates_from: tuple[int, ...] | None = None
+    holds_infinity: bool = False
+    vectors: VectorWords | None = None
     sessions_choose: bool = True
     under_valgrind: UnderValgrind = UnderValgrind()
     production: Production | None = None
+
+    def compensates(self, version: str) -> bool:
+        """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""
+        if self.compensates_from is None:
+            return False
+        return tuple(map(int, re.findall(r"\d+", version))) >= self.compensates_from

@@ -1,11 +1,16 @@
-"""Fixed queries whose answers are known by arithmetic: sums, joins, groups and an order of made-up rows."""
+"""Fixed queries whose answers are known by arithmetic: sums, joins, groups and an order of made-up rows.
+
+Some of them ask for what a compiler gives up under -ffast-math: numbers below the least normal one, the end
+of the range, and sums that keep what rounding cuts off.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask
+from dbdyno.engines.engine import Ask, Engine
+from dbdyno.errors import DriverFailed
 from dbdyno.records.record import Check
 
 ROWS = 500
@@ -38,15 +43,43 @@ KNOWN: Mapping[str, tuple[str, Sequence[float]]] = {
         "SELECT i FROM n WHERE NOT EXISTS (SELECT 1 FROM n m WHERE m.i = n.i + 450) ORDER BY i DESC",
         range(ROWS, 50, -1),
     ),
+    "tiny": ("SELECT SUM(one / 1e200 / 1e110 * 1e110 * 1e200) FROM n", (ROWS,)),
 }
 """By name: a query of the rows `n`, and all values of its answer, row by row."""
+COMPENSATED = (
+    f"SELECT SUM(CASE i WHEN 1 THEN one * 1e17 WHEN {ROWS} THEN one * -1e17 ELSE one END) FROM n",
+    (ROWS - 2,),
+)
+"""1e17 is rounded to multiples of 16, so a 1 that is added lasts only where SUM keeps what it cuts off."""
+OVERFLOW = "SELECT SUM(one) * 1e300 * 1e300 FROM n"
+INFINITE = frozenset(("inf", "infinity"))
 
 
-def known_answers(ask: Ask, dual: str, double: str) -> tuple[Check, ...]:
-    """A check for each query. `dual` is the table that a SELECT of constants must name, where it must, and
-    `double` the type of double precision in a CAST."""
-    made_up = MADE_UP.format(dual=f" FROM {dual}" if dual else "", double=double)
-    return tuple(_judged(name, ask(made_up + sql), known) for name, (sql, known) in KNOWN.items())
+def known_answers(ask: Ask, engine: Engine, version: str) -> tuple[Check, ...]:
+    """A check for each query that an engine of this version is asked."""
+    made_up = MADE_UP.format(dual=f" FROM {engine.dual}" if engine.dual else "", double=engine.double)
+    queries = {**KNOWN, "compensated": COMPENSATED} if engine.compensates(version) else KNOWN
+    return (
+        *(_judged(name, ask(made_up + sql), known) for name, (sql, known) in queries.items()),
+        _overflow(ask, made_up + OVERFLOW, engine.holds_infinity),
+    )
+
+
+def _overflow(ask: Ask, sql: str, holds_infinity: bool) -> Check:
+    """That what is too large for double precision comes out as infinity, or as an error."""
+    try:
+        rows = ask(sql)
+    except DriverFailed as refusal:
+        if refusal.kind != "server":
+            raise
+        return Check(name="answer_overflow", holds=not holds_infinity, detail=refusal.message)
+    values = [str(value).lower() for row in rows for value in row]
+    expected = "infinity" if holds_infinity else "an error"
+    return Check(
+        name="answer_overflow",
+        holds=holds_infinity and len(values) == 1 and values[0] in INFINITE,
+        detail=f"{', '.join(values) or 'no row'}, {expected} expected",
+    )
 
 
 def _judged(name: str, rows: Sequence[Sequence[str | float | None]], known: Sequence[float]) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.engines.engine import Engine, UnderValgrind
+from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
 from dbdyno.engines.mariadb import counters, life, obtaining, settings
 from dbdyno.engines.mariadb.production import PRODUCTION
 
@@ -18,8 +18,17 @@ MARIADB = Engine(
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
     double="DOUBLE",
-    # Valgrind holds all other threads up while one waits for io_uring, and does not map the terabytes into which
-    # a buffer pool may grow: with the least maximum it is as large as it begins. Older versions know no maximum.
+    vectors=VectorWords(
+        value="VEC_FromText('{text}')",
+        euclidean="VEC_DISTANCE_EUCLIDEAN({one}, {other})",
+        cosine="VEC_DISTANCE_COSINE({one}, {other})",
+        table=(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, v VECTOR({dimensions}) NOT NULL, VECTOR INDEX (v))",
+        ),
+    ),
+    # Valgrind holds all other threads up while one waits for io_uring, and does not map the terabytes into
+    # which a buffer pool may grow: with the least maximum it is as large as it begins. Older versions know no
+    # maximum.
     under_valgrind=UnderValgrind(
         settings={"innodb_use_native_aio": False, "loose_innodb_buffer_pool_size_max": "8M"}
     ),

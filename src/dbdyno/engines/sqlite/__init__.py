@@ -17,6 +17,8 @@ SQLITE = Engine(
     settings=settings,
     counters=counters,
     recipe=Path(__file__).with_name("recipe.toml"),
+    compensates_from=(3, 43),
+    holds_infinity=True,
     sessions_choose=False,
     under_valgrind=UnderValgrind(owns=obtaining.owns),
     production=PRODUCTION,
