@@ -38,6 +38,19 @@ def test_a_killed_family_leaves_nobody(tmp_path: Path) -> None:
     assert not any(psutil.pid_exists(member) for member in members)
 
 
+def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        child = process.start([sys.executable, "-c", FAMILY], environment=os.environ, output=output)
+    try:
+        assert wait_until(lambda: len(process.family(child.pid)) == 2)
+        members = process.family(child.pid)
+        assert process.families(members) == members
+        assert sorted(process.families(reversed(members))) == sorted(members)
+        assert process.families([]) == ()
+    finally:
+        process.kill_family(child)
+
+
 def test_a_worker_that_ends_meanwhile_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = subprocess.Popen([sys.executable, "-c", FOREVER])
     listed = psutil.Process(worker.pid)

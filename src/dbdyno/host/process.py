@@ -89,7 +89,7 @@ def bind(process_ids: Iterable[int], cpus: Iterable[int]) -> None:
     """Moves running processes, with all that descend from them, to `cpus`. Threads that they start later
     inherit it. Raises OSError where none of the CPUs may be used."""
     allowed = set(cpus)
-    for member in (member for process_id in process_ids for member in family(process_id)):
+    for member in families(process_ids):
         # Twice: a thread that was started meanwhile may have inherited what was.
         for _ in range(2):
             for task in _tasks(member):
@@ -176,11 +176,20 @@ def family(process_id: int) -> tuple[int, ...]:
     return tuple(member.pid for member in members if _lives(member))
 
 
+def families(process_ids: Iterable[int]) -> tuple[int, ...]:
+    """The processes and all that descend from them, each once: some may descend from others among them."""
+    found: dict[int, None] = {}
+    for process_id in process_ids:
+        if process_id not in found:
+            found |= dict.fromkeys(family(process_id))
+    return tuple(found)
+
+
 @contextmanager
 def standing_still(process_ids: Iterable[int]) -> Iterator[bool]:
     """Stops processes and their descendants, and lets those that are left go on. Yields whether all of their
     threads stand still, because one that is in a call of the kernel first comes to its end."""
-    members = [member for process_id in process_ids for member in family(process_id)]
+    members = families(process_ids)
     try:
         _send(members, signal.SIGSTOP)
         yield _stand_still(members)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from dbdyno.trial.observe.holdings import held, limits_of, members_of, occupied_bytes
+from dbdyno.trial.observe.holdings import held, limits_of, occupied_bytes
 
 HOLD = """
 import sys
@@ -74,11 +74,6 @@ def test_memory_that_processes_share_is_told_apart() -> None:
     # The kernel counts pages by the batch.
     assert after["shared_bytes"] - before.get("shared_bytes", 0.0) > 0.9 * SIZE
     assert after["private_bytes"] - before["private_bytes"] < 0.9 * SIZE
-
-
-def test_a_family_holds_what_its_children_hold() -> None:
-    with holding() as (process_id, _):
-        assert process_id in members_of([os.getpid()])
 
 
 def test_files_occupy_blocks_however_long_they_seem(tmp_path: Path) -> None:

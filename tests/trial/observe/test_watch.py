@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +14,20 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
+from dbdyno.host import process
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.study.phases import Phase
 from dbdyno.trial.observe import watch as watching
+from dbdyno.trial.observe.holdings import held
+from dbdyno.trial.observe.processes import ProcessCounters
 from dbdyno.trial.observe.watch import Watch
 
+FAMILY = """
+import subprocess, sys, time
+subprocess.Popen(["sleep", "600"])
+print("up", flush=True)
+time.sleep(600)
+"""
 PHASE = Phase(name="sustained", duration_s=1.0, watched=True)
 
 
@@ -37,10 +48,10 @@ class Asked:
             assert self.often.acquire(timeout=60)
 
 
-def watch_of(data: Path, asked: Asked) -> Watch:
+def watch_of(data: Path, asked: Asked, process_ids: tuple[int, ...] = (os.getpid(),)) -> Watch:
     engine = SimpleNamespace(counters=asked, embedded=False)
     setup = cast(Setup, SimpleNamespace(engine=engine, data=data))
-    server = SimpleNamespace(url="", process_ids=(os.getpid(),))
+    server = SimpleNamespace(url="", process_ids=process_ids)
     return Watch(Running(setup, cast(Any, server), cast(Any, None)), PHASE)
 
 
@@ -59,6 +70,27 @@ def test_gauges_of_kernel_disk_and_engine_are_read_side_by_side(tmp_path: Path) 
     assert {len(values) for values in found.series.values()} == {len(found.seconds)}
     assert set(found.series["heap_bytes"]) == {7.0}
     assert found.limits["private_bytes"].most > 0 and found.missing == {}
+
+
+def test_a_server_of_several_processes_holds_what_they_hold_and_no_more(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"up\n"
+        members = process.family(server.pid)
+        with process.standing_still(members) as still:
+            assert still
+            each = [held([member])[0] for member in members]
+            resident_bytes = ProcessCounters(members).read()[0]["resident_bytes"]
+            # A server of forks names all of its processes, parents first.
+            watch = watch_of(tmp_path, Asked(dict), members)
+            with watch.looking():
+                pass
+        process.kill_family(server)
+    found = watch.watched()
+    assert len(members) == 2
+    for gauge in ("resident_bytes", "threads", "open_files"):
+        assert found.series[gauge][0] == sum(one[gauge] for one in each)
+    assert resident_bytes == sum(one["resident_bytes"] for one in each)
 
 
 def test_an_engine_that_does_not_answer_leaves_a_gap_and_a_reason(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
 from dbdyno.host import cgroups
-from dbdyno.host.process import family
 from dbdyno.host.room import usable_disk_bytes
 from dbdyno.records.gauges import SHARED
 from dbdyno.records.record import Limit
@@ -26,11 +25,6 @@ STATUS = {
 """Lines of /proc/PID/status, in KiB, and the gauges that they belong to."""
 MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 """Of a control group, by the version of control groups."""
-
-
-def members_of(roots: Iterable[int]) -> list[int]:
-    """The processes and all that descend from them."""
-    return [member for root in roots for member in family(root)]
 
 
 def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
@@ -80,7 +74,7 @@ def occupied_bytes(folder: Path) -> float:
     return float(total * BLOCK_BYTES)
 
 
-def limits_of(members: list[int], data: Path) -> dict[str, Limit]:
+def limits_of(members: Sequence[int], data: Path) -> dict[str, Limit]:
     """How much the processes may hold. Descriptors are limited process by process, so those of several have
     no limit that they share."""
     memory = _memory_limit(members)
@@ -99,7 +93,7 @@ def limits_of(members: list[int], data: Path) -> dict[str, Limit]:
     return found
 
 
-def _memory_limit(members: list[int]) -> Limit:
+def _memory_limit(members: Sequence[int]) -> Limit:
     """The host's memory, or the least that a control group above the first process allows."""
     least = Limit(most=float(psutil.virtual_memory().total), source="the host's memory")
     for group in cgroups.groups_of(members[0], "memory") if members else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from dbdyno.host.process import family
+from dbdyno.host.process import families
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -27,10 +27,8 @@ class ProcessCounters:
     def read(self) -> tuple[Counters, dict[str, str]]:
         """Totals so far, and for each name that could not be read the reason."""
         missing: dict[str, str] = {}
-        resident_bytes = 0.0
-        for root in self.roots:
-            for process_id in family(root):
-                resident_bytes += self._read_process(process_id, missing)
+        members = families(self.roots)
+        resident_bytes = sum(self._read_process(process_id, missing) for process_id in members)
         totals: Counters = {"resident_bytes": resident_bytes}
         for counters in self._last.values():
             for name, value in counters.items():

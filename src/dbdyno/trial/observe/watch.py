@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 from dbdyno.driver.query import query
 from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.host.process import families
 from dbdyno.host.room import usable_disk_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.records.gauges import GAUGES, Source
 from dbdyno.records.record import Limit, Watched
 from dbdyno.study.phases import Phase
-from dbdyno.trial.observe.holdings import held, limits_of, members_of, occupied_bytes
+from dbdyno.trial.observe.holdings import held, limits_of, occupied_bytes
 
 READINGS = 600
 """About so many in a phase, whatever it takes: enough for a slope, and few beside what is watched."""
@@ -43,7 +44,7 @@ class Watch:
         what failed, where the disk of the data is full."""
         over = threading.Event()
         thread = threading.Thread(target=self._read_until, args=(over,), name="watch", daemon=True)
-        self._limits = limits_of(members_of(self._running.process_ids), self._running.setup.data)
+        self._limits = limits_of(families(self._running.process_ids), self._running.setup.data)
         self._read()
         thread.start()
         try:
@@ -85,7 +86,7 @@ class Watch:
         return self._clock() - self._started_unix_s
 
     def _read(self) -> None:
-        members = members_of(self._running.process_ids)
+        members = families(self._running.process_ids)
         if not members:
             # A server that is gone holds nothing, and that is no value of any gauge.
             return
