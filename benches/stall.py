@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import ROWS, mariadb
-from stalls import Measured, Stall
+from stalls import Measured, Stall, require_capacity
 
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
@@ -86,6 +86,7 @@ def main() -> int:
             job["duration_s"] = seconds
             load = {"kind": "open", "rate_per_s": arguments.rate, "arrivals": "uniform"}
             served_per_s = _served_per_s(job, math.ceil(arguments.rate * schedule.stall_s))
+            require_capacity(served_per_s, arguments.rate)
             opened, stalls = _stalled(server, schedule, {**job, "clients": CLIENTS_OPEN, "load": load})
             closed, _ = _stalled(server, schedule, {**job, "clients": CLIENTS_CLOSED})
             at_least = [least for least, _ in stalls]
@@ -210,4 +211,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except DynoError as error:
-        sys.exit(f"error: {error.message}")
+        sys.exit("\n".join(filter(None, [f"error: {error.message}", error.hint])))

@@ -5,6 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dbdyno.errors import UserError
+
+
+def require_capacity(served_per_s: float, arrivals_per_s: float) -> None:
+    """Raises UserError for a server that serves no more than arrives, and so never catches up after a
+    stall."""
+    if served_per_s <= arrivals_per_s:
+        raise UserError(
+            f"the server serves {served_per_s:,.0f}/s from a queue, which is no more than the "
+            f"{arrivals_per_s:,.0f}/s that arrive, so it never catches up after a stall",
+            f"offer less, with `--rate {served_per_s / 2:.0f}` say, or give the server more CPUs",
+        )
+
 
 @dataclass(frozen=True)
 class Stall:
@@ -17,11 +30,10 @@ class Stall:
         """The stall with the time that the server then needs for the requests that came meanwhile.
 
         It serves them in an order of its own, so the first of them may be answered last. More arrive while
-        it does, so the queue shrinks by what is served beyond them. A server that serves no more than
-        arrives would never catch up, which is a ValueError.
+        it does, so the queue shrinks by what is served beyond them. Raises UserError where it does not
+        shrink.
         """
-        if served_per_s <= arrivals_per_s:
-            raise ValueError(f"{served_per_s:,.0f}/s served is no more than {arrivals_per_s:,.0f}/s arriving")
+        require_capacity(served_per_s, arrivals_per_s)
         queued = (self.ended_s - self.began_s) * arrivals_per_s
         return replace(self, ended_s=self.ended_s + queued / (served_per_s - arrivals_per_s))
 

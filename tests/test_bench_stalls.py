@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.stalls import Measured, Stall
+from dbdyno.errors import UserError
 
 MEASURED = Measured(100.0, 117.0)
 IN_EVERY_PERIOD = [Stall(98.3 + turn * 1.7, 98.3 + turn * 1.7 + 0.137) for turn in range(14)]
@@ -49,5 +50,6 @@ def test_a_queue_is_served_beside_what_arrives_meanwhile() -> None:
 
 
 def test_a_server_that_never_catches_up_has_no_bound() -> None:
-    with pytest.raises(ValueError, match="1,000/s served is no more than 1,000/s arriving"):
-        Stall(100.0, 100.2).until_drained(arrivals_per_s=1000, served_per_s=1000)
+    with pytest.raises(UserError, match=r"serves 800/s .* no more than the 1,000/s that arrive") as told:
+        Stall(100.0, 100.2).until_drained(arrivals_per_s=1000, served_per_s=800)
+    assert "--rate 400" in told.value.hint
