@@ -113,4 +113,15 @@ def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:
 def test_an_act_that_was_not_done_is_no_restart(capsys: pytest.CaptureFixture[str]) -> None:
     not_done = Recovery(act=Act.CUT, blocked="this kernel offers no loop devices")
     lines_of(make_study(1, 2), 0.0).trial_ended(record_of(0, "baseline", LOST, not_done))
-    assert "1 restart, 1 with losses" in capsys.readouterr().err
+    assert "baseline: 1 restart, 1 with losses" in capsys.readouterr().err
+
+
+def test_a_timed_trial_that_ends_in_acts_tells_what_it_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    record = records_of(a_study(blocks=1))[0]
+    acts = record_of(0, "baseline", LOST).phases
+    lines = lines_of(make_study(1, 2), 0.0)
+    lines.trial_ended(record)
+    lines.trial_ended(record.model_copy(update={"phases": (*record.phases, *acts)}))
+    plain, with_acts = [line.split("] ")[1].split(";")[0] for line in capsys.readouterr().err.splitlines()]
+    assert with_acts == f"{plain}, 1 restart, 1 with losses"
+    assert any(letter.isdigit() for letter in plain.split(": ")[1])

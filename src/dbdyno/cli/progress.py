@@ -116,12 +116,16 @@ class Lines(Quiet):
             return f"{record.outcome.value}: {record.cause}"
         if record.of_no_block and record.counted is not None:
             return f"{metrics.number_text(record.counted.per_op[INSTRUCTIONS])} instructions per transaction"
-        if record.recoveries:
-            done = [one for one in record.recoveries if not one.blocked]
-            lossy = sum(one.lost > 0 for one in done)
-            return f"{plural(len(done), 'restart')}, {lossy} with losses"
-        value = self._response.read(record)
-        return f"{self._response.format(value)} {self._response.unit}" if value is not None else "measured"
+        restarts = [_restarts(record)] if record.recoveries else []
+        value = None if record.of_restarts else self._response.read(record)
+        measured = [] if value is None else [f"{self._response.format(value)} {self._response.unit}"]
+        return ", ".join([*measured, *restarts]) or "measured"
+
+
+def _restarts(record: Record) -> str:
+    done = [one for one in record.recoveries if not one.blocked]
+    lossy = sum(one.lost > 0 for one in done)
+    return f"{plural(len(done), 'restart')}, {lossy} with losses"
 
 
 class OfReference(Quiet):
