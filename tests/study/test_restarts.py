@@ -103,6 +103,14 @@ def test_full_speed_after_the_last_act_is_shown_by_the_load_before_a_kill() -> N
     assert [phase.then for phase in phases_of(last)] == [None, Act.STOP, Act.CUT, Act.KILL]
 
 
+def test_a_bound_that_no_load_is_long_enough_for_is_a_mistake() -> None:
+    asked = '[goal]\nguards = ["full_speed_after_cut_s <= {}"]'
+    told = mistake(asked.format(20))
+    assert "a load of 20 s cannot show whether full_speed_after_cut_s <= 20 holds" in told
+    assert read(asked.format("19.5")).goal.guards[0].bound == 19.5
+    assert read(asked.format("20x")).goal.guards[0].relative
+
+
 def test_the_control_s_name_is_not_to_be_had() -> None:
     rest = f'''design = "list"
 engine = "firebird"

@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import DriverFailed
-from dbdyno.trial.ledger import NS, Entry, Ledger, doubled, full_speed_s, losses, make_table
+from dbdyno.trial.ledger import (
+    NS,
+    Entry,
+    Ledger,
+    doubled,
+    full_speed_s,
+    losses,
+    make_table,
+    speed_per_s,
+    windows_of,
+)
 
 entries = st.lists(
     st.builds(Entry, st.integers(0, 3), st.integers(1, 50), st.integers(1, 1000)),
@@ -57,16 +67,27 @@ def told_at(*seconds: float) -> list[Entry]:
     return [Entry(0, number, round(second * NS)) for number, second in enumerate(seconds, 1)]
 
 
-def test_full_speed_is_that_of_the_second_half() -> None:
+def test_full_speed_is_that_of_the_load_before() -> None:
     slow = [10.0, *(10.0 + 0.1 * window + 0.05 for window in range(3))]
-    fast = [10.3 + 0.01 * step for step in range(170)]
-    assert full_speed_s(told_at(*slow, *fast), end_ns=12 * NS) == pytest.approx(0.4)
-    assert full_speed_s(told_at(*(10.0 + 0.01 * step for step in range(200))), 12 * NS) == pytest.approx(0.1)
+    fast = [10.305 + 0.01 * step for step in range(169)]
+    steady = [10.0, *(10.005 + 0.01 * step for step in range(199))]
+    recovering, undisturbed = (windows_of(told_at(*one), end_ns=12 * NS) for one in (slow + fast, steady))
+    assert speed_per_s(undisturbed) == speed_per_s(recovering) == pytest.approx(100.0)
+    assert full_speed_s(recovering, 100.0) == pytest.approx(0.4)
+    assert full_speed_s(undisturbed, 100.0) == pytest.approx(0.1)
+
+
+def test_a_load_that_stays_slower_than_before_never_has_full_speed() -> None:
+    half = windows_of(told_at(10.0, *(10.01 + 0.02 * step for step in range(99))), end_ns=12 * NS)
+    assert speed_per_s(half) == pytest.approx(50.0)
+    assert full_speed_s(half, 100.0) == pytest.approx(2.0)
+    assert full_speed_s(half, 0.0) is None, "the first load has none before it"
 
 
 @pytest.mark.parametrize("seconds", [(), (10.0,), tuple(10.0 + 0.01 * step for step in range(40))])
 def test_a_short_load_tells_no_full_speed(seconds: tuple[float, ...]) -> None:
-    assert full_speed_s(told_at(*seconds), end_ns=round(10.5 * NS)) is None
+    counts = windows_of(told_at(*seconds), end_ns=round(10.5 * NS))
+    assert (speed_per_s(counts), full_speed_s(counts, 100.0)) == (0.0, None)
 
 
 def test_a_file_is_read_up_to_an_entry_that_was_cut_off(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dbdyno.records.record import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
-from dbdyno.trial import placement, rounds
+from dbdyno.trial import ledger, placement, rounds
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
@@ -133,6 +133,17 @@ def test_a_kill_loses_nothing_that_the_kernel_has(homes: Path) -> None:
     for found in acted("sqlite", DURABLE["sqlite"], Act.KILL, Act.STOP):
         assert (found.recovery.lost, found.recovery.damage) == (0, "")
         assert found.recovery.torn_pages is None
+
+
+def test_the_load_after_an_act_is_held_against_the_fastest_before(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "WINDOW_S", 0.02)
+    found = acted("sqlite", DURABLE["sqlite"], Act.STOP, Act.STOP, Act.STOP)
+    speeds = [one.recovery.speed_per_s for one in found]
+    assert [one.recovery.full_speed_s is not None for one in found] == [False, True, True]
+    assert all(speed > 0.0 for speed in speeds)
+    assert [one.running.fastest_per_s for one in found] == [max(speeds[:place]) for place in (1, 2, 3)]
 
 
 def test_a_clean_stop_is_timed_and_loses_nothing(homes: Path) -> None:

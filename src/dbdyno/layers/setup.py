@@ -137,7 +137,8 @@ class Running:
     There is no tally, and the engine's counters around the load are empty, until the load is over; there is
     none either after a rest. `told` is what clients were told in the loads before. `counted` is what was
     counted in place of a speed. `logged` are the doubtful lines of the server's log that the phases before
-    have told.
+    have told. `fastest_per_s` is the speed of the fastest load before an act on the server, in acknowledged
+    transactions.
     `front` is the application that takes the load, where there is one.
     """
 
@@ -148,6 +149,7 @@ class Running:
     told: Acknowledged = field(default_factory=Acknowledged)
     counted: Counted | None = None
     logged: tuple[str, ...] = ()
+    fastest_per_s: float = 0.0
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
     front: Front | None = None

@@ -182,8 +182,8 @@ def _stop_s(record: Record) -> float | None:
 
 _UNTIL_READY = "Time from the start of the server's process until it answered a first question,"
 _UNTIL_FULL_SPEED = (
-    "Time from the first transaction of the next load until it was nine tenths as fast, for 0.1 s, as in its"
-    " second half,"
+    "Time from the first transaction of the next load until it was nine tenths as fast, for 0.1 s, as the"
+    " fastest load before, and the whole load where it never was,"
 )
 _PERCENTILES = (
     ("p50_ms", "p50", "median latency", "half of the transactions took longer"),

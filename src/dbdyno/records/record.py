@@ -208,8 +208,9 @@ class Recovery(Frozen):
     clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
     ledger are there, those included of which nobody was told. `torn_pages` were cut in half.
     Where one bit of a row was turned, `told` says whether the engine said so; None where it did not read it.
-    `full_speed_s` is what the load needed from its first transaction to its full speed; None where it was too
-    short to tell.
+    Before the act the load came to `speed_per_s`. From its first transaction it needed `full_speed_s` until
+    it was as fast as the fastest of the loads before it, or lasted so long without; None for the first load,
+    and for one that was too short to tell.
     Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
     was done then.
     """
@@ -226,6 +227,7 @@ class Recovery(Frozen):
     torn_pages: int | None = None
     told: bool | None = Field(default=None, exclude_if=lambda told: told is None)
     full_speed_s: float | None = None
+    speed_per_s: float = Field(default=0.0, exclude_if=lambda speed: not speed)
     blocked: str = ""
     remedy: str = ""
 

@@ -31,7 +31,7 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
-from dbdyno.study.phases import ACT_OF_METRIC
+from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import (
@@ -345,12 +345,20 @@ class _Reader(SectionReader):
         return Restarts.model_validate({**counts, "load_s": load_s, "control": control})
 
     def timed(self, goal: Goal, workload: Workload | None) -> None:
-        """Metrics of restarts need a load whose transactions are known one by one."""
+        """Metrics of restarts need a load whose transactions are known one by one, and which lasts for longer
+        than what it is to show."""
+        if workload is None:
+            return
         named = (goal.response, *(guard.metric for guard in goal.guards))
         asked = next((name for name in named if name in ACT_OF_METRIC), "")
-        if asked and workload is not None and workload.name not in KEEPS_LEDGER:
+        if asked and workload.name not in KEEPS_LEDGER:
             hint = f"take one that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
             self.note(("workload", "name"), f"`{asked}` cannot be had under {workload.name}", hint)
+        for guard in goal.guards:
+            bound = None if guard.relative else guard.bound
+            if guard.metric in FULL_SPEED and bound is not None and bound >= workload.duration_s:
+                told = f"a load of {workload.duration_s:g} s cannot show whether {guard.text} holds"
+                self.note(("goal", "guards"), told, "give a shorter time, or raise workload.duration")
 
     def metric(self, value: Any) -> str:
         name = values.text(value)

@@ -25,7 +25,7 @@ BEGINS_S = 120.0
 """How long a load may take to its first transaction: connecting, and the first pages from a cold disk."""
 WINDOW_S = 0.1
 FULL_SHARE = 0.9
-"""Of the speed in the second half of a load, what counts as full speed."""
+"""Of the speed before an act, what counts as full speed after it."""
 WINDOWS_LEAST = 6
 NS = 1_000_000_000
 
@@ -113,18 +113,32 @@ def doubled(rows: Sequence[Row]) -> int:
     return len(rows) - len(set(rows))
 
 
-def full_speed_s(entries: Sequence[Entry], end_ns: int) -> float | None:
-    """Seconds from the first acknowledgement until the load was as fast, in a window of `WINDOW_S`, as in its
-    second half. None where it was too short to tell."""
+def windows_of(entries: Iterable[Entry], end_ns: int) -> list[int]:
+    """How many acknowledgements each `WINDOW_S` had until the end, from the first of them on. Empty where
+    there are too few windows to tell a speed."""
     told = sorted(entry.told_ns for entry in entries if entry.told_ns < end_ns)
     windows = int((end_ns - told[0]) / (WINDOW_S * NS)) if told else 0
     if windows < WINDOWS_LEAST:
-        return None
+        return []
     counts = [0] * windows
     for told_ns in told:
         window = int((told_ns - told[0]) / (WINDOW_S * NS))
         if window < windows:
             counts[window] += 1
-    full = FULL_SHARE * median(counts[windows // 2 :])
-    reached = next(window for window, count in enumerate(counts) if count >= full)
-    return round((reached + 1) * WINDOW_S, 3)
+    return counts
+
+
+def speed_per_s(counts: Sequence[int]) -> float:
+    """What a load came to: the median of its second half, in acknowledgements per second. 0 where it was too
+    short to tell."""
+    return median(counts[len(counts) // 2 :]) / WINDOW_S if counts else 0.0
+
+
+def full_speed_s(counts: Sequence[int], before_per_s: float) -> float | None:
+    """Seconds from the first acknowledgement until a window was nearly as fast as the load `before`; all of
+    them where none was. None where one of the two loads was too short to tell."""
+    if not counts or not before_per_s:
+        return None
+    full = FULL_SHARE * before_per_s * WINDOW_S
+    reached = next((window for window, count in enumerate(counts, 1) if count >= full), len(counts))
+    return round(reached * WINDOW_S, 3)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 
 from dbdyno.driver.job import Closed, Job
@@ -31,7 +31,16 @@ from dbdyno.trial.act import kill_engine, lives, start_again
 from dbdyno.trial.acts import Acted, not_done
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.flips import Mark, told_of
-from dbdyno.trial.ledger import Ledger, Row, doubled, full_speed_s, losses, make_table
+from dbdyno.trial.ledger import (
+    Ledger,
+    Row,
+    doubled,
+    full_speed_s,
+    losses,
+    make_table,
+    speed_per_s,
+    windows_of,
+)
 
 BEYOND_S = 60.0
 """How long the load would go on after the act, which is far beyond what the act takes."""
@@ -103,6 +112,7 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
     running.load.kill()
     running.server.kill()
     torn_pages = _put_power_on(ending)
+    counts = windows_of(entries, ending.at_ns)
     told = told_of(ending.mark, running, bench.open_load, undo) if ending.mark else None
     found = Recovery(
         act=phase.then,
@@ -110,11 +120,15 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
         stop_s=ending.stop_s,
         torn_pages=torn_pages,
         told=told,
-        full_speed_s=full_speed_s(entries, ending.at_ns),
+        full_speed_s=full_speed_s(counts, running.fastest_per_s),
+        speed_per_s=speed_per_s(counts),
         acknowledged=sum(entry.told_ns < ending.at_ns for entry in entries),
     )
     try:
-        again = start_again(running, bench.open_load, undo)
+        again = replace(
+            start_again(running, bench.open_load, undo),
+            fastest_per_s=max(running.fastest_per_s, found.speed_per_s),
+        )
         rows, ready_s = _first_answer(again, ending.ledger)
         lost = losses(entries, rows, ending.at_ns)
         update = {"ready_s": ready_s, "lost": lost.lost, "lost_ms": lost.first_ms, "present": len(rows)}
