@@ -20,7 +20,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import act
-from dbdyno.trial.act import UNTOLD, kill_under_load, start_again
+from dbdyno.trial.act import UNTOLD, kill_under_load, start_again, strike
 from dbdyno.trial.prepare import prepare
 from tests.fakes import FakeEngine, FakeLoad, make_bench, make_run, make_study, make_tally
 from tests.trials import tried
@@ -61,7 +61,7 @@ def never_killed(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("never_killed")
 def test_a_load_that_ends_before_the_kill_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(act, "LONGEST_S", 0.1)
-    with tried("sqlite") as found, pytest.raises(DynoError, match="ended before the engine was killed") as no:
+    with tried("sqlite") as found, pytest.raises(DynoError, match="the load ended before the act") as no:
         kill_under_load(found.running)
     assert not isinstance(no.value, ServerFailed), "the engine has done nothing wrong"
 
@@ -81,12 +81,13 @@ def test_an_engine_that_dies_by_itself_is_not_taken_for_killed(monkeypatch: pyte
 
 def test_only_an_engine_that_still_lives_is_killed(homes: Path) -> None:
     with tried("sqlite") as found:
-        alive, dead = Event(), Event()
-        act._kill(found.running, alive)
+        over = Event()
+        over.set()
+        assert not strike(found.running, over, 0.0), "the load is over"
+        assert strike(found.running, Event(), 0.0)
         with suppress(LoadDied):
             found.running.load.query(found.running.server.url, "SELECT 1")
-        act._kill(found.running, dead)
-        assert (alive.is_set(), dead.is_set()) == (True, False)
+        assert not strike(found.running, Event(), 0.0)
 
 
 @pytest.mark.parametrize(("dies", "error"), [(True, ServerFailed), (False, DriverFailed)])

@@ -248,7 +248,7 @@ def test_a_kernel_that_refuses_in_the_midst_of_the_load_leaves_a_server_that_is_
 def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_when_due", lambda ending, act: False)
+    monkeypatch.setattr(rounds, "strike", lambda *_: False)
     monkeypatch.setattr(rounds, "BEYOND_S", -0.4)
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         with pytest.raises(DynoError, match="the load ended before the act"):

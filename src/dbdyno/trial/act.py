@@ -1,12 +1,17 @@
-"""What is done to a server on purpose: it is killed in the midst of its load, and started again."""
+"""What is done to a server on purpose: it is stopped, or killed in the midst of its load, and started
+again."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from threading import Event, Timer
+from functools import partial
+from threading import Event
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged, Tally, by_kind
@@ -16,6 +21,8 @@ from dbdyno.host.process import family
 from dbdyno.layers.setup import Running
 from dbdyno.trial.bench import OpenLoad
 
+STOP_S = 600.0
+"""What a clean stop may take, where nothing slows the server: it may write back all of a large cache."""
 TOLD_AFTER_S = 1.0
 """When the load says what clients have been told. It waits for that, with its connections open."""
 KILLED_AFTER_S = 0.5
@@ -26,8 +33,8 @@ UNTOLD = 1_000_000
 """More transactions than can succeed between the telling and the kill."""
 
 
-def kill_under_load(running: Running) -> Acknowledged:
-    """Kills the engine while clients are at work. Returns what they had been told by then.
+def kill_under_load(running: Running, clients: int | None = None) -> Acknowledged:
+    """Kills the engine while its clients, or so many, are at work. Returns what they had been told by then.
 
     A server of its own leaves the load process to count to the end. An embedded engine takes that with it, so
     the count is of the last wait, and of what came after it nobody knows. Raises DynoError where the kill
@@ -35,14 +42,24 @@ def kill_under_load(running: Running) -> Acknowledged:
     that let the load go no further.
     """
     job = running.setup.job.but(
-        load=Closed(), ramp_s=0.0, warmup_s=TOLD_AFTER_S, duration_s=LONGEST_S, slices=1, settle_s=0.0
+        clients=clients or running.setup.job.clients,
+        load=Closed(),
+        ramp_s=0.0,
+        warmup_s=TOLD_AFTER_S,
+        duration_s=LONGEST_S,
+        slices=1,
+        settle_s=0.0,
     )
     given_up = running.load.begin(job)
     if given_up is not None:
         raise _stopped_early(running, given_up)
-    tally = _killed_while_it_goes_on(running)
-    if tally is not None:
-        told = Acknowledged.by([tally])
+    over = Event()
+    kill = partial(strike, running, over, KILLED_AFTER_S)
+    ended = in_the_midst(running, running.load.go_on, kill, over)
+    if isinstance(ended, DriverFailed) and not isinstance(ended, LoadDied):
+        raise ended
+    if isinstance(ended, Tally):
+        told = Acknowledged.by([ended])
     else:
         waited = running.load.told or Acknowledged()
         told = waited.model_copy(update={"unknown": waited.unknown + UNTOLD})
@@ -63,35 +80,58 @@ def _stopped_early(running: Running, tally: Tally) -> DynoError:
     )
 
 
-def _killed_while_it_goes_on(running: Running) -> Tally | None:
-    """The load's slice, in which the engine is killed; None where that took the load process along."""
-    killed = Event()
-    killer = Timer(KILLED_AFTER_S, _kill, [running, killed])
-    killer.start()
-    tally, death = None, None
-    try:
-        tally = running.load.go_on()
-    except LoadDied as failure:
-        death = failure
-    finally:
-        killer.cancel()
-        killer.join()
-    # Asked only now, because a kill is noted when it is done.
-    if killed.is_set():
-        return tally
-    if death is not None:
-        raise death
-    if not running.server.alive():
+def in_the_midst(
+    running: Running, drive: Callable[[], Tally | None], act: Callable[[], bool], over: Event
+) -> Tally | DriverFailed | None:
+    """Drives a load while `act`, in a thread of its own, ends the engine and tells whether it did. `over` is
+    set as soon as the load has ended. Returns what the load came to, or the failure by which it ended: an
+    embedded engine takes the load process along.
+
+    Raises what the engine did wrong where it ended before the act, and DynoError where the load did.
+    """
+    ended: Tally | DriverFailed | None = None
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(act)
+        try:
+            ended = drive()
+        except DriverFailed as failure:
+            ended = failure
+        finally:
+            over.set()
+        acted = acting.result()
+    if acted:
+        return ended
+    if isinstance(ended, DriverFailed):
+        raise ended
+    if not lives(running):
         raise ServerFailed("the server died under the load", log=running.server.log())
-    raise DynoError("the load ended before the engine was killed", "run again on a quieter machine")
+    raise DynoError("the load ended before the act", "run again on a quieter machine")
 
 
-def _kill(running: Running, killed: Event) -> None:
-    """Kills the engine and notes that. One that died by itself is not killed."""
-    if lives(running):
-        with suppress(OSError):
+def strike(running: Running, over: Event, after_s: float, act: Callable[[], None] = lambda: None) -> bool:
+    """Acts after so long and then kills the engine; False where the load or the engine has ended by
+    itself."""
+    if over.wait(after_s) or not lives(running):
+        return False
+    try:
+        act()
+    finally:
+        # It may have ended by itself meanwhile, and must not tell clients of anything any more.
+        with suppress(ProcessLookupError):
             kill_engine(running)
-            killed.set()
+    return True
+
+
+def stopped_s(running: Running) -> float:
+    """Has the engine end cleanly, and returns the seconds that it took. Raises ServerFailed where it does
+    not."""
+    began_s = time.monotonic()
+    if running.setup.engine.embedded:
+        # It stops when its last connection closes.
+        running.load.close()
+    else:
+        running.server.stop(STOP_S * running.setup.launch.patience)
+    return time.monotonic() - began_s
 
 
 def lives(running: Running) -> bool:
@@ -110,15 +150,10 @@ def kill_engine(running: Running) -> None:
 
 
 def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
-    """Starts the engine on what a kill left. Raises ServerFailed where it does not come up."""
+    """Starts the engine on the data that it left, with a load process of its own, after the end of what is
+    left of it. `undo` ends both. Raises ServerFailed where it does not come up."""
     running.load.kill()
     running.server.kill()
-    return started(running, open_load, undo)
-
-
-def started(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
-    """Starts an engine that has ended, on the data that it left, with a load process of its own. `undo` ends
-    both. Raises ServerFailed where it does not come up."""
     setup = running.setup
     runtime = paths.runtime() / setup.scratch.name
     server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)

@@ -3,7 +3,6 @@ what was left, and is checked."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,11 +15,8 @@ from dbdyno.records.record import Check, Recovery
 from dbdyno.study.act import Act
 from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.phases import Phase
-from dbdyno.trial.act import kill_under_load, start_again, started
+from dbdyno.trial.act import kill_under_load, start_again, stopped_s
 from dbdyno.trial.bench import Bench
-
-STOP_S = 300.0
-"""How long a clean end may take: a server with a large cache writes all of it."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +49,17 @@ def not_done(running: Running, act: Act, refused: Blocked) -> Acted:
 
 
 def _stop(running: Running, _phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
-    """Asks for a clean end. An embedded engine ends with its last connection, in the load process."""
-    began_s = time.monotonic()
-    running.load.close()
-    running.server.stop(STOP_S * running.setup.launch.patience)
-    stop_s = time.monotonic() - began_s
-    again = started(running, bench.open_load, undo)
+    """Asks for a clean end."""
+    stop_s = stopped_s(running)
+    again = start_again(running, bench.open_load, undo)
     recovery = Recovery(act=Act.STOP, stop_s=stop_s, ready_s=again.server.ready_s)
     return _checked(running, again, Acknowledged(), recovery)
 
 
 def _kill(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
     """Kills the engine while all clients of the phase are at work."""
-    job = running.setup.job
-    running.setup.job = job.but(clients=phase.clients or job.clients)
-    told = kill_under_load(running)
+    told = kill_under_load(running, phase.clients)
     again = start_again(running, bench.open_load, undo)
-    running.setup.job = running.setup.job.but(clients=job.clients)
     recovery = Recovery(act=Act.KILL, ready_s=again.server.ready_s)
     return _checked(running, again, told, recovery)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 
 from dbdyno.driver.job import Closed, Job
@@ -27,7 +27,7 @@ from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check, Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_POWER, Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.act import kill_engine, lives, start_again
+from dbdyno.trial.act import in_the_midst, start_again, stopped_s, strike
 from dbdyno.trial.acts import Acted, not_done
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.flips import Mark, told_of
@@ -44,8 +44,6 @@ from dbdyno.trial.ledger import (
 
 BEYOND_S = 60.0
 """How long the load would go on after the act, which is far beyond what the act takes."""
-STOP_S = 600.0
-"""What a clean stop may take: it may write back all of a large cache."""
 TORN_MOST = 16
 """So many pages of those in flight are torn: about what a device has in hand at one time."""
 TRIES, BETWEEN_TRIES_S = 20, 0.05
@@ -163,12 +161,8 @@ def _stop(ending: Ending) -> None:
     """Lets the load come to its end, then stops the engine cleanly and times that."""
     running = ending.running
     running.load.run(ending.job)
-    ending.at_ns = began_ns = time.monotonic_ns()
-    if not running.setup.engine.embedded:
-        running.server.stop(STOP_S)
-    # An embedded engine stops when its last connection closes.
-    running.load.close()
-    ending.stop_s = (time.monotonic_ns() - began_ns) / 1e9
+    ending.at_ns = time.monotonic_ns()
+    ending.stop_s = stopped_s(running)
 
 
 def _kill(ending: Ending) -> None:
@@ -220,39 +214,13 @@ ENDINGS: dict[Act, Callable[[Ending], None]] = {
 def _in_the_midst(ending: Ending, act: Callable[[], None]) -> None:
     """Puts the load on, acts when it has gone on for as long as the phase says, and then ends the engine.
     Raises what the engine did wrong where it ended before."""
-    running, death = ending.running, None
-    with ThreadPoolExecutor(1) as pool:
-        acting = pool.submit(_when_due, ending, act)
-        try:
-            running.load.run(ending.job)
-        except DriverFailed as failure:
-            # An embedded engine takes the load process along.
-            death = failure
-        finally:
-            ending.over.set()
-        acted = acting.result()
-    if acted:
-        return
-    if death is not None:
-        raise death
-    if not lives(running):
-        raise ServerFailed("the server died under the load", log=running.server.log())
-    raise DynoError("the load ended before the act", "run again on a quieter machine")
 
+    def when_due() -> bool:
+        return ending.ledger.begins(ending.over) and strike(
+            ending.running, ending.over, ending.phase.duration_s, act
+        )
 
-def _when_due(ending: Ending, act: Callable[[], None]) -> bool:
-    """Acts, unless the load or the engine has ended by itself."""
-    if not ending.ledger.begins(ending.over) or ending.over.wait(ending.phase.duration_s):
-        return False
-    if not lives(ending.running):
-        return False
-    try:
-        act()
-    finally:
-        # It may have ended by itself without power, and must not tell clients of anything any more.
-        with suppress(ProcessLookupError):
-            kill_engine(ending.running)
-    return True
+    in_the_midst(ending.running, partial(ending.running.load.run, ending.job), when_due, ending.over)
 
 
 def _put_power_on(ending: Ending) -> int | None:
