@@ -46,6 +46,7 @@ from dbdyno.trial.correctness import (
     recall_held,
     variants_of_each_build,
 )
+from dbdyno.trial.invariants import checks_of
 from dbdyno.trial.known_vectors import known_vectors
 from dbdyno.trial.prepare import prepare
 
@@ -227,11 +228,7 @@ def recovery(asked: Asked, bench: Bench) -> Correctness:
         told = kill_under_load(running)
         again = start_again(running, bench.open_load, undo)
         invariants = again.load.check(again.setup.job, told)
-    return Correctness(
-        checks=tuple(
-            Check(name=f"{one.name}_after_a_kill", holds=one.holds, detail=one.detail) for one in invariants
-        )
-    )
+    return Correctness(checks=checks_of(invariants, after="a_kill"))
 
 
 @contextmanager

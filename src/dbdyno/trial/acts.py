@@ -17,6 +17,7 @@ from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.phases import Phase
 from dbdyno.trial.act import kill_under_load, start_again, stopped_s
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.invariants import checks_of
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,7 @@ def _checked(before: Running, again: Running, told: Acknowledged, recovery: Reco
     invariants = again.load.check(again.setup.job, again.told)
     logged = again.server.log_problems()
     problems = untold(logged, before.logged)
-    checks = [
-        Check(name=f"{one.name}_after_{recovery.act.value}", holds=one.holds, detail=one.detail)
-        for one in invariants
-    ]
+    checks = checks_of(invariants, after=recovery.act.value)
     log = Check(name=f"server_log_after_{recovery.act.value}", holds=True, detail=" | ".join(problems))
     up = replace(again, logged=tuple(logged))
     return Acted(up, recovery, (*checks, *([log] if problems else [])))

@@ -11,6 +11,7 @@ from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
+from dbdyno.trial.invariants import checks_of
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
@@ -50,7 +51,7 @@ def judge(
     """The judgement alone: no server, no clock."""
     checks = [Check(name="operations", holds=tally.operations > 0, detail=_operations(tally))]
     checks.append(Check(name="clients", holds=tally.clients_lost == 0, detail=_clients(tally)))
-    checks += [Check(name=one.name, holds=one.holds, detail=one.detail) for one in invariants]
+    checks += checks_of(invariants)
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
         Doubt.DRIVER_SATURATED: tally.saturated or "",

@@ -31,6 +31,7 @@ from dbdyno.trial.act import in_the_midst, start_again, stopped_s, strike
 from dbdyno.trial.acts import Acted, not_done
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.flips import Mark, told_of
+from dbdyno.trial.invariants import checks_of
 from dbdyno.trial.ledger import (
     Ledger,
     Row,
@@ -254,5 +255,4 @@ def _first_answer(again: Running, ledger: Ledger) -> tuple[list[Row], float]:
 def _judged(invariants: Sequence[Invariant], rows: Sequence[Row]) -> tuple[Check, ...]:
     twice = doubled(rows)
     detail = f"{twice} of {len(rows)} transactions took effect twice" if twice else ""
-    found = [Check(name=one.name, holds=one.holds, detail=one.detail) for one in invariants]
-    return (*found, Check(name="no_transaction_twice", holds=not twice, detail=detail))
+    return (*checks_of(invariants), Check(name="no_transaction_twice", holds=not twice, detail=detail))
