@@ -46,14 +46,28 @@ def test_a_row_that_no_file_holds_as_it_was_written_is_blocked(
     assert "compression" in refused.value.hint
 
 
-def test_a_bit_that_is_turned_twice_is_as_it_was(tmp_path: Path) -> None:
+def test_a_bit_that_is_turned_back_is_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "page"
-    path.write_bytes(b"abc")
-    place = Place(path, offset=1, value=4)
-    place.turn()
-    assert path.read_bytes() == b"afc"
-    place.turn()
-    assert path.read_bytes() == b"abc"
+    path.write_bytes(b"-abc-")
+    place = Place(path, offset=1, right=b"abc", wrong=b"afc")
+    assert place.turn()
+    assert path.read_bytes() == b"-afc-"
+    place.turn_back()
+    assert path.read_bytes() == b"-abc-"
+
+
+def test_what_the_engine_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"-abc-")
+    place = Place(path, offset=1, right=b"abc", wrong=b"afc")
+    assert place.turn()
+    path.write_bytes(b"-xfz-")
+    place.turn_back()
+    assert path.read_bytes() == b"-xfz-"
+    assert not place.turn()
+    path.unlink()
+    place.turn_back()
+    assert not place.turn() and not path.exists()
 
 
 def test_a_mark_is_found_wherever_files_hold_it(tmp_path: Path) -> None:
@@ -64,8 +78,12 @@ def test_a_mark_is_found_wherever_files_hold_it(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(text + b"-" + text)
     (tmp_path / "empty").touch()
     (tmp_path / "other").write_bytes(text[:-1])
-    found = [(place.file.name, place.offset - mark.letter) for place in mark.places(tmp_path)]
+    places = list(mark.places(tmp_path))
+    found = [(place.file.name, place.offset) for place in places]
     assert found == [("data", 0), ("data", len(text) + 1), ("0", 2)]
+    [wrong] = {place.wrong for place in places}
+    turned = [number for number, letters in enumerate(zip(text, wrong, strict=True)) if len({*letters}) > 1]
+    assert turned == [mark.letter] and wrong[mark.letter] ^ text[mark.letter] == mark.value
 
 
 def test_each_round_has_a_mark_of_its_own_that_cannot_be_compressed() -> None:

@@ -32,19 +32,32 @@ PLACES_MOST = 8
 
 @dataclass(frozen=True)
 class Place:
-    """One bit of a file: of the byte at `offset`, that of `value`."""
+    """Where a file holds a text, and the text with one bit of it turned."""
 
     file: Path
     offset: int
-    value: int
+    right: bytes
+    wrong: bytes
 
-    def turn(self) -> None:
-        """Turns the bit, on the disk as well. Twice is as if nothing had been done."""
-        descriptor = os.open(self.file, os.O_RDWR | os.O_CLOEXEC)
+    def turn(self) -> bool:
+        """Turns the bit, on the disk as well. False where the file does not hold the text any more."""
+        return self._replace(self.right, self.wrong)
+
+    def turn_back(self) -> None:
+        """Turns the bit back, unless the engine has put something else there: a log goes round."""
+        self._replace(self.wrong, self.right)
+
+    def _replace(self, old: bytes, new: bytes) -> bool:
         try:
-            [byte] = os.pread(descriptor, 1, self.offset)
-            os.pwrite(descriptor, bytes((byte ^ self.value,)), self.offset)
-            os.fsync(descriptor)
+            descriptor = os.open(self.file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            there = os.pread(descriptor, len(old), self.offset) == old
+            if there:
+                os.pwrite(descriptor, new, self.offset)
+                os.fsync(descriptor)
+            return there
         finally:
             os.close(descriptor)
 
@@ -71,10 +84,12 @@ class Mark:
 
     def places(self, data: Path) -> Iterator[Place]:
         """Where files hold it, file by file in the order of their names."""
+        right, place = self.text.encode(), self.letter
+        wrong = right[:place] + bytes((right[place] ^ self.value,)) + right[place + 1 :]
         for path in sorted(data.rglob("*")):
             if path.is_file() and path.stat().st_size:
-                for start in _found(path, self.text.encode()):
-                    yield Place(path, start + self.letter, self.value)
+                for start in _found(path, right):
+                    yield Place(path, start, right, wrong)
 
 
 def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:
@@ -89,11 +104,12 @@ def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) 
         reason = "no file holds the row as it was written, so no bit of it can be turned"
         raise Blocked("restarts.flipped_bits", reason, "leave compression, encryption and raw devices out")
     for place in places:
-        place.turn()
+        if not place.turn():
+            continue
         try:
             told = _told(mark, running, open_load, undo)
         finally:
-            place.turn()
+            place.turn_back()
         if told is not None:
             return told
     return None
