@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +46,20 @@ def test_what_a_command_of_keystone_says_last_is_told(tmp_path: Path, place: Pla
     with pytest.raises(ServerFailed, match="Keystone's fernet_setup failed: no such table") as failed:
         life.populate(failing, Application(name="keystone"), place)
     assert failed.value.log == "first\nno such table\n"
+
+
+def test_a_command_of_keystone_that_hangs_or_is_missing_is_told(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ServerFailed, match=r"fernet_setup cannot be started: .*No such file") as missing:
+        life.populate(installation(tmp_path), Application(name="keystone"), place)
+    assert str(tmp_path) in missing.value.hint
+    shutil.rmtree(place.data)
+    (tmp_path / "bin").rmdir()
+    monkeypatch.setattr(life, "MANAGE_S", 0.1)
+    hanging = installation(tmp_path, keystone_manage="exec sleep 600")
+    with pytest.raises(ServerFailed, match=r"fernet_setup did not end within 0.1 s"):
+        life.populate(hanging, Application(name="keystone"), place)
 
 
 def test_the_keys_are_for_nobody_else(tmp_path: Path, place: Place) -> None:

@@ -68,15 +68,22 @@ def populate(installation: Installation, wish: Application, place: Place) -> Non
 
 def _manage(installation: Installation, place: Place, arguments: tuple[str, ...]) -> None:
     command = [str(installation.prefix / "bin" / "keystone-manage"), "--config-file", str(file_of(place))]
-    done = subprocess.run(
-        [*command, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=MANAGE_S,
-        preexec_fn=process.die_with_parent(),
-    )
+    try:
+        done = subprocess.run(
+            [*command, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=MANAGE_S,
+            preexec_fn=process.die_with_parent(),
+        )
+    except subprocess.TimeoutExpired:
+        told = f"Keystone's {arguments[0]} did not end within {MANAGE_S:g} s"
+        raise ServerFailed(told, "the server beneath may hang: look at its log") from None
+    except OSError as error:
+        told = f"Keystone's {arguments[0]} cannot be started: {error}"
+        raise ServerFailed(told, f"install Keystone in {installation.prefix} again") from None
     if done.returncode != 0:
         log = done.stderr or done.stdout
         last = (log.strip().splitlines() or ["it said nothing"])[-1]
