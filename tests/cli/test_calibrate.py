@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from dbdyno.calibrate.kept import Calibration, keep, place_of
+from dbdyno.cli.calibrate import _require_server_alone
+from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.records.store import Store, store_url
+from dbdyno.study.nouns import Application
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import dyno
 from tests.conftest import homes_in
+from tests.fakes import make_study
 
 STUDY = """
 title  = "Which cache?"
@@ -49,6 +53,13 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Calibration:
     assert said.returncode == 0, said.stderr
     require_valid("calibrate", said.stdout)
     return Calibration.model_validate_json(said.stdout)
+
+
+def test_an_application_in_front_of_the_server_is_refused() -> None:
+    study = make_study(1, 2).model_copy(update={"application": Application(name="keystone")})
+    with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
+        _require_server_alone(study)
+    assert "dyno calibrate --engine" in refused.value.hint
 
 
 def test_each_binding_is_measured_against_itself(calibrated: Calibration) -> None:

@@ -13,10 +13,11 @@ from xml.etree import ElementTree
 import pytest
 
 from dbdyno.cli.soak import rung_by_rung
+from dbdyno.errors import UserError
 from dbdyno.records.store import Store, store_url
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import trials_in_all
-from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application
 from dbdyno.study.soak import SMOKE
 from tests.cli.schemas import require_valid
 from tests.cli.test_cli import complaint, dyno
@@ -226,6 +227,13 @@ def test_a_soak_has_no_trials_beside_its_rungs() -> None:
 def test_a_soak_is_timed_whatever_its_study_counts() -> None:
     asked = make_study(1, 2, goal=Goal(response=INSTRUCTIONS_PER_OP))
     assert rung_by_rung(asked, SMOKE).goal.response == Goal().response
+
+
+def test_an_application_in_front_of_the_server_is_refused() -> None:
+    asked = make_study(1, 2, application=Application(name="keystone"))
+    with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
+        rung_by_rung(asked, SMOKE)
+    assert "[application]" in refused.value.hint
 
 
 def test_the_clients_of_a_soak_are_those_of_its_rungs(homes: Path) -> None:

@@ -84,6 +84,7 @@ def command(
     best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
     """
     asked = study_at(study) if study else _asked(engine, workload, clients)
+    _require_server_alone(asked)
     _require_closed_loop(asked)
     tell = partial(click.echo, err=True)
     with alone(f"calibration of {asked.title}", time_s + OVERHEAD_S, wait_s, tell):
@@ -109,6 +110,14 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
         f"[workload]\nname = {toml(workload)}\nclients = {clients}\n"
     )
     return parse_study(text.encode(), catalogue(), "the options")
+
+
+def _require_server_alone(study: Study) -> None:
+    if study.application is not None:
+        raise UserError(
+            f"{study.application.name} stands in front of the server, and a calibration is of servers alone",
+            "calibrate without it: dyno calibrate --engine mariadb@11.8 --workload point_select",
+        )
 
 
 def _require_closed_loop(study: Study) -> None:

@@ -158,7 +158,13 @@ def _wanted(
 
 def rung_by_rung(study: Study, soak: Soak) -> Study:
     """The study as a soak carries it out: a block for each rung, one trial after the other, and no other
-    trials. Raises UserError where it varies what the rungs give."""
+    trials. Raises UserError where it varies what the rungs give, or has an application that would not follow
+    the server when that is started again."""
+    if study.application is not None:
+        raise UserError(
+            f"{study.application.name} stands in front of the server, and a soak asks the server alone",
+            "leave [application] out and take a workload of the server's",
+        )
     if any(factor.name == "workload.clients" for factor in study.factors):
         raise UserError(
             "workload.clients is a factor, and the rungs of a soak give the clients",
