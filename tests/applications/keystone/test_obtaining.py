@@ -43,6 +43,12 @@ def test_the_cache_is_searched_for_the_version(tmp_path: Path, monkeypatch: pyte
     assert "pip install keystone==28 gunicorn PyMySQL" in missing.value.hint
 
 
+def test_what_an_interrupted_pip_left_behind_is_no_package(tmp_path: Path) -> None:
+    whole = locate(Application(name="keystone", path=str(environment(tmp_path, ALL))))
+    (tmp_path / "lib" / "python3.11" / "site-packages" / "~ip-24.0.dist-info").mkdir()
+    assert locate(Application(name="keystone", path=str(tmp_path))) == whole
+
+
 def test_what_lacks_its_server_says_how_to_add_it(tmp_path: Path) -> None:
     lacking = environment(tmp_path, {"keystone": "30.0.0", "PyMySQL": "1.2.4"})
     with pytest.raises(EngineMissing, match="lacks its server") as missing:

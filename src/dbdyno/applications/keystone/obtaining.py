@@ -49,7 +49,8 @@ def packages_of(prefix: Path) -> dict[str, str]:
     """Each package of an environment with its version; none where there is no environment."""
     folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
     found = distributions(path=folders) if folders else ()
-    return {distribution.name.lower(): distribution.version for distribution in found}
+    # pip leaves folders without a name behind when it is interrupted.
+    return {one.name.lower(): one.version for one in found if one.name}
 
 
 def digest_of(packages: dict[str, str]) -> str:

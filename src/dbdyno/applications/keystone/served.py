@@ -21,7 +21,7 @@ def _setting(name: str) -> object:
 
 
 _told = {
-    "packages": {one.name.lower(): one.version for one in distributions()},
+    "packages": {one.name.lower(): one.version for one in distributions() if one.name},
     "settings": {name: _setting(name) for name in os.environ["DYNO_ASKED"].split()},
 }
 _written = Path(f"told-{os.getpid()}.making")
