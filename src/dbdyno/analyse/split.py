@@ -2,9 +2,9 @@
 
 The whole is the time of one client per operation. In closed loop that is clients x duration / operations
 (Little's law; J. D. C. Little, Operations Research 9, 1961), in open loop the mean latency from the intended
-start. The parts are the seconds of the application, where one stands
-in front of the server, of the server, and of the driver, over the operations. What they leave is the
-remainder: nothing measured it, so it is named as what is left, not as what it is.
+start. The parts are the seconds of the application, where one stands in front of the server, of the server,
+and of the driver, over the operations. What they leave is the remainder: nothing measured it, so it is named
+as what is left, not as what it is.
 
 It is assumed that an operation is served by one thread at a time. Threads that work beside it (purge,
 checkpoint, parallel workers) are in the CPU time as well; where the parts come to more than the whole, that
@@ -23,8 +23,10 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record
 
 WHOLE, PAUSE, REMAINDER = "whole", "pause", "remainder"
-APPLICATION = ("application_user", "application_system", "application_wait")
-"""The parts of an application in front of the server, where there is one."""
+OWN_WORK = ("application_user", "application_system")
+"""What an application in front of the server does itself."""
+APPLICATION = (*OWN_WORK, "application_wait")
+"""The parts of an application, where there is one."""
 PARTS = (
     *APPLICATION, "server_user", "server_system", "server_wait", "driver", "driver_wait", PAUSE, REMAINDER,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.split import APPLICATION
+from dbdyno.analyse.split import OWN_WORK
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
@@ -86,13 +86,14 @@ def note(splits: Sequence[TimeSplit]) -> str:
 
 
 def _of_application(splits: Sequence[TimeSplit]) -> list[str]:
-    """What an application in front of the server leaves to it, variant by variant."""
+    """What an application in front of the server takes, variant by variant. It may wait for CPUs that the
+    server has, so its waits are not its own."""
     lines = []
     for split in splits:
-        own = sum(part.mean for part in split.parts if part.name in APPLICATION)
+        own = sum(part.mean for part in split.parts if part.name in OWN_WORK)
         if own > 0.0:
             lines.append(
-                f"{safe.clean(split.variant)}: the application takes "
+                f"{safe.clean(split.variant)}: the application's own work takes "
                 f"{numbers.coarse_text(own / split.whole.mean)} of an operation, which no server shortens."
             )
     return lines
