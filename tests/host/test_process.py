@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dbdyno.errors import DynoError
 from dbdyno.host import process
 
 FOREVER = "import time; time.sleep(600)"
@@ -36,6 +37,17 @@ def test_a_killed_family_leaves_nobody(tmp_path: Path) -> None:
     process.kill_family(child)
     assert process.family(child.pid) == ()
     assert not any(psutil.pid_exists(member) for member in members)
+
+
+def test_what_the_kernel_does_not_let_go_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", FOREVER]) as child:
+        with monkeypatch.context() as stuck:
+            for each in (subprocess.Popen, psutil.Process):
+                stuck.setattr(each, "kill", lambda _: None)
+            stuck.setattr(process, "GONE_S", 0.01)
+            with pytest.raises(DynoError, match=f"process {child.pid} was killed and is still there"):
+                process.kill_family(child)
+        process.kill_family(child)
 
 
 def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> None:

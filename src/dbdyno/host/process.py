@@ -16,10 +16,14 @@ from typing import IO
 
 import psutil
 
+from dbdyno.errors import DynoError
+
 PR_SET_PDEATHSIG = 1
 PR_SET_THP_DISABLE = 41
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine, -1)
 MPOL_BIND = 2
+GONE_S = 60.0
+"""How long the kernel may take to end a process that was killed: it first frees its memory."""
 STILL_S, LOOK_S = 5.0, 0.001
 """How long threads may take until they stand still, and how often that is looked at."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -239,8 +243,9 @@ def how_it_ended(returncode: int) -> str:
     return f"ended with exit code {returncode}"
 
 
-def kill_family(child: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
-    """Kills a child of ours with all its descendants and waits until none is left."""
+def kill_family(child: subprocess.Popen[bytes]) -> None:
+    """Kills a child of ours with all its descendants and waits until none is left. Raises DynoError where the
+    kernel does not let go of it."""
     members = []
     for process_id in family(child.pid):
         try:
@@ -254,5 +259,11 @@ def kill_family(child: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None
             member.kill()
         except psutil.NoSuchProcess:
             continue
-    child.wait(timeout_s)
-    psutil.wait_procs(members, timeout=timeout_s)
+    try:
+        child.wait(GONE_S)
+    except subprocess.TimeoutExpired:
+        raise DynoError(
+            f"process {child.pid} was killed and is still there after {GONE_S:g} s",
+            "it waits in the kernel, for a disk say: look at the kernel's log",
+        ) from None
+    psutil.wait_procs(members, timeout=GONE_S)
