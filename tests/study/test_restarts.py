@@ -12,6 +12,7 @@ from dbdyno.errors import StudyError
 from dbdyno.frozen import Level
 from dbdyno.study import DURABLE, Guard, Restarts, Study, parse_study, study_schema
 from dbdyno.study.act import Act
+from dbdyno.study.catalogue import Option
 from dbdyno.study.phases import phases_of
 from dbdyno.study.reader import CUTS_OF_GUARD
 from dbdyno.study.restarts import CONTROL
@@ -85,6 +86,21 @@ def test_mistakes_say_what_is_allowed(rest: str, said: str) -> None:
 
 def test_a_metric_of_restarts_needs_a_load_with_a_ledger() -> None:
     assert "keeps a ledger" in mistake('[goal]\nresponse = "ready_after_kill_s"', "point_select")
+
+
+def test_a_load_that_only_reads_keeps_no_ledger() -> None:
+    text = SHORT.format(workload="tpcb", rest='[goal]\nresponse = "stop_s"')
+    only_reads = Option(name="select_only", type="bool", default=False)
+    offers = tuple(
+        offer.model_copy(update={"options": (*offer.options, only_reads)}) for offer in LOSING.workloads
+    )
+    with pytest.raises(StudyError) as caught:
+        parse_study(
+            text.replace('"tpcb"', '"tpcb"\nselect_only = true').encode(), replace(LOSING, workloads=offers)
+        )
+    [found] = caught.value.mistakes
+    assert "cannot be had under tpcb that only reads" in found.message
+    assert found.line == 4
 
 
 def test_a_goal_that_times_restarts_has_them_in_each_trial() -> None:

@@ -354,6 +354,9 @@ class _Reader(SectionReader):
         if asked and workload.name not in KEEPS_LEDGER:
             hint = f"take one that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
             self.note(("workload", "name"), f"`{asked}` cannot be had under {workload.name}", hint)
+        elif asked and not workload.keeps_ledger:
+            told = f"`{asked}` cannot be had under {workload.name} that only reads"
+            self.note(("workload", "select_only"), told, "leave it out")
         for guard in goal.guards:
             bound = None if guard.relative else guard.bound
             if guard.metric in FULL_SPEED and bound is not None and bound >= workload.duration_s:
