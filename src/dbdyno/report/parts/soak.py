@@ -349,8 +349,8 @@ def _ended(rung: Rung, recovery: Recovery) -> Iterator[str]:
         told = f"{recovery.blocked}; {recovery.remedy}" if recovery.remedy else recovery.blocked
         yield f"Not done, {recovery.act.value}: {safe.clean(told)}."
     elif price := _price(recovery):
-        left_out = " The phases after it were left out." if recovery.damage else ""
-        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {safe.clean(price)}.{left_out}"
+        last = " Nothing was done to the server after it." if recovery.damage else ""
+        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {safe.clean(price)}.{last}"
 
 
 def _words(heads: Sequence[str]) -> list[int]:
