@@ -3,7 +3,6 @@
 
 mod ledger;
 mod options;
-mod zipf;
 
 pub(crate) use ledger::Page;
 pub use lua::resolve_lua;

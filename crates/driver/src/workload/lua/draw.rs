@@ -2,9 +2,8 @@
 
 use super::settings::Settings;
 use crate::error::{Error, Result};
-use crate::random::Random;
-use crate::workload::zipf::Zipf;
-use std::cell::RefCell;
+use crate::random::{Random, Zipfian};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No column of a benchmark holds more letters.
@@ -42,7 +41,7 @@ pub(super) struct Distributions {
     pareto_power: f64,
     zipf_exponent: f64,
     /// Made for a number of values, and used again while that number stays.
-    zipf: RefCell<Option<(u64, Zipf)>>,
+    zipfian: Cell<Zipfian>,
 }
 
 impl Distributions {
@@ -54,14 +53,15 @@ impl Distributions {
                 .hint(format!("give one of {names}")));
         };
         let pareto_h = within(settings, "rand_pareto_h", 1e-6, 1.0 - 1e-6)?;
+        let zipf_exponent = within(settings, "rand_zipfian_exp", 0.0, 5.0)?;
         Ok(Distributions {
             default: *default,
             uniforms_per_gaussian: within(settings, "rand_spec_iter", 1.0, 1e6)? as u64,
             band_percent: within(settings, "rand_spec_pct", 1.0, 100.0)? as u64,
             special_percent: within(settings, "rand_spec_res", 0.0, 100.0)? as u64,
             pareto_power: pareto_h.ln() / (1.0 - pareto_h).ln(),
-            zipf_exponent: within(settings, "rand_zipfian_exp", 0.0, 5.0)?,
-            zipf: RefCell::default(),
+            zipf_exponent,
+            zipfian: Zipfian::new(1, zipf_exponent).into(),
         })
     }
 
@@ -93,11 +93,10 @@ impl Distributions {
     }
 
     fn zipfian(&self, values: u64, random: &mut Random) -> u64 {
-        let mut kept = self.zipf.borrow_mut();
-        if kept.as_ref().is_none_or(|(made_for, _)| *made_for != values) {
-            *kept = Some((values, Zipf::new(values, self.zipf_exponent)));
+        if !self.zipfian.get().fits(values, self.zipf_exponent) {
+            self.zipfian.set(self.zipfian.get().over(values));
         }
-        kept.as_ref().map_or(0, |(_, zipf)| zipf.draw(random) - 1)
+        self.zipfian.get().draw(random) - 1
     }
 }
 

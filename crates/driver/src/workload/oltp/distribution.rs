@@ -1,7 +1,6 @@
 //! Which rows are asked for: the distributions of sysbench, with its parameters.
 
-use crate::random::Random;
-use crate::workload::zipf::Zipf;
+use crate::random::{Random, Zipfian};
 use crate::workload::Options;
 
 /// sysbench's constants of its "special" and "gaussian" distributions.
@@ -25,7 +24,7 @@ enum Shape {
     Pareto {
         power: f64,
     },
-    Zipfian(Zipf),
+    Zipfian(Zipfian),
 }
 
 impl Distribution {
@@ -40,7 +39,7 @@ impl Distribution {
                 let h = options.float("pareto_h");
                 Shape::Pareto { power: h.ln() / (1.0 - h).ln() }
             }
-            "zipfian" => Shape::Zipfian(Zipf::new(n, options.float("zipfian_exponent"))),
+            "zipfian" => Shape::Zipfian(Zipfian::new(n, options.float("zipfian_exponent"))),
             _ => Shape::Uniform,
         };
         Distribution { n, shape }
@@ -54,7 +53,7 @@ impl Distribution {
             Shape::Gaussian => gaussian(n, random),
             Shape::Special => special(n, random),
             Shape::Pareto { power } => ((n as f64 * random.float().powf(*power)) as u64).min(n - 1),
-            Shape::Zipfian(zipf) => zipf.draw(random) - 1,
+            Shape::Zipfian(zipfian) => zipfian.draw(random) - 1,
         };
         from_zero as i64 + 1
     }
@@ -119,7 +118,7 @@ mod tests {
     #[test]
     fn zipf_gives_each_rank_its_weight() {
         for exponent in [0.5, 0.8, 1.0, 1.5] {
-            let shares = shares(&distribution(50, Shape::Zipfian(Zipf::new(50, exponent))), 50);
+            let shares = shares(&distribution(50, Shape::Zipfian(Zipfian::new(50, exponent))), 50);
             let weights: Vec<f64> = (1..=50).map(|rank| f64::from(rank).powf(-exponent)).collect();
             let sum: f64 = weights.iter().sum();
             for (share, weight) in shares.iter().zip(&weights) {
@@ -132,7 +131,7 @@ mod tests {
         #[test]
         fn every_draw_is_a_row(n in 1u64..5_000_000_000, seed: u64) {
             let shapes =
-                [Shape::Uniform, Shape::Special, Shape::Gaussian, pareto(0.2), Shape::Zipfian(Zipf::new(n, 0.8))];
+                [Shape::Uniform, Shape::Special, Shape::Gaussian, pareto(0.2), Shape::Zipfian(Zipfian::new(n, 0.8))];
             let mut random = Random::new(seed, 0);
             for shape in shapes {
                 let distribution = distribution(n, shape);

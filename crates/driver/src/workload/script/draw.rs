@@ -1,4 +1,4 @@
-//! Random draws and hashes with the definitions that pgbench's manual gives them, and a Zipfian draw for any exponent.
+//! Random draws and hashes with the definitions that pgbench's manual gives them.
 
 use crate::random::Random;
 
@@ -21,24 +21,6 @@ pub fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64) -> i64
     }
 }
 
-/// Zipfian over `low..=high` for an exponent above 1 (`random_zipfian`): Devroye, "Non-Uniform Random Variate
-/// Generation", 1986, page 551.
-pub fn zipfian_above_one(random: &mut Random, low: i64, high: i64, exponent: f64) -> i64 {
-    let size = high.wrapping_sub(low) as u64 as f64 + 1.0;
-    if size <= 1.0 {
-        return low;
-    }
-    let bound = 2f64.powf(exponent - 1.0);
-    loop {
-        let (uniform, other) = (1.0 - random.float(), random.float());
-        let rank = uniform.powf(-1.0 / (exponent - 1.0)).floor();
-        let ratio = (1.0 + 1.0 / rank).powf(exponent - 1.0);
-        if other * rank * (ratio - 1.0) / (bound - 1.0) <= ratio / bound && rank <= size {
-            return low + (rank as i64 - 1);
-        }
-    }
-}
-
 /// Pareto over `low..=high` as sysbench draws it: `share` of the range gets 1 - `share` of the draws.
 pub fn pareto(random: &mut Random, low: i64, high: i64, share: f64) -> i64 {
     scaled(low, high, random.float().powf(share.ln() / (1.0 - share).ln()))
@@ -48,59 +30,6 @@ pub fn pareto(random: &mut Random, low: i64, high: i64, share: f64) -> i64 {
 fn scaled(low: i64, high: i64, fraction: f64) -> i64 {
     let size = high.wrapping_sub(low) as u64 as f64 + 1.0;
     low.wrapping_add((size * fraction) as i64).clamp(low, high)
-}
-
-/// What a Zipfian draw over 1..=size needs to know. Rejection-inversion: Hörmann and Derflinger, "Rejection-inversion to
-/// generate variates from monotone discrete distributions", 1996.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Zipfian {
-    size: f64,
-    exponent: f64,
-    area_first: f64,
-    area_all: f64,
-    sure: f64,
-}
-
-impl Zipfian {
-    pub fn new(size: u64, exponent: f64) -> Self {
-        let mut zipfian = Zipfian { size: size as f64, exponent, area_first: 0.0, area_all: 0.0, sure: 0.0 };
-        zipfian.area_first = zipfian.area(1.5) - 1.0;
-        zipfian.area_all = zipfian.area(zipfian.size + 0.5);
-        zipfian.sure = 2.0 - zipfian.area_inverse(zipfian.area(2.5) - zipfian.density(2.0));
-        zipfian
-    }
-
-    pub fn fits(&self, size: u64, exponent: f64) -> bool {
-        self.size == size as f64 && self.exponent == exponent
-    }
-
-    /// A rank, 1 being the most frequent.
-    pub fn draw(&self, random: &mut Random) -> u64 {
-        loop {
-            let area = self.area_all + random.float() * (self.area_first - self.area_all);
-            let place = self.area_inverse(area);
-            let rank = place.round().clamp(1.0, self.size);
-            if rank - place <= self.sure || area >= self.area(rank + 0.5) - self.density(rank) {
-                return rank as u64;
-            }
-        }
-    }
-
-    fn density(&self, place: f64) -> f64 {
-        (-self.exponent * place.ln()).exp()
-    }
-
-    /// The integral of the density; written so that an exponent of 1 needs no case of its own.
-    fn area(&self, place: f64) -> f64 {
-        let log = place.ln();
-        let scaled = (1.0 - self.exponent) * log;
-        log * if scaled.abs() > 1e-8 { scaled.exp_m1() / scaled } else { 1.0 + scaled / 2.0 }
-    }
-
-    fn area_inverse(&self, area: f64) -> f64 {
-        let scaled = (area * (1.0 - self.exponent)).max(-1.0);
-        (area * if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 }).exp()
-    }
 }
 
 /// FNV-1a over the eight bytes of `value`, least first.
@@ -212,24 +141,6 @@ mod tests {
     /// 19 degrees of freedom: one run in 100,000 exceeds this by chance, and the seeds are fixed.
     const LIMIT: f64 = 58.0;
 
-    fn zipf(exponent: f64) -> Vec<f64> {
-        (1..=20).map(|rank| f64::from(rank).powf(-exponent)).collect()
-    }
-
-    #[test]
-    fn zipfian_ranks_follow_the_law_for_every_exponent() {
-        for exponent in [0.01, 0.5, 0.8, 0.99, 1.0, 1.5, 3.0] {
-            let (zipfian, mut random) = (Zipfian::new(20, exponent), Random::new(1, 2));
-            let statistic = chi_square(&zipf(exponent), || zipfian.draw(&mut random) as i64);
-            assert!(statistic < LIMIT, "exponent {exponent}: {statistic}");
-        }
-        for exponent in [1.001, 1.5, 3.0] {
-            let mut random = Random::new(1, 2);
-            let statistic = chi_square(&zipf(exponent), || zipfian_above_one(&mut random, 1, 20, exponent));
-            assert!(statistic < LIMIT, "exponent {exponent}: {statistic}");
-        }
-    }
-
     #[test]
     fn exponential_draws_follow_pgbenchs_definition() {
         // The manual: value i is drawn with probability (exp(-p (i-1)/n) - exp(-p i/n)) / (1 - exp(-p)).
@@ -280,7 +191,6 @@ mod tests {
                 let range = low..=high;
                 assert!(range.contains(&exponential(&mut random, low, high, 0.5)));
                 assert!(range.contains(&gaussian(&mut random, low, high, 2.0)));
-                assert!(range.contains(&zipfian_above_one(&mut random, low, high, 1.2)));
                 assert!(range.contains(&pareto(&mut random, low, high, 0.2)));
             }
         }

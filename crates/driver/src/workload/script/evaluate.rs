@@ -1,6 +1,6 @@
 //! Evaluates expressions over a client's variables. Nothing is allocated: texts are built in a buffer that stays.
 
-use super::draw::{self, Zipfian};
+use super::draw;
 use super::expression::Expression;
 use super::frame::{Frame, Memory, Scalar};
 use super::function::Function;
@@ -8,7 +8,7 @@ use super::moment;
 use super::text::{digits, letters, raw, write_double};
 use super::variable::DEFAULT_SEED;
 use crate::error::{Error, Result};
-use crate::random::Random;
+use crate::random::{Random, Zipfian};
 use crate::session::Value;
 use std::io::Write;
 
@@ -424,7 +424,7 @@ impl Evaluation<'_> {
             }
             Function::RandomZipfian => {
                 allowed((1.001..=1000.0).contains(&parameter), "zipfian parameter must be in 1.001 to 1000")?;
-                draw::zipfian_above_one(self.random, low, high, parameter)
+                self.zipfian(memory, low, high, parameter)
             }
             Function::Zipfian => {
                 allowed(
@@ -443,12 +443,15 @@ impl Evaluation<'_> {
 
     fn zipfian(&mut self, memory: usize, low: i64, high: i64, exponent: f64) -> i64 {
         let size = (high - low) as u64 + 1;
-        let constants = match &self.frame.memories[memory] {
-            Memory::Zipfian(constants) if constants.fits(size, exponent) => *constants,
-            _ => Zipfian::new(size, exponent),
+        let zipfian = match self.frame.memories[memory] {
+            Memory::Zipfian(kept) if kept.fits(size, exponent) => kept,
+            _ => {
+                let made = Zipfian::new(size, exponent);
+                self.frame.memories[memory] = Memory::Zipfian(made);
+                made
+            }
         };
-        self.frame.memories[memory] = Memory::Zipfian(constants);
-        low + (constants.draw(self.random) - 1).min(size - 1) as i64
+        low + (zipfian.draw(self.random) - 1) as i64
     }
 
     fn arithmetic(

@@ -1,7 +1,7 @@
 //! What changes while a client's expressions are evaluated: its variables, its sequences, a buffer for texts.
 
-use super::draw::Zipfian;
 use super::variable::Variable;
+use crate::random::Zipfian;
 use crate::session::Value;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;

@@ -67,7 +67,7 @@ pub enum Function {
 impl Function {
     /// True if it keeps something between calls, in a place that is its own.
     pub fn has_memory(self) -> bool {
-        matches!(self, Function::Zipfian | Function::Sequence)
+        matches!(self, Function::RandomZipfian | Function::Zipfian | Function::Sequence)
     }
 }
 

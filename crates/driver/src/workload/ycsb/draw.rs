@@ -1,7 +1,6 @@
 //! Which keys YCSB's operations are on, and what is in the fields.
 
-use crate::random::Random;
-use crate::workload::zipf::Zipf;
+use crate::random::{Random, Zipfian};
 use crate::workload::Options;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,9 +17,9 @@ const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 pub(super) enum Popularity {
     Uniform,
     /// Popular keys lie everywhere in the table.
-    Zipfian(Zipf),
+    Zipfian(Zipfian),
     /// The keys that were inserted last are the most popular.
-    Latest,
+    Latest(Zipfian),
     /// A share of the keys gets a share of the operations.
     Hotspot {
         keys: f64,
@@ -32,12 +31,12 @@ impl Popularity {
     pub fn new(options: &Options) -> Self {
         match options.text("distribution") {
             "uniform" => Popularity::Uniform,
-            "latest" => Popularity::Latest,
+            "latest" => Popularity::Latest(Zipfian::new(1, ZIPFIAN_EXPONENT)),
             "hotspot" => Popularity::Hotspot {
                 keys: options.float("hotspot_data_fraction"),
                 operations: options.float("hotspot_operation_fraction"),
             },
-            _ => Popularity::Zipfian(Zipf::new(SCRAMBLED_ITEMS, ZIPFIAN_EXPONENT)),
+            _ => Popularity::Zipfian(Zipfian::new(SCRAMBLED_ITEMS, ZIPFIAN_EXPONENT)),
         }
     }
 
@@ -47,8 +46,8 @@ impl Popularity {
         match self {
             Popularity::Uniform => random.below(there),
             // Over the keys that were loaded, so that the popular ones stay the same while others come.
-            Popularity::Zipfian(zipf) => hash(zipf.draw(random)) % records,
-            Popularity::Latest => there - Zipf::new(there, ZIPFIAN_EXPONENT).draw(random),
+            Popularity::Zipfian(zipfian) => hash(zipfian.draw(random)) % records,
+            Popularity::Latest(zipfian) => there - zipfian.over(there).draw(random),
             Popularity::Hotspot { keys, operations } => {
                 let hot = ((there as f64 * keys) as u64).clamp(1, there);
                 if random.float() < *operations || hot == there {
