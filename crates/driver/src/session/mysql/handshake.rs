@@ -132,7 +132,7 @@ pub(super) fn greeting(payload: &[u8]) -> Result<Greeting> {
     let mut reader = Reader::new(payload);
     match reader.u8()? {
         10 => {}
-        0xFF => return Err(full(server_error(payload))),
+        0xFF => return Err(server_error(payload)),
         version => {
             return Err(Error::protocol(format!(
                 "the server speaks version {version} of the protocol, not 10"
@@ -282,17 +282,9 @@ fn refused(payload: &[u8], target: &Target) -> Error {
         Some("1045" | "1698") => format!("check user {:?} and its password in the URL", target.user),
         Some("1049") => format!("create the database {:?} first", target.database),
         Some("1044") => format!("grant user {:?} the database {:?}", target.user, target.database),
-        _ => return full(error),
+        _ => return error,
     };
     error.hint(hint)
-}
-
-/// Says what helps where the server has no connection left; it may say so in the place of its greeting.
-fn full(error: Error) -> Error {
-    match error.label().split(' ').next() {
-        Some("1040") => error.hint("raise the server's max_connections, or ask for fewer clients"),
-        _ => error,
-    }
 }
 
 #[cfg(test)]

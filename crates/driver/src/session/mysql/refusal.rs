@@ -3,6 +3,9 @@
 use super::packet::Reader;
 use crate::error::{Error, Fate};
 
+/// The server has no connection left. It may say so at any word until it has let the client in.
+const FULL: u16 = 1040;
+
 /// The error that an ERR packet stands for.
 pub(super) fn server_error(payload: &[u8]) -> Error {
     let mut reader = Reader::new(payload.get(1..).unwrap_or_default());
@@ -22,9 +25,14 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         1146 => ("1146 no such table", Fate::Failed),
         1053 => ("1053 server shutdown", Fate::Lost),
         1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
+        FULL => ("1040 too many connections", Fate::Failed),
         _ => (other.as_str(), Fate::Failed),
     };
-    Error::server(label, fate, format!("{text} (error {code})")).with_sqlstate(sqlstate)
+    let error = Error::server(label, fate, format!("{text} (error {code})")).with_sqlstate(sqlstate);
+    match code {
+        FULL => error.hint("raise the server's max_connections, or ask for fewer clients"),
+        _ => error,
+    }
 }
 
 #[cfg(test)]
@@ -39,6 +47,15 @@ mod tests {
         assert_eq!((error.sqlstate(), error.message()), ("40001", "Deadlock found (error 1213)"));
         assert_eq!(server_error(b"\xFF\x26\x04#42000Duplicate").fate(), Fate::Failed);
         assert_eq!(server_error(b"\xFF").label(), "protocol");
+    }
+
+    #[test]
+    fn a_server_that_is_full_says_what_helps() {
+        for packet in [&b"\xFF\x10\x04Too many connections"[..], b"\xFF\x10\x04#08004Too many connections"] {
+            let error = server_error(packet);
+            assert_eq!(error.message(), "Too many connections (error 1040)");
+            assert!(error.hint_text().contains("max_connections"));
+        }
     }
 
     proptest! {
