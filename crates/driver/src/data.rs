@@ -1,11 +1,12 @@
 //! All that happens to the data before and after a run: making and loading it, checking it, dropping it, asking it.
+//! Sessions are behind a pointer here, because none of that is measured.
 
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::io::{block_on, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{open, Collect, Owned, Session, Target};
+use crate::session::{open, AnySession, Collect, Owned, Session, Target};
 use crate::watch::Watch;
 use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
 use serde_json::{json, Value};
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(20);
 
-fn backend<S: Session>(wanted: &str) -> Result<Backend> {
-    if S::BLOCKING {
+fn backend(target: &Target, wanted: &str) -> Result<Backend> {
+    if AnySession::is_blocking(target.protocol) {
         Ok(Backend::Blocking)
     } else {
         Backend::choose(wanted)
@@ -23,19 +24,19 @@ fn backend<S: Session>(wanted: &str) -> Result<Backend> {
 }
 
 /// Opens a session, does one thing with it, closes it; gives up when interrupted.
-fn with_one<S: Session, T>(
+fn with_one<T>(
     target: &Target,
     backend_wanted: &str,
     watch: &mut Watch<'_>,
-    task: impl AsyncFnOnce(&mut S) -> Result<T>,
+    task: impl AsyncFnOnce(&mut AnySession) -> Result<T>,
 ) -> Result<T> {
     let whole = async {
-        let mut session = open::<S>(target).await?;
+        let mut session = open::<AnySession>(target).await?;
         let outcome = task(&mut session).await;
         session.close().await;
         outcome
     };
-    finished(block_on(backend::<S>(backend_wanted)?, whole, || (watch.interrupted)())?)
+    finished(block_on(backend(target, backend_wanted)?, whole, || (watch.interrupted)())?)
 }
 
 fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
@@ -43,25 +44,23 @@ fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
 }
 
 /// Makes the tables, loads all parts in parallel, then finishes them in parallel.
-pub(crate) fn prepare<S: Session, W: Workload>(
-    job: &Job,
-    workload: &W,
-    watch: &mut Watch<'_>,
-) -> Result<Value> {
+pub(crate) fn prepare<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Value> {
     let (target, from_ns) = (job.target()?, clock::now_ns());
-    with_one(&target, &job.backend, watch, async |session: &mut S| workload.create(session).await)?;
+    with_one(&target, &job.backend, watch, async |session: &mut AnySession| workload.create(session).await)?;
     let together = workload.loads_together();
     let loading = Loading { job, target: &target, together, bytes: AtomicU64::new(0) };
-    let sessions = loading.sessions::<S>(workload.load_parts());
-    let rows = loading.in_parallel::<S>(workload.load_parts(), watch, async |part, session| {
+    let sessions = loading.sessions(workload.load_parts());
+    let rows = loading.in_parallel(workload.load_parts(), watch, async |part, session| {
         workload.load(part, session, Random::new(job.seed, part)).await
     })?;
-    loading.in_parallel::<S>(workload.finish_parts(), watch, async |part, session| {
+    loading.in_parallel(workload.finish_parts(), watch, async |part, session| {
         workload.finish(part, session).await.map(|()| 0)
     })?;
-    with_one(&target, &job.backend, watch, async |session: &mut S| match session.dialect().after_load {
-        Some(sql) => session.text(sql, &mut ()).await.map(drop),
-        None => Ok(()),
+    with_one(&target, &job.backend, watch, async |session: &mut AnySession| {
+        match session.dialect().after_load {
+            Some(sql) => session.text(sql, &mut ()).await.map(drop),
+            None => Ok(()),
+        }
     })?;
     Ok(json!({
         "rows": rows,
@@ -81,28 +80,28 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    fn sessions<S: Session>(&self, parts: u64) -> u64 {
+    fn sessions(&self, parts: u64) -> u64 {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let wanted = match (self.together, self.job.threads) {
             (true, _) => parts as usize,
             (false, 0) => cpus,
             (false, threads) => threads as usize,
         };
-        (wanted.min(S::LOADERS_MAX) as u64).clamp(1, parts.max(1))
+        (wanted as u64).clamp(1, parts.max(1))
     }
 
     /// Does all parts, each by whichever session is free; returns the sum of what they return.
-    fn in_parallel<S: Session>(
+    fn in_parallel(
         &self,
         parts: u64,
         watch: &mut Watch<'_>,
-        task: impl AsyncFn(u64, &mut S) -> Result<u64> + Sync,
+        task: impl AsyncFn(u64, &mut AnySession) -> Result<u64> + Sync,
     ) -> Result<u64> {
-        let (next, stop, backend) =
-            (AtomicU64::new(0), AtomicBool::new(false), backend::<S>(&self.job.backend)?);
+        let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let backend = backend(self.target, &self.job.backend)?;
         let (next, stop, task) = (&next, &stop, &task);
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.sessions::<S>(parts).min(parts))
+            let handles: Vec<_> = (0..self.sessions(parts).min(parts))
                 .map(|_| {
                     scope.spawn(move || {
                         let outcome = block_on(backend, self.parts(next, parts, stop, task), || {
@@ -128,14 +127,14 @@ impl Loading<'_> {
         })
     }
 
-    async fn parts<S: Session>(
+    async fn parts(
         &self,
         next: &AtomicU64,
         parts: u64,
         stop: &AtomicBool,
-        task: &impl AsyncFn(u64, &mut S) -> Result<u64>,
+        task: &impl AsyncFn(u64, &mut AnySession) -> Result<u64>,
     ) -> Result<u64> {
-        let mut session = open::<S>(self.target).await?;
+        let mut session = open::<AnySession>(self.target).await?;
         let mut sum = 0;
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
@@ -164,35 +163,37 @@ fn first_failure_or_sum(outcomes: Vec<Result<u64>>) -> Result<u64> {
 }
 
 /// Asks the data for their shape before a run.
-pub(crate) fn inspect<S: Session, W: Workload>(
-    job: &Job,
-    workload: &W,
-    watch: &mut Watch<'_>,
-) -> Result<Start> {
-    with_one(&job.target()?, &job.backend, watch, async |session: &mut S| workload.inspect(session).await)
-        .map_err(|error| advised(error, &job.workload))
+pub(crate) fn inspect<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Start> {
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
+        workload.inspect(session).await
+    })
+    .map_err(|error| advised(error, &job.workload))
 }
 
-pub(crate) fn check<S: Session, W: Workload>(
+pub(crate) fn check<W: Workload>(
     job: &Job,
     workload: &W,
     acknowledged: Option<&Acknowledged>,
     watch: &mut Watch<'_>,
 ) -> Result<Value> {
     let against = CheckAgainst { acknowledged, baseline: job.baseline.as_deref() };
-    let invariants = with_one(&job.target()?, &job.backend, watch, async |session: &mut S| {
+    let invariants = with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
         workload.check(session, against).await
     })?;
     Ok(json!(invariants))
 }
 
-pub(crate) fn cleanup<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<()> {
-    with_one(&job.target()?, &job.backend, watch, async |session: &mut S| workload.cleanup(session).await)
+pub(crate) fn cleanup<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<()> {
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
+        workload.cleanup(session).await
+    })
 }
 
-pub(crate) fn query<S: Session>(target: &Target, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+pub(crate) fn query(target: &Target, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
     let mut answer = Collect::default();
-    let done = with_one(target, "auto", watch, async |session: &mut S| session.text(sql, &mut answer).await)?;
+    let done = with_one(target, "auto", watch, async |session: &mut AnySession| {
+        session.text(sql, &mut answer).await
+    })?;
     let rows: Vec<Vec<Value>> = answer.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": answer.names, "rows": rows, "affected": done.affected}))
 }

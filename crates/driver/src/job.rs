@@ -69,7 +69,7 @@ pub struct Job {
     /// Where each acknowledged transaction is noted, as a row that commits with it and outside of the database.
     #[serde(default)]
     pub ledger: Option<Ledger>,
-    /// Times each statement, by its kind. It costs the driver two readings of the clock for each.
+    /// Times each statement, by its kind. It costs the driver two readings of the clock and an allocation for each.
     #[serde(default)]
     pub by_statement: bool,
     /// What each connection is told first.

@@ -23,23 +23,23 @@ pub use watch::Watch;
 
 use count::tally::Tally;
 use job::Job;
-use run::dispatch::{dispatch, Activity};
+use run::dispatch::{dispatch, with_its_workload, Activity};
 use serde_json::{json, Value};
-use session::{Protocol, Session};
+use session::{Protocol, Session, Target};
 use workload::{Acknowledged, Circumstances, WithWorkload, Workload};
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     struct Prepare<'a, 'b>(&'a Job, &'a mut Watch<'b>);
-    impl Activity for Prepare<'_, '_> {
+    impl WithWorkload for Prepare<'_, '_> {
         type Output = Value;
 
-        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            self.1.telling(|| workload.interrupt(), |watch| data::prepare::<S, W>(self.0, &workload, watch))
+        fn with<W: Workload>(self, workload: W) -> Result<Value> {
+            self.1.telling(|| workload.interrupt(), |watch| data::prepare(self.0, &workload, watch))
         }
     }
     let job = Job::parse(job)?;
-    dispatch(&job, Prepare(&job, watch))
+    with_its_workload(&job, Prepare(&job, watch))
 }
 
 /// Runs the workload; returns the tally.
@@ -54,7 +54,7 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
                 // A workload with phases of its own is one whole.
                 (job.warmup_s, job.slices) = (0.0, None);
             }
-            let start = data::inspect::<S, W>(&job, &workload, self.1)?;
+            let start = data::inspect(&job, &workload, self.1)?;
             let total =
                 self.1.telling(|| workload.interrupt(), |watch| run::run::<S, W>(&job, &workload, watch))?;
             let tally = total.tally(workload.phases())?;
@@ -71,35 +71,35 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
 /// "by_transaction", "start"}.
 pub fn check(job: &str, acknowledged: Option<&str>, watch: &mut Watch<'_>) -> Result<Value> {
     struct Check<'a, 'b>(&'a Job, Option<Acknowledged>, &'a mut Watch<'b>);
-    impl Activity for Check<'_, '_> {
+    impl WithWorkload for Check<'_, '_> {
         type Output = Value;
 
-        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
-            data::check::<S, W>(self.0, &workload, self.1.as_ref(), self.2)
+        fn with<W: Workload>(self, workload: W) -> Result<Value> {
+            data::check(self.0, &workload, self.1.as_ref(), self.2)
         }
     }
     let job = Job::parse(job)?;
     let acknowledged = acknowledged.map(Acknowledged::parse).transpose()?;
-    dispatch(&job, Check(&job, acknowledged, watch))
+    with_its_workload(&job, Check(&job, acknowledged, watch))
 }
 
 /// Drops what `prepare` made.
 pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
     struct Cleanup<'a, 'b>(&'a Job, &'a mut Watch<'b>);
-    impl Activity for Cleanup<'_, '_> {
+    impl WithWorkload for Cleanup<'_, '_> {
         type Output = ();
 
-        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<()> {
-            data::cleanup::<S, W>(self.0, &workload, self.1)
+        fn with<W: Workload>(self, workload: W) -> Result<()> {
+            data::cleanup(self.0, &workload, self.1)
         }
     }
     let job = Job::parse(job)?;
-    dispatch(&job, Cleanup(&job, watch))
+    with_its_workload(&job, Cleanup(&job, watch))
 }
 
 /// Asks the server of `url` one question: {"columns": [...], "rows": [[...]], "affected": n}.
 pub fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
-    run::dispatch::query(url, sql, watch)
+    data::query(&Target::parse(url)?, sql, watch)
 }
 
 /// Whether clients of a workload with these options wait by themselves between transactions: for keying, for thinking.

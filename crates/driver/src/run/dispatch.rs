@@ -1,17 +1,9 @@
 //! From names to types: which session a URL means and which workload a name means.
 
-use crate::data;
 use crate::error::Result;
 use crate::job::{Job, Load};
-use crate::session::firebird::Firebird;
-use crate::session::http::Http;
-use crate::session::mysql::Mysql;
-use crate::session::postgresql::Postgresql;
-use crate::session::sqlite::Sqlite;
-use crate::session::{Protocol, Session, Target};
-use crate::watch::Watch;
+use crate::session::{by_protocol, Session};
 use crate::workload::{with_workload, Circumstances, WithWorkload, Workload};
-use serde_json::Value;
 use std::marker::PhantomData;
 
 /// Something to be done with a session and a workload whose types are known at run time only.
@@ -21,30 +13,13 @@ pub(crate) trait Activity {
     fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Self::Output>;
 }
 
-/// Finds the types that a job names and does the activity with them.
+/// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs.
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
-    match job.target()?.protocol {
-        Protocol::Mysql => with_session::<Mysql, A>(job, activity),
-        Protocol::Postgresql => with_session::<Postgresql, A>(job, activity),
-        Protocol::Firebird => with_session::<Firebird, A>(job, activity),
-        Protocol::Sqlite => with_session::<Sqlite, A>(job, activity),
-        Protocol::Http => with_session::<Http, A>(job, activity),
-    }
+    by_protocol!(job.target()?.protocol, S => with_its_workload(job, With::<S, A>(activity, PhantomData)))
 }
 
-/// Asks a question over the session that a URL means.
-pub(crate) fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
-    let target = Target::parse(url)?;
-    match target.protocol {
-        Protocol::Mysql => data::query::<Mysql>(&target, sql, watch),
-        Protocol::Postgresql => data::query::<Postgresql>(&target, sql, watch),
-        Protocol::Firebird => data::query::<Firebird>(&target, sql, watch),
-        Protocol::Sqlite => data::query::<Sqlite>(&target, sql, watch),
-        Protocol::Http => data::query::<Http>(&target, sql, watch),
-    }
-}
-
-fn with_session<S: Session, A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
+/// Finds the workload that a job names and hands it to `task`.
+pub(crate) fn with_its_workload<T: WithWorkload>(job: &Job, task: T) -> Result<T::Output> {
     let circumstances = Circumstances {
         target: Some(job.target()?),
         clients: job.clients,
@@ -56,7 +31,7 @@ fn with_session<S: Session, A: Activity>(job: &Job, activity: A) -> Result<A::Ou
             Load::Closed { .. } => 0.0,
         },
     };
-    with_workload(&job.workload, &job.options, &circumstances, With::<S, A>(activity, PhantomData))
+    with_workload(&job.workload, &job.options, &circumstances, task)
 }
 
 struct With<S, A>(A, PhantomData<S>);

@@ -30,7 +30,7 @@ use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::Backend;
 use crate::job::{Gather, Job, Load};
-use crate::session::Session;
+use crate::session::{AnySession, Session};
 use crate::watch::Watch;
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -46,9 +46,10 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Runs the workload, over sessions that time their statements where the job asks for that.
 pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
-    match job.by_statement {
-        true => run_over::<Timed<S>, W>(job, workload, watch),
-        false => run_over::<S, W>(job, workload, watch),
+    match (job.by_statement, S::BLOCKING) {
+        (false, _) => run_over::<S, W>(job, workload, watch),
+        (true, false) => run_over::<Timed<AnySession, false>, W>(job, workload, watch),
+        (true, true) => run_over::<Timed<AnySession, true>, W>(job, workload, watch),
     }
 }
 

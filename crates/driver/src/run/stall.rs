@@ -423,7 +423,7 @@ fn what_never_comes_back_counts_with_the_time_until_it_was_given_up() {
 
 #[test]
 fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
-    let tally = simulated_over::<Timed<Stalling>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
+    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
     let tally = tally.tally(Vec::new()).unwrap();
     let [(text, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
     assert_eq!((text.as_str(), statement.errors), ("SELECT ?", 0));
@@ -440,7 +440,7 @@ fn a_statement_that_is_refused_is_counted_as_an_error() {
         0 => Ok(Answer::default()),
         _ => Err(Error::server("1062 duplicate key", Fate::Failed, "it is there")),
     });
-    let tally = simulated_over::<Timed<Stalling>, true>(r#""clients": 1, "duration_s": 1"#);
+    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 1, "duration_s": 1"#);
     ANSWER.set(|_| Ok(Answer::default()));
     let tally = tally.tally(Vec::new()).unwrap();
     let failed = tally.errors["1062 duplicate key"];

@@ -1,5 +1,6 @@
 //! A session that times each of its statements. It takes the place of the session itself where a job asks for that, so
-//! that the path of an operation is the same as ever where no job does.
+//! that the path of an operation is the same as ever where no job does. A run puts one `AnySession` into it, because a
+//! second compilation of every workload for every kind of session would take the compiler minutes.
 
 use crate::clock;
 use crate::count::recorder::Phases;
@@ -26,7 +27,7 @@ pub(super) fn take() -> Statements {
 }
 
 /// A session and the kind of each statement that it has prepared, by the statement's number.
-pub(super) struct Timed<S> {
+pub(super) struct Timed<S, const BLOCKING: bool> {
     session: S,
     kinds: Vec<usize>,
 }
@@ -56,15 +57,14 @@ impl UnderWay {
     }
 }
 
-impl<S> Timed<S> {
+impl<S, const BLOCKING: bool> Timed<S, BLOCKING> {
     fn prepared(&self, statement: Statement) -> UnderWay {
         UnderWay::now(self.kinds[statement.0 as usize])
     }
 }
 
-impl<S: Session> Session for Timed<S> {
-    const BLOCKING: bool = S::BLOCKING;
-    const LOADERS_MAX: usize = S::LOADERS_MAX;
+impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
+    const BLOCKING: bool = BLOCKING;
 
     async fn connect(target: &Target) -> Result<Self> {
         Ok(Timed { session: S::connect(target).await?, kinds: Vec::new() })
@@ -84,7 +84,7 @@ impl<S: Session> Session for Timed<S> {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = self.session.prepare(sql).await?;
-        let (number, kind) = (statement.0 as usize, kind_of(&S::telling(sql)));
+        let (number, kind) = (statement.0 as usize, kind_of(&self.session.telling_of(sql)));
         self.kinds.resize(self.kinds.len().max(number + 1), kind);
         self.kinds[number] = kind;
         Ok(statement)
@@ -112,7 +112,7 @@ impl<S: Session> Session for Timed<S> {
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
-        let under_way = UnderWay::now(kind_of(&S::telling(sql)));
+        let under_way = UnderWay::now(kind_of(&self.session.telling_of(sql)));
         under_way.answered(self.session.text(sql, rows).await)
     }
 
@@ -130,7 +130,7 @@ impl<S: Session> Session for Timed<S> {
         let (under_way, sent) = (UnderWay::now(kind_of("ROLLBACK")), self.session.traffic().bytes_sent);
         let outcome = self.session.rollback().await;
         // Where there is nothing to roll back, some sessions ask the server nothing.
-        match S::BLOCKING || self.session.traffic().bytes_sent > sent {
+        match BLOCKING || self.session.traffic().bytes_sent > sent {
             true => under_way.answered(outcome),
             false => outcome,
         }

@@ -1,5 +1,6 @@
 //! What a workload needs of a database connection. One folder per protocol or embedded engine implements it.
 
+mod any;
 mod dialect;
 mod engine_cpu;
 mod library;
@@ -15,6 +16,7 @@ pub mod mysql;
 pub mod postgresql;
 pub mod sqlite;
 
+pub(crate) use any::{by_protocol, AnySession};
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub use http::MARK as REQUEST_MARK;
 pub(crate) use open::open;
@@ -42,9 +44,6 @@ pub trait Session: Sized + 'static {
     /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
     const BLOCKING: bool;
 
-    /// How many sessions can load at the same time.
-    const LOADERS_MAX: usize = usize::MAX;
-
     /// Opens a session within `target.connect_timeout`; errors are of kind `Connect` or `User`.
     async fn connect(target: &Target) -> Result<Self>;
 
@@ -64,6 +63,11 @@ pub trait Session: Sized + 'static {
     /// What tells statements apart that are not of one kind: their text. Of a request it is the first line.
     fn telling(text: &str) -> Cow<'_, str> {
         text.into()
+    }
+
+    /// `telling`, asked of a session whose type does not say of which kind it is.
+    fn telling_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Self::telling(text)
     }
 
     /// Executes a prepared statement. Every row of the answer is read; each is shown to `rows`.
