@@ -2,30 +2,46 @@
 
 /// A longer digest is cut off here, so that no script can fill the memory with its texts.
 const LENGTH_MAX: usize = 1_000;
+/// Where the digest has grown to this, no row that is folded makes it shorter than what is kept.
+const READ_MAX: usize = 4 * LENGTH_MAX;
 
-/// Writes the digest of `sql` into `to`, in the place of what is there.
+/// What goes by as a statement is read.
+type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Writes the digest of `sql` into `to`, in the place of what is there. `escaped_texts` says that the SQL is MySQL's: a
+/// backslash escapes within a text, and a text may stand in double quotes.
 ///
 /// A value is `?`, and so are several of them in a list: `?, ...`; one row stands for several. The number at the end of
 /// a name is `N`, so that the tables `sbtest1` to `sbtest8` are one kind. White space is one blank.
-pub(crate) fn digest(sql: &str, to: &mut String) {
+pub(crate) fn digest(sql: &str, escaped_texts: bool, to: &mut String) {
     to.clear();
     let around = |letter: char| letter.is_whitespace() || letter == ';';
-    let mut letters = sql.trim_matches(around).chars().peekable();
-    while let Some(letter) = letters.next() {
+    let mut letters: Letters<'_> = sql.trim_matches(around).chars().peekable();
+    // The quote that a quoted name ends with.
+    let mut name_until = None;
+    while let Some(letter) = letters.next().filter(|_| to.len() <= READ_MAX) {
         let next = letters.peek().copied().unwrap_or(' ');
         match letter {
-            '?' => put_value(to),
-            '\'' => {
-                skip_text(&mut letters);
-                put_value(to);
-            }
-            '-' if next.is_ascii_digit() && may_begin_a_value(to) => {}
             '0'..='9' if ends_in_name(to) => {
                 while letters.next_if(char::is_ascii_digit).is_some() {}
                 to.push('N');
             }
+            _ if name_until.is_some() => {
+                to.push(letter);
+                name_until = name_until.filter(|&quote| quote != letter);
+            }
+            '?' => put_value(to),
+            '\'' | '"' if letter == '\'' || escaped_texts => {
+                skip_text(&mut letters, letter, escaped_texts || takes_escapes(to));
+                put_value(to);
+            }
+            '"' | '`' => {
+                to.push(letter);
+                name_until = Some(letter);
+            }
+            '-' if next.is_ascii_digit() && may_begin_a_value(to) => {}
             '0'..='9' => {
-                while letters.next_if(|&letter| letter.is_ascii_alphanumeric() || letter == '.').is_some() {}
+                skip_number(&mut letters, letter);
                 put_value(to);
             }
             ')' => {
@@ -49,17 +65,40 @@ fn cut(text: &mut String) {
 }
 
 /// Steps over the rest of a text, whose first quote has been read.
-fn skip_text(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+fn skip_text(letters: &mut Letters<'_>, quote: char, escaped: bool) {
     while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => {
-                letters.next();
-            }
+        if letter == '\\' && escaped {
+            letters.next();
+        } else if letter == quote && letters.next_if_eq(&quote).is_none() {
             // Two quotes within a text are one of its letters.
-            '\'' if letters.next_if_eq(&'\'').is_none() => return,
-            _ => {}
+            return;
         }
     }
+}
+
+/// Steps over the rest of a number, whose first digit has been read.
+fn skip_number(letters: &mut Letters<'_>, first: char) {
+    let hexadecimal = first == '0' && matches!(letters.peek(), Some('x' | 'X'));
+    let mut last = first;
+    while let Some(&letter) = letters.peek() {
+        let exponent = matches!(letter, '+' | '-') && matches!(last, 'e' | 'E') && !hexadecimal;
+        let signs = exponent && letters.clone().nth(1).is_some_and(|digit| digit.is_ascii_digit());
+        if !(signs || letter.is_ascii_alphanumeric() || letter == '.') {
+            return;
+        }
+        last = letter;
+        letters.next();
+    }
+}
+
+/// Whether the text that begins here is one of PostgreSQL's with escapes, `E'...'`; takes the E away.
+fn takes_escapes(to: &mut String) -> bool {
+    let before = to.strip_suffix(['e', 'E']);
+    let escapes = before.is_some_and(|before| !ends_in_name(before));
+    if escapes {
+        to.pop();
+    }
+    escapes
 }
 
 fn ends_in_name(text: &str) -> bool {
@@ -119,9 +158,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The digest in the SQL of most.
     fn of(sql: &str) -> String {
+        read(sql, false)
+    }
+
+    fn read(sql: &str, escaped_texts: bool) -> String {
         let mut text = "what was there".to_owned();
-        digest(sql, &mut text);
+        digest(sql, escaped_texts, &mut text);
         text
     }
 
@@ -132,7 +176,9 @@ mod tests {
             ("  SELECT c\n\tFROM t WHERE id=42 ; ", "SELECT c FROM t WHERE id=?"),
             ("SELECT s_dist_01 FROM stock", "SELECT s_dist_N FROM stock"),
             ("UPDATE t SET a = a - 5, b = -5.5e3", "UPDATE t SET a = a - ?, b = ?"),
-            ("UPDATE t SET c = 'it''s \\' 5', k = 7", "UPDATE t SET c = ?, k = ?"),
+            ("UPDATE t SET a = 1e-05, b = 0x1e-5, c = 2.E+3", "UPDATE t SET a = ?, b = ?-?, c = ?"),
+            ("UPDATE t SET c = 'it''s 5', k = 7", "UPDATE t SET c = ?, k = ?"),
+            ("SELECT \"it's 1\", `it's` FROM \"sbtest12\"", "SELECT \"it's 1\", `it's` FROM \"sbtestN\""),
             ("SELECT a FROM t WHERE id IN (1, 2,3 , ?)", "SELECT a FROM t WHERE id IN (?, ...)"),
             ("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (?, ...)"),
             ("INSERT INTO t VALUES (1,'a'),(2,'b'), (3,'c')", "INSERT INTO t VALUES (?, ...), ..."),
@@ -149,15 +195,35 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_escapes_in_the_texts_of_mysql_alone() {
+        for (sql, plain, mysql) in [
+            ("SET c = 'C:\\', k = 'x'", "SET c = ?, k = ?", "SET c = ?x?"),
+            ("SET c = 'it\\'s', k = 'x'", "SET c = ?s?x?", "SET c = ?, k = ?"),
+            ("SET c = E'it\\'s', k = 'x'", "SET c = ?, k = ?", "SET c = E?, k = ?"),
+            ("SET c = \"it's\", k = 'x'", "SET c = \"it's\", k = ?", "SET c = ?, k = ?"),
+            ("SET c = \"a\\\"b\", k = 7", "SET c = \"a\\\"b\", k = 7", "SET c = ?, k = ?"),
+        ] {
+            assert_eq!((read(sql, false).as_str(), read(sql, true).as_str()), (plain, mysql), "{sql}");
+        }
+    }
+
+    #[test]
     fn a_long_digest_is_cut_off() {
         let text = of(&"é ".repeat(LENGTH_MAX));
         assert!(text.len() <= LENGTH_MAX + 4 && text.ends_with(" ..."), "{text}");
     }
 
+    #[test]
+    fn a_text_of_megabytes_takes_no_hours() {
+        assert_eq!(of(&")".repeat(4 << 20)).len(), LENGTH_MAX + 4);
+        let rows = "(1, 'a'),".repeat(1 << 17);
+        assert_eq!(of(&format!("INSERT INTO t VALUES {rows}(2, 'b')")), "INSERT INTO t VALUES (?, ...), ...");
+    }
+
     proptest! {
         #[test]
-        fn any_text_has_a_digest(text in ".{0,80}") {
-            prop_assert!(of(&text).len() <= 6 * text.len());
+        fn any_text_has_a_digest(text in ".{0,80}", escaped_texts: bool) {
+            prop_assert!(read(&text, escaped_texts).len() <= 6 * text.len());
         }
 
         #[test]

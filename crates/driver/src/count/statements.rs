@@ -35,16 +35,16 @@ impl Statements {
         self.phases = phases;
     }
 
-    /// The number of the kind that a statement is of.
-    pub fn kind(&mut self, sql: &str) -> usize {
+    /// The number of the kind that a statement is of; `escaped_texts` as `digest` takes it.
+    pub fn kind(&mut self, sql: &str, escaped_texts: bool) -> usize {
         let mut text = std::mem::take(&mut self.digest);
-        digest(sql, &mut text);
+        digest(sql, escaped_texts, &mut text);
         let number = self.numbered(&text);
         self.digest = text;
         number
     }
 
-    /// Counts a statement that was sent at `from_ns` and answered at `now_ns`, well or not.
+    /// Counts a statement that was sent at `from_ns` and answered at `now_ns`, well or not; or given up then.
     #[inline]
     pub fn answered(&mut self, kind: usize, from_ns: u64, now_ns: u64, well: bool) {
         if self.phases.is_measured(from_ns) {
@@ -106,7 +106,7 @@ mod tests {
         let mut statements = Statements::default();
         statements.begin(PHASES);
         for &(sql, from_ns, now_ns, well) in all {
-            let kind = statements.kind(sql);
+            let kind = statements.kind(sql, false);
             statements.answered(kind, from_ns, now_ns, well);
         }
         statements
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn nothing_counts_before_the_run_begins() {
         let mut statements = Statements::default();
-        let kind = statements.kind("SELECT 1");
+        let kind = statements.kind("SELECT 1", false);
         statements.answered(kind, 1_000, 2_000, true);
         assert!(statements.figures().is_empty());
     }

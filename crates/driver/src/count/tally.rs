@@ -105,7 +105,8 @@ pub struct Kind {
     pub latency_us: Latency,
 }
 
-/// The statements of one kind: how long all took that were answered, and how many of the answers were errors.
+/// The statements of one kind: how long all took, of those without an answer at least so long, and how many of the
+/// answers were errors.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Statement {
     pub errors: u64,

@@ -423,7 +423,8 @@ fn what_never_comes_back_counts_with_the_time_until_it_was_given_up() {
 
 #[test]
 fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
-    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
+    let tally =
+        simulated_over::<Timed<Stalling, false>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
     let tally = tally.tally(Vec::new()).unwrap();
     let [(text, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
     assert_eq!((text.as_str(), statement.errors), ("SELECT ?", 0));
@@ -432,6 +433,17 @@ fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
     assert_within_2_percent("p50", found.p50.unwrap(), SERVICE_NS as f64 / 1e3);
     assert_within_2_percent("max", found.max.unwrap(), expected.max.unwrap());
     assert_within_2_percent("mean", found.mean.unwrap(), expected.mean.unwrap());
+}
+
+#[test]
+fn a_statement_that_never_comes_back_counts_with_the_time_until_it_was_given_up() {
+    STILL_NS.set(3_600_000_000_000);
+    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 3, "duration_s": 0.1"#);
+    STILL_NS.set(STOPPED_NS);
+    let tally = tally.tally(Vec::new()).unwrap();
+    let [(_, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
+    assert_eq!((statement.latency_us.count, statement.errors), (3, 0));
+    assert!(statement.latency_us.min.unwrap() >= 10e6, "{:?}", statement.latency_us);
 }
 
 #[test]

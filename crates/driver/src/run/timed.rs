@@ -26,17 +26,15 @@ pub(super) fn take() -> Statements {
     STATEMENTS.take()
 }
 
-/// A session and the kind of each statement that it has prepared, by the statement's number.
+/// A session, and what its statements are told apart by.
 pub(super) struct Timed<S, const BLOCKING: bool> {
     session: S,
+    escaped_texts: bool,
+    /// Of each statement that it has prepared, by the statement's number.
     kinds: Vec<usize>,
 }
 
-fn kind_of(sql: &str) -> usize {
-    STATEMENTS.with_borrow_mut(|statements| statements.kind(sql))
-}
-
-/// A statement under way.
+/// A statement under way. It is dropped before its answer only where the run gives it up: it took at least until then.
 struct UnderWay {
     kind: usize,
     from_ns: u64,
@@ -49,15 +47,28 @@ impl UnderWay {
     }
 
     fn answered<T>(self, outcome: Result<T>) -> Result<T> {
-        let now_ns = clock::now_ns();
-        STATEMENTS.with_borrow_mut(|statements| {
-            statements.answered(self.kind, self.from_ns, now_ns, outcome.is_ok());
-        });
+        self.count(outcome.is_ok());
+        std::mem::forget(self);
         outcome
+    }
+
+    fn count(&self, well: bool) {
+        let now_ns = clock::now_ns();
+        STATEMENTS.with_borrow_mut(|statements| statements.answered(self.kind, self.from_ns, now_ns, well));
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.count(true);
     }
 }
 
 impl<S, const BLOCKING: bool> Timed<S, BLOCKING> {
+    fn kind(&self, sql: &str) -> usize {
+        STATEMENTS.with_borrow_mut(|statements| statements.kind(sql, self.escaped_texts))
+    }
+
     fn prepared(&self, statement: Statement) -> UnderWay {
         UnderWay::now(self.kinds[statement.0 as usize])
     }
@@ -67,7 +78,8 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
     const BLOCKING: bool = BLOCKING;
 
     async fn connect(target: &Target) -> Result<Self> {
-        Ok(Timed { session: S::connect(target).await?, kinds: Vec::new() })
+        let session = S::connect(target).await?;
+        Ok(Timed { session, escaped_texts: target.protocol.has_escaped_texts(), kinds: Vec::new() })
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -84,7 +96,7 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = self.session.prepare(sql).await?;
-        let (number, kind) = (statement.0 as usize, kind_of(&self.session.telling_of(sql)));
+        let (number, kind) = (statement.0 as usize, self.kind(&self.session.telling_of(sql)));
         self.kinds.resize(self.kinds.len().max(number + 1), kind);
         self.kinds[number] = kind;
         Ok(statement)
@@ -112,28 +124,29 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
-        let under_way = UnderWay::now(kind_of(&self.session.telling_of(sql)));
+        let under_way = UnderWay::now(self.kind(&self.session.telling_of(sql)));
         under_way.answered(self.session.text(sql, rows).await)
     }
 
     async fn begin(&mut self) -> Result<()> {
-        let under_way = UnderWay::now(kind_of("BEGIN"));
+        let under_way = UnderWay::now(self.kind("BEGIN"));
         under_way.answered(self.session.begin().await)
     }
 
     async fn commit(&mut self) -> Result<()> {
-        let under_way = UnderWay::now(kind_of("COMMIT"));
+        let under_way = UnderWay::now(self.kind("COMMIT"));
         under_way.answered(self.session.commit().await)
     }
 
     async fn rollback(&mut self) -> Result<()> {
-        let (under_way, sent) = (UnderWay::now(kind_of("ROLLBACK")), self.session.traffic().bytes_sent);
+        let (under_way, sent) = (UnderWay::now(self.kind("ROLLBACK")), self.session.traffic().bytes_sent);
         let outcome = self.session.rollback().await;
         // Where there is nothing to roll back, some sessions ask the server nothing.
-        match BLOCKING || self.session.traffic().bytes_sent > sent {
-            true => under_way.answered(outcome),
-            false => outcome,
+        if BLOCKING || self.session.traffic().bytes_sent > sent {
+            return under_way.answered(outcome);
         }
+        std::mem::forget(under_way);
+        outcome
     }
 
     async fn bulk_insert(

@@ -18,6 +18,11 @@ impl Protocol {
     pub const ALL: [Protocol; 5] =
         [Protocol::Mysql, Protocol::Postgresql, Protocol::Firebird, Protocol::Sqlite, Protocol::Http];
 
+    /// Texts in its SQL are as MySQL writes them: a backslash escapes, and double quotes are quotes of texts too.
+    pub fn has_escaped_texts(self) -> bool {
+        self == Protocol::Mysql
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Mysql => "mysql",
