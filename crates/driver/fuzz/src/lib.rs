@@ -1,9 +1,9 @@
 //! What the fuzz targets share: a server that says what the fuzzer wants, and a session that answers without one.
 
 mod conversation;
-#[path = "../../tests/echo/mod.rs"]
-mod echo;
 mod script;
+#[path = "../../tests/all/stand_in.rs"]
+mod stand_in;
 
 pub use conversation::{converse, Listener};
 pub use script::run_script;

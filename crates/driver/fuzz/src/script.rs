@@ -1,6 +1,6 @@
 //! Compiles a script and runs its transactions on a session that has no server.
 
-use crate::echo::Echo;
+use crate::stand_in::StandIn;
 use dyno_driver::error::Result;
 use dyno_driver::io::{block_on, Backend};
 use dyno_driver::random::Random;
@@ -24,7 +24,7 @@ impl WithWorkload for Transactions {
         // Sleeps move the simulated clock.
         dyno_driver::clock::simulate(Some(0));
         let running = async {
-            let mut session = Echo::default();
+            let mut session = StandIn::silent();
             let mut random = Random::new(1, 1);
             for part in 0..workload.load_parts().min(2) {
                 let _ = workload.load(part, &mut session, random).await;

@@ -1,9 +1,7 @@
 //! Every workload of the OLTP family and tpcb from prepare to check, on SQLite and on the servers that the environment
 //! names (`DYNO_TEST_MYSQL_URL`, `DYNO_TEST_POSTGRESQL_URL`), whose databases the tests may make tables in.
 
-mod acknowledged;
-
-use acknowledged::acknowledged;
+use crate::acknowledged::acknowledged;
 use dyno_driver::{check, cleanup, prepare, query, run, Kind, Watch};
 use serde_json::{json, Value};
 use std::path::PathBuf;

@@ -1,12 +1,10 @@
 //! How often a session over MariaDB's protocol waits for the server: a wait that is not the workload's own would be
 //! measured with it. The server notes what each flight of commands held.
 
-mod sincere;
-
+use crate::sincere::{greeting, packet, OK};
 use dyno_driver::io::{block_on, Backend};
 use dyno_driver::session::mysql::Mysql;
 use dyno_driver::session::{Session, Target, Value};
-use sincere::{greeting, packet, OK};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 

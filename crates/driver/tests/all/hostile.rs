@@ -1,10 +1,8 @@
 //! Servers that lie, dawdle, flood and die: whatever they send, the driver neither crashes nor hangs, and says what it
 //! lost. The servers speak just enough of MySQL's and PostgreSQL's protocols to be believed until they attack.
 
-mod fake;
-
+use crate::fake::{self, Attack, Fake, Protocol, Stage};
 use dyno_driver::{Kind, Watch};
-use fake::{Attack, Fake, Protocol, Stage};
 use std::sync::mpsc;
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
 //! Workloads from files, from the first table to the last check, on a real SQLite.
 
-mod acknowledged;
-
-use acknowledged::acknowledged;
+use crate::acknowledged::acknowledged;
 use dyno_driver::{Error, Watch};
 use serde_json::{json, Value};
 use std::path::{Path, PathBuf};

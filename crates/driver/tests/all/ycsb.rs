@@ -1,8 +1,6 @@
 //! YCSB's core workloads on a real engine: loaded, run, found complete; and found incomplete where rows are missing.
 
-mod acknowledged;
-
-use acknowledged::acknowledged;
+use crate::acknowledged::acknowledged;
 use dyno_driver::{check, cleanup, prepare, query, run, Error, Watch};
 use serde_json::{json, Value};
 use std::path::PathBuf;

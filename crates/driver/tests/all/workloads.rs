@@ -1,8 +1,6 @@
 //! Whole workloads on a real engine: loaded, run, found consistent; and found broken where something is amiss.
 
-mod acknowledged;
-
-use acknowledged::acknowledged;
+use crate::acknowledged::acknowledged;
 use dyno_driver::{check, prepare, query, run, Watch};
 use serde_json::{json, Value};
 use std::path::PathBuf;

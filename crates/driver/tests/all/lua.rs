@@ -1,8 +1,7 @@
 //! Scripts of sysbench: what each function of the API asks of a session, on a session without a server that writes
 //! everything down.
 
-mod written;
-
+use crate::stand_in::{self, StandIn};
 use dyno_driver::clock;
 use dyno_driver::error::{Error, Fate, Kind, Result};
 use dyno_driver::io::{block_on, Backend};
@@ -11,7 +10,6 @@ use dyno_driver::session::Target;
 use dyno_driver::workload::{with_workload, Circumstances, Outcome, Place, WithWorkload, Workload};
 use serde_json::{json, Value};
 use std::path::PathBuf;
-use written::Written;
 
 /// A folder with scripts in it, removed at the end.
 struct Folder(PathBuf);
@@ -68,14 +66,14 @@ impl WithWorkload for Drive {
     fn with<W: Workload>(self, workload: W) -> Result<Driven> {
         let driving = drive(&workload, self.verb);
         let mut driven = block_on(self.backend, driving, || false)?.expect("nobody interrupts a test")?;
-        driven.asked = written::taken();
+        driven.asked = stand_in::taken();
         driven.hindrance = workload.hindrance();
         Ok(driven)
     }
 }
 
 async fn drive<W: Workload>(workload: &W, verb: Verb) -> Result<Driven> {
-    let (mut session, mut driven) = (Written::new(), Driven::default());
+    let (mut session, mut driven) = (StandIn::writing(), Driven::default());
     match verb {
         Verb::Prepare => {
             workload.create(&mut session).await?;
@@ -115,7 +113,7 @@ fn driven(verb: Verb, text: &str, options: Value, clients: u32) -> Result<Driven
     let folder = Folder::new(std::thread::current().name().unwrap_or("test"));
     let mut options = options.as_object().cloned().unwrap_or_default();
     options.insert("file".to_owned(), json!(folder.file("x.lua", text)));
-    written::taken();
+    stand_in::taken();
     clock::simulate(Some(0));
     let drive = Drive { verb, backend: Backend::Simulated };
     let outcome = with_workload("lua", &options, &circumstances(clients), drive);
@@ -469,7 +467,7 @@ fn modules_are_found_beside_the_script() {
         "#!/usr/bin/sysbench\nfunction event() sysbench.sql.driver():connect():query('m') end",
     );
     let options = json!({"file": folder.file("x.lua", "require('beside')")});
-    written::taken();
+    stand_in::taken();
     clock::simulate(Some(0));
     let drive = Drive { verb: Verb::Run(1), backend: Backend::Simulated };
     let driven = with_workload("lua", options.as_object().unwrap(), &circumstances(1), drive).unwrap();

@@ -1,10 +1,8 @@
 //! Servers that lie: whatever bytes come, the driver neither panics nor hangs.
 
-mod sincere;
-
+use crate::sincere::{greeting, packet, OK};
 use dyno_driver::{query, Kind, Watch};
 use proptest::prelude::*;
-use sincere::{greeting, packet, OK};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;

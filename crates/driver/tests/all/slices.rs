@@ -1,8 +1,6 @@
 //! A load in slices, on a real engine: it waits between them, and what it counts is the sum of them.
 
-mod acknowledged;
-
-use acknowledged::acknowledged;
+use crate::acknowledged::acknowledged;
 use dyno_driver::workload::Acknowledged;
 use dyno_driver::{check, prepare, run, Watch};
 use serde_json::{json, Value};
