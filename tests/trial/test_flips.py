@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import Blocked
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.frozen import Level
 from dbdyno.study.act import Act
 from dbdyno.trial import flips
@@ -44,6 +45,23 @@ def test_a_row_that_no_file_holds_as_it_was_written_is_blocked(
     with running("sqlite", {}, Act.FLIP) as (up, bench, undo), refusal as refused:
         round_of(up, round_with(Act.FLIP), bench, undo)
     assert "compression" in refused.value.hint
+
+
+@pytest.mark.engine
+def test_a_failure_of_dyno_s_own_is_nothing_that_the_engine_told(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = LoadProcess.query
+
+    def failing(load: LoadProcess, url: str, sql: str) -> list[list[str | float | None]]:
+        if sql.startswith("SELECT letters"):
+            raise DriverFailed("the load process did not answer", kind="internal")
+        return query(load, url, sql)
+
+    monkeypatch.setattr(LoadProcess, "query", failing)
+    failure = pytest.raises(DriverFailed, match="the load process did not answer")
+    with running("sqlite", {}, Act.FLIP) as (up, bench, undo), failure:
+        round_of(up, round_with(Act.FLIP), bench, undo)
 
 
 def test_a_bit_that_is_turned_back_is_as_it_was(tmp_path: Path) -> None:

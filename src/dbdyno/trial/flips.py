@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.engines.engine import Ask
-from dbdyno.errors import Blocked, DriverFailed, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
-from dbdyno.trial.act import start_again
+from dbdyno.trial.act import lives, start_again
 from dbdyno.trial.bench import OpenLoad
 
 LETTERS = 40
 """Of a mark. None stands there twice, so that no engine finds anything to compress."""
 BITS = 5
 """So many low bits of a letter make another character of it, which is a whole one in every encoding."""
+OF_DYNO = frozenset({"user", "internal"})
+"""Kinds of the driver's failures of which the engine knows nothing."""
 PLACES_MOST = 8
 """So many places are tried at most: a log may hold the row as well, and is not read again."""
 
@@ -97,7 +99,8 @@ def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) 
     its own end. False where it hands out another row. None where it hands out the right one, because it did
     not read the bit. The engine has ended afterwards as well; `undo` ends what is started.
 
-    Raises Blocked where no file holds the row as it was written.
+    Raises Blocked where no file holds the row as it was written, and DriverFailed where it was Dyno itself
+    that failed.
     """
     places = list(mark.places(running.setup.data))[:PLACES_MOST]
     if not places:
@@ -120,7 +123,11 @@ def _told(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) ->
     try:
         again = start_again(running, open_load, undo)
         rows = again.ask(f"SELECT letters FROM {mark.table}")
-    except (ServerFailed, DriverFailed):
+    except (ServerFailed, LoadDied):
+        return True
+    except DriverFailed as failure:
+        if failure.kind in OF_DYNO and lives(again):
+            raise
         return True
     finally:
         again.load.kill()
