@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from dbdyno.engines.embedded import EmbeddedServer
 from dbdyno.errors import Blocked, DynoError, LoadDied
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
@@ -144,6 +145,14 @@ def test_the_load_after_an_act_is_held_against_the_fastest_before(
     assert [one.recovery.full_speed_s is not None for one in found] == [False, True, True]
     assert all(speed > 0.0 for speed in speeds)
     assert [one.running.fastest_per_s for one in found] == [max(speeds[:place]) for place in (1, 2, 3)]
+
+
+def test_what_the_log_says_after_an_act_is_told_once(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmbeddedServer, "log_problems", lambda _: ["page 7 was torn"])
+    found = acted("sqlite", DURABLE["sqlite"], Act.KILL, Act.STOP)
+    told = [[check.detail for check in one.checks if check.name.startswith("server_log")] for one in found]
+    assert told == [["page 7 was torn"], []]
+    assert found[0].recovery.damage == "", "the invariants judge"
 
 
 def test_a_clean_stop_is_timed_and_loses_nothing(homes: Path) -> None:

@@ -78,12 +78,17 @@ def _checked(before: Running, again: Running, told: Acknowledged, recovery: Reco
     """Whether all is there that clients were told until the server went down."""
     again = replace(again, tally=None, told=before.told_so_far.plus(told))
     invariants = again.load.check(again.setup.job, again.told)
+    up, log = log_after(recovery.act, again)
+    return Acted(up, recovery, (*checks_of(invariants, after=recovery.act.value), *log))
+
+
+def log_after(act: Act, again: Running) -> tuple[Running, tuple[Check, ...]]:
+    """What the server's log says of its start after an act: a check that holds, because an invariant must
+    judge it; none where the log says nothing that it has not said before."""
     logged = again.server.log_problems()
-    problems = untold(logged, before.logged)
-    checks = checks_of(invariants, after=recovery.act.value)
-    log = Check(name=f"server_log_after_{recovery.act.value}", holds=True, detail=" | ".join(problems))
-    up = replace(again, logged=tuple(logged))
-    return Acted(up, recovery, (*checks, *([log] if problems else [])))
+    problems = untold(logged, again.logged)
+    log = Check(name=f"server_log_after_{act.value}", holds=True, detail=" | ".join(problems))
+    return replace(again, logged=tuple(logged)), (log,) if problems else ()
 
 
 DEEDS: Mapping[Act, Deed] = {

@@ -28,7 +28,7 @@ from dbdyno.records.record import Check, Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_POWER, Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.act import in_the_midst, start_again, stopped_s, strike
-from dbdyno.trial.acts import Acted, not_done
+from dbdyno.trial.acts import Acted, log_after, not_done
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.flips import Mark, told_of
 from dbdyno.trial.invariants import checks_of
@@ -133,10 +133,11 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
         update = {"ready_s": ready_s, "lost": lost.lost, "lost_ms": lost.first_ms, "present": len(rows)}
         found = found.model_copy(update=update)
         checks = _judged(again.load.check(again.setup.job, None), rows)
+        again, log = log_after(phase.then, again)
     except (ServerFailed, DriverFailed) as failure:
         return Acted(running, found.model_copy(update={"damage": failure.message}), ())
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
-    return Acted(again, found.model_copy(update={"damage": broken}), checks)
+    return Acted(again, found.model_copy(update={"damage": broken}), (*checks, *log))
 
 
 def permitted(setup: Setup, act: Act) -> Loss:
