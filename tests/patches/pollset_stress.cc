@@ -26,6 +26,7 @@ namespace
 const int PATIENCE_MS= 10000; /* a client that waits longer for an answer has been forgotten */
 const int CLOSED_EVERY= 16;
 const int SESSIONS_OF_A_CLIENT= 4;
+const int ROOM= 2; /* for events, so that there are often more */
 
 std::atomic<long> answered, delivered_twice, not_readable, lost, refused;
 std::atomic<bool> over;
@@ -99,7 +100,8 @@ struct Pool
 
   void work()
   {
-    tp_pollset_event events[8];
+    tp_pollset_event events[ROOM + 1];
+    events[ROOM].data= &over; /* nobody may write here */
     while (!over)
     {
       bool listens;
@@ -108,11 +110,16 @@ struct Pool
         listens= !listened;
         listened= true;
       }
-      int count= set->wait(events, 8, listens ? -1 : 0);
+      int count= set->wait(events, ROOM, listens ? -1 : 0);
       if (listens)
       {
         std::lock_guard<std::mutex> guard(mutex);
         listened= false;
+      }
+      if (events[ROOM].data != &over)
+      {
+        std::fputs("more events than there is room for\n", stderr);
+        std::abort();
       }
       for (int i= 0; i < count; i++)
         if (events[i].data)

@@ -77,6 +77,11 @@ MUTATIONS = {
         "    return change(additions.data(), (int) additions.size());",
         "hangs",
     ),
+    "takes more than it has room for": (
+        "most < MOST ? most :",
+        "most < MOST ? most + 1 :",
+        "more events than",
+    ),
     "closes the set as a descriptor": (
         "pollset_destroy(pollset)",
         "close(pollset)",
