@@ -35,7 +35,8 @@ def test_the_cache_is_searched_for_the_version(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shelf = tmp_path / "dyno" / "applications"
     environment(shelf / "keystone-30.0.0", ALL)
-    environment(shelf / "keystone-29.0.0", {**ALL, "keystone": "29.0.0"})
+    for older in ("9.0.0", "29.0.0"):
+        environment(shelf / f"keystone-{older}", {**ALL, "keystone": older})
     assert locate(Application(name="keystone")).version == "30.0.0"
     assert locate(Application(name="keystone", version="29")).version == "29.0.0"
     with pytest.raises(EngineMissing, match="Keystone 28 is not on this machine") as missing:

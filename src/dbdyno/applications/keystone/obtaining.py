@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -21,7 +22,7 @@ LATEST = "30.0.0"
 def locate(wish: Application) -> Installation:
     """The environment that a study names, else the one of that version in Dyno's cache."""
     shelf = paths.cache_place() / "applications"
-    prefixes = [Path(wish.path).expanduser()] if wish.path else sorted(shelf.glob("keystone*"), reverse=True)
+    prefixes = [Path(wish.path).expanduser()] if wish.path else _newest_first(shelf)
     for prefix in prefixes:
         packages = packages_of(prefix)
         version = packages.get("keystone", "")
@@ -30,6 +31,15 @@ def locate(wish: Application) -> Installation:
     version = wish.version or LATEST
     prefix = prefixes[0] if wish.path else shelf / f"keystone-{version}"
     raise EngineMissing(f"Keystone {version} is not on this machine", _command(prefix, version))
+
+
+def _newest_first(shelf: Path) -> list[Path]:
+    """The environments on the shelf by the numbers in their names, as 10 comes after 9."""
+
+    def numbers(prefix: Path) -> list[int]:
+        return [int(digits) for digits in re.findall(r"\d+", prefix.name)]
+
+    return sorted(shelf.glob("keystone*"), key=numbers, reverse=True)
 
 
 def _installation(prefix: Path, packages: dict[str, str], version: str) -> Installation:
