@@ -34,9 +34,11 @@ demo: setup
 	@$(BIN)/dyno engines fetch firebird@5 >$(VENV)/fetch.log 2>&1 || { cat $(VENV)/fetch.log; exit 1; }
 	@$(BIN)/dyno run studies/quickstart.toml
 
-# The whole path of builds, from Debian's source to the report: needs gcc, make, tclsh and patch.
+# The whole path of builds, from Debian's source to the report: needs gcc, make, tclsh and patch. Fails unless each
+# level ended as the study says.
 builds: setup
 	@$(BIN)/dyno run studies/sqlite-builds.toml
+	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
 test: setup

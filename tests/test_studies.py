@@ -12,7 +12,8 @@ from dbdyno.cli.catalogue import catalogue
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.study import read_study, study_schema
-from dbdyno.study.designs import trial_count
+from dbdyno.study.designs import trial_count, variants_of
+from tests.built_study import EXHIBITS, mistakes
 
 FOLDER = Path(__file__).parent.parent / "studies"
 STUDIES = sorted(FOLDER.glob("*.toml"))
@@ -28,3 +29,23 @@ def test_a_study_can_be_read_and_planned(path: Path) -> None:
     study = read_study(path, names)
     assert len(make_plan(study, Order(seed=1)).trials) == study.size.trials == trial_count(study)
     jsonschema.Draft202012Validator(study_schema(names)).validate(tomllib.loads(path.read_text()))
+
+
+def test_what_the_study_of_builds_is_to_catch_is_in_it() -> None:
+    study = read_study(FOLDER / "sqlite-builds.toml", catalogue(ask_engines=False))
+    assert {variant.name for variant in variants_of(study)} > EXHIBITS.keys()
+
+
+def test_a_level_that_ended_otherwise_is_told() -> None:
+    verdicts = {**EXHIBITS, "build.lto=full": "faster"}
+    layout: dict[str, object] = {"layout": {"placebos": 1}}
+
+    def told(changed: dict[str, str], method: dict[str, object] = layout) -> list[str]:
+        ended = [{"name": name, "role": "candidate", "verdict": verdict} for name, verdict in changed.items()]
+        return mistakes({"variants": ended, "method": method})
+
+    assert told(verdicts) == []
+    assert told({**verdicts, "build.flags=-Wall": "faster"}) == ["build.flags=-Wall is faster, not inert"]
+    assert told({**verdicts, "build.lto=full": "failed"}) == ["build.lto=full is failed, not measured"]
+    assert told({name: verdicts[name] for name in list(verdicts)[1:]}) == ["there is no build.flags=-Wall"]
+    assert told(verdicts, {}) == ["the placebo was not measured, so nobody knows how far luck of layout goes"]
