@@ -80,6 +80,64 @@ def test_tpcc_as_a_script_keeps_the_consistency_conditions(bench: Bench, server:
     assert [one["name"] for one in json.loads(checked.stdout) if not one["holds"]] == []
 
 
+SETS = """
+sysbench.cmdline.options = {rows = {"Rows of the first result set", 2}}
+
+function prepare()
+   local con = sysbench.sql.driver():connect()
+   con:query("CREATE PROCEDURE several(first INT) BEGIN SELECT seq, 'a' FROM (SELECT 1 AS seq UNION SELECT 2 "
+      .. "UNION SELECT 3) AS numbers WHERE seq <= first ORDER BY seq; SELECT 'last'; END")
+end
+
+function thread_init()
+   con = sysbench.sql.driver():connect()
+   call = con:prepare("CALL several(?)")
+   first = call:bind_create(sysbench.sql.type.INT)
+   call:bind_param(first)
+   first:set(sysbench.opt.rows)
+end
+
+local function look(rs)
+   assert(rs.nrows == 2 and rs.nfields == 2 and rs:fetch_row()[1] == "1" and rs:fetch_row()[2] == "a")
+   assert(con:more_results())
+   rs = con:next_result()
+   assert(rs.nrows == 1 and rs.nfields == 1 and rs:fetch_row()[1] == "last")
+   local ending = con:next_result()
+   assert(ending.nrows == 0 and ending.nfields == 0)
+   assert(not con:more_results() and con:next_result() == nil)
+end
+
+function event()
+   look(con:query("CALL several(2)"))
+   look(call:execute())
+   local rs = con:query("SELECT 7; SELECT 8 UNION SELECT 9")
+   assert(rs:fetch_row()[1] == "7")
+   assert(con:next_result().nrows == 2 and not con:more_results())
+end
+
+function cleanup()
+   sysbench.sql.driver():connect():query("DROP PROCEDURE several")
+end
+"""
+"""A procedure of two SELECTs, as text and prepared, and statements that a semicolon joins."""
+
+
+def test_result_sets_are_given_one_by_one(bench: Bench, server: Server, tmp_path: Path) -> None:
+    script = tmp_path / "sets.lua"
+    if bench.engine.name == "postgresql":
+        script.write_text("function event() sysbench.sql.driver():connect():next_result() end")
+        refused = subprocess.run(
+            [*DYNO, "load", "run", str(script), "--url", server.url], capture_output=True, text=True
+        )
+        assert "sets.lua:1: next_result is not supported on pgsql" in refused.stderr
+        return
+    script.write_text(SETS)
+    load("prepare", script, server)
+    tally = run(script, server)
+    assert (tally["operations"], tally["errors"]) == (60, {})
+    load("cleanup", script, server)
+
+
 PER_EVENT = {
     "Com_select": 14,
     "Com_update": 2,

@@ -50,12 +50,24 @@ type Looking<'a> = Option<&'a mut (dyn Look + 'a)>;
 trait Look {
     fn names(&mut self, names: &[String]);
 
+    fn columns(&mut self, count: usize);
+
+    fn next_set(&mut self);
+
     fn row(&mut self, row: &dyn Row);
 }
 
 impl<R: Rows> Look for R {
     fn names(&mut self, names: &[String]) {
         Rows::names(self, names);
+    }
+
+    fn columns(&mut self, count: usize) {
+        Rows::columns(self, count);
+    }
+
+    fn next_set(&mut self) {
+        Rows::next_set(self);
     }
 
     fn row(&mut self, row: &dyn Row) {
@@ -75,6 +87,14 @@ struct Shown<'a>(&'a mut (dyn Look + 'a));
 impl Rows for Shown<'_> {
     fn names(&mut self, names: &[String]) {
         self.0.names(names);
+    }
+
+    fn columns(&mut self, count: usize) {
+        self.0.columns(count);
+    }
+
+    fn next_set(&mut self) {
+        self.0.next_set();
     }
 
     fn row(&mut self, row: &dyn Row) {

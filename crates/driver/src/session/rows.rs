@@ -37,6 +37,12 @@ pub trait Rows {
     /// Called once before the rows, if the session knows the columns' names.
     fn names(&mut self, _names: &[String]) {}
 
+    /// Called in the place of `names`, if the session knows how many columns there are but not their names.
+    fn columns(&mut self, _count: usize) {}
+
+    /// Called between two result sets of one answer, where the session tells them apart.
+    fn next_set(&mut self) {}
+
     fn row(&mut self, row: &dyn Row);
 }
 

@@ -129,7 +129,19 @@ impl StandIn {
         }
     }
 
+    /// Statements that semicolons join have a result set each.
     fn answer<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
+        let mut sum = Answer::default();
+        for (number, one) in sql.split(';').enumerate() {
+            if number > 0 {
+                rows.next_set();
+            }
+            sum += self.answer_one(one.trim(), rows)?;
+        }
+        Ok(sum)
+    }
+
+    fn answer_one<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         use std::fmt::Write;
         self.statements += 1;
         if self.statements > STATEMENTS_MAX {

@@ -21,6 +21,8 @@ mod capability {
     pub const TLS: u64 = 1 << 11;
     pub const TRANSACTIONS: u64 = 1 << 13;
     pub const SECURE_CONNECTION: u64 = 1 << 15;
+    /// Statements joined by semicolons, and answers of several result sets, also to prepared statements.
+    pub const SEVERAL: u64 = 1 << 16 | 1 << 17 | 1 << 18;
     pub const PLUGIN_AUTH: u64 = 1 << 19;
     pub const PLUGIN_AUTH_LENGTH: u64 = 1 << 21;
     pub const DEPRECATE_EOF: u64 = 1 << 24;
@@ -171,8 +173,14 @@ fn agreed_capabilities(greeting: &Greeting, target: &Target, encrypted: bool) ->
             Error::connect("the server offers no TLS").hint("set up its certificate, or leave tls out")
         );
     }
-    let mut wanted =
-        needed | PLUGIN_AUTH_LENGTH | TRANSACTIONS | FOUND_ROWS | DEPRECATE_EOF | CACHE_METADATA | MYSQL;
+    let mut wanted = needed
+        | PLUGIN_AUTH_LENGTH
+        | TRANSACTIONS
+        | FOUND_ROWS
+        | SEVERAL
+        | DEPRECATE_EOF
+        | CACHE_METADATA
+        | MYSQL;
     if encrypted {
         wanted |= TLS;
     }

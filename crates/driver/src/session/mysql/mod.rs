@@ -351,6 +351,7 @@ impl Mysql {
                 self.rows_received += sum.rows;
                 return Ok(sum);
             }
+            rows.next_set();
         }
     }
 
@@ -373,7 +374,7 @@ impl Mysql {
         encoding: Encoding,
     ) -> Result<()> {
         if !follow {
-            return self.known_columns::<R>(encoding);
+            return self.known_columns(rows, encoding);
         }
         self.columns.clear();
         let mut names = Vec::new();
@@ -393,7 +394,7 @@ impl Mysql {
 
     /// The server left the definitions out, for they are those that the statement was prepared with.
     #[inline]
-    fn known_columns<R: Rows>(&mut self, encoding: Encoding) -> Result<()> {
+    fn known_columns<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<()> {
         if R::READS {
             let Encoding::Binary(index) = encoding else {
                 return Err(Error::protocol("the server left out definitions that it never sent"));
@@ -401,6 +402,7 @@ impl Mysql {
             if let Some(Prepared::Binary { columns, .. }) = self.prepared.get(index) {
                 self.columns.clone_from(columns);
             }
+            rows.columns(self.columns.len());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! the script has begun to fetch.
 
 use crate::session::{Row, Rows, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::ops::Range;
 
@@ -24,6 +24,17 @@ pub(super) struct Stored {
     cells: Vec<Option<Range<usize>>>,
     columns: usize,
     fetched: usize,
+    /// The result sets of the same answer that the script has not asked for yet.
+    later: VecDeque<Stored>,
+}
+
+/// A result set as the script learns of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub rows: usize,
+    pub columns: usize,
+    /// By which it is fetched.
+    pub number: u32,
 }
 
 /// What a fetch finds.
@@ -44,19 +55,38 @@ impl Answers {
             self.last.resize_with(connection + 1, Stored::default);
         }
         let mut stored = std::mem::take(&mut self.last[connection]);
-        if stored.fetched > 0 && stored.fetched < stored.rows() {
+        stored.later.clear();
+        if stored.is_begun() {
             self.begun.insert(stored.number, std::mem::take(&mut stored));
         }
         stored.clear();
         stored
     }
 
-    /// Keeps an answer as the last one of its connection; returns the number by which it is fetched.
-    pub fn keep(&mut self, connection: usize, mut stored: Stored) -> u32 {
+    /// Keeps an answer as the last one of its connection; tells of its first result set.
+    pub fn keep(&mut self, connection: usize, mut stored: Stored) -> Kept {
         self.number = self.number.wrapping_add(1);
         stored.number = self.number;
+        let kept = Kept { rows: stored.rows(), columns: stored.columns, number: self.number };
         self.last[connection] = stored;
-        self.number
+        kept
+    }
+
+    /// Whether the last answer of a connection has another result set.
+    pub fn has_more(&self, connection: usize) -> bool {
+        self.last.get(connection).is_some_and(|last| !last.later.is_empty())
+    }
+
+    /// Goes on to the next result set of a connection's last answer, if there is one.
+    pub fn next_set(&mut self, connection: usize) -> Option<Kept> {
+        let last = self.last.get_mut(connection)?;
+        let mut next = last.later.pop_front()?;
+        let mut earlier = std::mem::take(last);
+        next.later = std::mem::take(&mut earlier.later);
+        if earlier.is_begun() {
+            self.begun.insert(earlier.number, earlier);
+        }
+        Some(self.keep(connection, next))
     }
 
     /// The next row of an answer.
@@ -80,12 +110,21 @@ impl Answers {
 }
 
 impl Stored {
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
     fn rows(&self) -> usize {
         self.cells.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// Whether the script is in the middle of fetching it.
+    fn is_begun(&self) -> bool {
+        self.fetched > 0 && self.fetched < self.rows()
+    }
+
+    /// The result set that comes in.
+    fn coming(&mut self) -> &mut Stored {
+        match self.later.len() {
+            0 => self,
+            count => &mut self.later[count - 1],
+        }
     }
 
     fn clear(&mut self) {
@@ -107,25 +146,34 @@ impl Stored {
 
 impl Rows for Stored {
     fn names(&mut self, names: &[String]) {
-        self.columns = names.len();
+        self.columns(names.len());
+    }
+
+    fn columns(&mut self, count: usize) {
+        self.coming().columns = count;
+    }
+
+    fn next_set(&mut self) {
+        self.later.push_back(Stored::default());
     }
 
     fn row(&mut self, row: &dyn Row) {
-        self.columns = row.columns();
-        for column in 0..self.columns {
-            let from = self.bytes.len();
+        let Stored { bytes, cells, columns, .. } = self.coming();
+        *columns = row.columns();
+        for column in 0..*columns {
+            let from = bytes.len();
             // Writing to a Vec cannot fail.
             match row.value(column) {
                 Value::Null => {
-                    self.cells.push(None);
+                    cells.push(None);
                     continue;
                 }
-                Value::Int(value) => drop(write!(self.bytes, "{value}")),
-                Value::Float(value) => drop(write!(self.bytes, "{value}")),
-                Value::Text(text) => self.bytes.extend_from_slice(text.as_bytes()),
-                Value::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+                Value::Int(value) => drop(write!(bytes, "{value}")),
+                Value::Float(value) => drop(write!(bytes, "{value}")),
+                Value::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+                Value::Bytes(value) => bytes.extend_from_slice(value),
             }
-            self.cells.push(Some(from..self.bytes.len()));
+            cells.push(Some(from..bytes.len()));
         }
     }
 }
@@ -149,7 +197,7 @@ mod tests {
     fn answer(answers: &mut Answers, rows: &[&[Value<'_>]]) -> u32 {
         let mut stored = answers.begin(0);
         rows.iter().for_each(|row| stored.row(&Cells(row)));
-        answers.keep(0, stored)
+        answers.keep(0, stored).number
     }
 
     fn row(cells: &[&'static str]) -> Fetched<'static> {
@@ -204,8 +252,33 @@ mod tests {
         let mut answers = Answers::default();
         let mut stored = answers.begin(0);
         stored.names(&["a".to_owned(), "b".to_owned()]);
-        assert_eq!(stored.columns(), 2);
-        let number = answers.keep(0, stored);
-        assert_eq!(answers.fetch(0, number), Fetched::End);
+        let kept = answers.keep(0, stored);
+        assert_eq!((kept.rows, kept.columns), (0, 2));
+        assert_eq!(answers.fetch(0, kept.number), Fetched::End);
+    }
+
+    #[test]
+    fn result_sets_come_one_after_the_other() {
+        let mut answers = Answers::default();
+        let mut stored = answers.begin(0);
+        stored.row(&Cells(&[Value::Int(1), Value::Int(2)]));
+        stored.row(&Cells(&[Value::Int(3), Value::Int(4)]));
+        stored.next_set();
+        stored.row(&Cells(&[Value::Int(5)]));
+        stored.next_set();
+        let first = answers.keep(0, stored);
+        assert_eq!((first.rows, first.columns), (2, 2));
+        assert_eq!(answers.fetch(0, first.number), row(&["1", "2"]));
+        assert!(answers.has_more(0) && !answers.has_more(1));
+        let second = answers.next_set(0).unwrap();
+        assert_eq!((second.rows, second.columns), (1, 1));
+        // The one before lives on, because it is being fetched.
+        assert_eq!(answers.fetch(0, first.number), row(&["3", "4"]));
+        assert_eq!(answers.fetch(0, second.number), row(&["5"]));
+        let third = answers.next_set(0).unwrap();
+        assert_eq!((third.rows, third.columns), (0, 0));
+        assert_eq!((answers.has_more(0), answers.next_set(0)), (false, None));
+        let begun = answers.begin(0);
+        assert_eq!(begun.later.len(), 0);
     }
 }

@@ -163,9 +163,8 @@ impl Client {
         match outcome {
             Ok(answer) => {
                 self.affected += answer.affected;
-                let columns = rows.columns();
-                let number = self.state.answers.borrow_mut().keep(connection, rows);
-                self.state.answer(&[answer.rows as f64, columns as f64, number.into()])
+                let kept = self.state.answers.borrow_mut().keep(connection, rows);
+                self.state.answer(&[kept.rows as f64, kept.columns as f64, kept.number.into()])
             }
             Err(error) => self.refuse(error),
         }

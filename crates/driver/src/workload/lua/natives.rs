@@ -58,6 +58,15 @@ fn add_fetch(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> mlua
     })?;
     natives.set("fetch", fetch)?;
     let of = Rc::clone(answers);
+    let more = lua.create_function(move |_, connection: usize| Ok(of.borrow().has_more(connection)))?;
+    natives.set("more_results", more)?;
+    let of = Rc::clone(answers);
+    let next = lua.create_function(move |_, connection: usize| {
+        let kept = of.borrow_mut().next_set(connection);
+        Ok(kept.map_or((None, 0, 0), |kept| (Some(kept.rows), kept.columns, kept.number)))
+    })?;
+    natives.set("next_result", next)?;
+    let of = Rc::clone(answers);
     let forget = lua.create_function(move |_, number: u32| {
         of.borrow_mut().forget(number);
         Ok(())

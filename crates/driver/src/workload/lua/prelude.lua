@@ -335,13 +335,19 @@ end
 -- Errors are raised where they happen: whoever comes here has none.
 function Connection:check_error() end
 
--- All result sets of a statement were read as one.
+-- Other sessions read all result sets of a statement as one.
+local sets_apart = native.driver == "mysql"
+
 function Connection:more_results()
-   return false
+   return sets_apart and native.more_results(open(self))
 end
 
 function Connection:next_result()
-   raise("next_result is not supported: the rows of all result sets come as one result")
+   if not sets_apart then
+      raise("next_result is not supported on " .. native.driver .. ": all result sets come as one result")
+   end
+   local rows, columns, number = native.next_result(open(self))
+   return rows and result(self, rows, columns, number)
 end
 
 Connection.__index = complete("connection", Connection)
