@@ -72,6 +72,32 @@ def test_a_script_of_sysbench_prepares_runs_and_cleans_up(
     assert "no such table" in again
 
 
+REPORTS = """
+function sysbench.hooks.report_intermediate(stat)
+   print(("second %d of %d thread"):format(stat.time_total, stat.threads_running))
+end
+
+function sysbench.hooks.report_cumulative(stat)
+   assert(stat.latency_min <= stat.latency_avg and stat.latency_avg <= stat.latency_max)
+   print(("%d events"):format(stat.events))
+end
+"""
+
+
+def test_hooks_of_a_script_report_while_it_runs(
+    homes: Path, counters: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    script, url = counters
+    Path(script).write_text(COUNTERS + REPORTS)
+    assert dyno("load", "prepare", script, "--url", url).returncode == 0
+    capfd.readouterr()
+    counted = tally(url, "--report-interval=1", "--time", "3", workload=script)
+    said = [line for line in capfd.readouterr().err.splitlines() if "thread" in line or "events" in line]
+    seconds = [f"second {second} of 1 thread" for second in (1, 2)]
+    assert said[:2] == seconds and len(said) == 4
+    assert said[3] == f"{counted['operations']} events"
+
+
 def _sum_of_counters(url: str) -> int:
     with sqlite3.connect(url.removeprefix("sqlite://").partition("?")[0]) as database:
         return int(database.execute("SELECT SUM(value) FROM counters").fetchone()[0])

@@ -217,7 +217,7 @@ impl Total {
     }
 
     /// Those of all transactions, and of the arrivals that no client took.
-    fn latencies(&self) -> Latencies {
+    pub fn latencies(&self) -> Latencies {
         self.by_transaction.iter().fold(self.untaken.clone(), |mut all, kind| {
             all += &kind.latencies;
             all

@@ -3,9 +3,11 @@
 use crate::count::hdr_log::HdrLog;
 use crate::count::series::SecondLatencies;
 use crate::count::tally::Second;
+use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::watch::Watch;
+use crate::workload::{Ended, Witness};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -16,6 +18,9 @@ const READER_TIMEOUT: Duration = Duration::from_millis(200);
 pub(crate) struct Live {
     listener: Option<TcpListener>,
     log: Option<HdrLog>,
+    witness: Option<Box<dyn Witness>>,
+    /// Of the witness.
+    failure: Option<Error>,
     duration_s: f64,
     operations: u64,
     errors: u64,
@@ -24,10 +29,11 @@ pub(crate) struct Live {
 
 impl Live {
     /// `names` are those of the transaction types.
-    pub fn new(job: &Job, names: &[String]) -> Result<Self> {
+    pub fn new(job: &Job, names: &[String], witness: Option<Box<dyn Witness>>) -> Result<Self> {
         let listener = job.metrics_port.map(listen).transpose()?;
         let log = job.hdr_log.as_ref().map(|path| HdrLog::create(path, names, job.duration_s)).transpose()?;
-        Ok(Live { listener, log, duration_s: job.duration_s, operations: 0, errors: 0, last: None })
+        let (duration_s, failure) = (job.duration_s, None);
+        Ok(Live { listener, log, witness, failure, duration_s, operations: 0, errors: 0, last: None })
     }
 
     /// Takes note of a second that is over.
@@ -43,6 +49,9 @@ impl Live {
         }
         if let Some(on_second) = &mut watch.on_second {
             on_second(&second.to_json());
+        }
+        if let (Some(witness), None) = (&mut self.witness, &self.failure) {
+            self.failure = witness.second(second.second, second.errors, &latencies.all).err();
         }
         self.last = Some(second.clone());
     }
@@ -78,9 +87,26 @@ impl Live {
         text + "# EOF\n"
     }
 
-    /// Writes the log; the measured part began at `measured_unix_s`.
-    pub fn finish(self, measured_unix_s: f64) -> Result<()> {
-        self.log.map_or(Ok(()), |log| log.write(measured_unix_s))
+    /// What has gone wrong with following the run.
+    pub fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
+    /// Writes the log; the measured part began at `measured_unix_s`. An error may also be one of following the run.
+    pub fn finish(&mut self, measured_unix_s: f64) -> Result<()> {
+        self.log.take().map_or(Ok(()), |log| log.write(measured_unix_s))?;
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Tells whoever followed the run what came of it.
+    pub fn end(self, total: &Total) -> Result<()> {
+        let Some(mut witness) = self.witness else { return Ok(()) };
+        witness.end(&Ended {
+            duration_s: total.duration_s,
+            operations: total.operations(),
+            errors: total.errors.values().sum(),
+            latencies_ns: &total.latencies(),
+        })
     }
 }
 

@@ -62,7 +62,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         Load::Closed { .. } => None,
     };
     let (think, names) = (Think::new(&job.load)?, workload.transactions());
-    let mut live = Live::new(job, &names)?;
+    let mut live = Live::new(job, &names, workload.witness()?)?;
     let course = Course::new(job)
         .gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) })
         .keeping(ledger::<W>(job)?);
@@ -110,6 +110,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
     tally.gather = course.gather;
     tally.started_unix_s = started_unix_s;
     tally.interrupted = interrupted;
+    live.end(&tally)?;
     Ok(tally)
 }
 
@@ -164,6 +165,9 @@ fn oversee<T>(
             series.add(part, |second, latencies| live.second(second, latencies, watch));
         }
         live.serve();
+        if let (Some(error), false) = (live.failure(), course.is_stopped()) {
+            course.fail(error.clone());
+        }
         if course.gather == Gather::WhenCrowded {
             crowd.look(clock::now_ns());
         }

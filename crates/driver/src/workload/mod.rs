@@ -12,6 +12,7 @@ pub use script::resolve_script;
 use crate::error::{Error, Fate, Kind, Result};
 use crate::random::Random;
 use crate::session::Session;
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -233,6 +234,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Who wants to be told of the run that is about to begin, if anybody does.
+    fn witness(&self) -> Result<Option<Box<dyn Witness>>> {
+        Ok(None)
+    }
+
     /// Ends what keeps clients from noticing that the user has interrupted the driver. Called from another thread.
     fn interrupt(&self) {}
 
@@ -246,6 +252,25 @@ pub trait Workload: Sized + Send + Sync + 'static {
 
     /// Drops what `create` made.
     async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()>;
+}
+
+/// What a workload has follow its run, on the thread that oversees it. An error ends the run.
+pub trait Witness {
+    /// A second is over: of the measured part, or of the warm-up where the number is negative.
+    fn second(&mut self, second: i64, errors: u64, latencies_ns: &Histogram<u64>) -> Result<()>;
+
+    /// The run is over.
+    fn end(&mut self, ended: &Ended<'_>) -> Result<()>;
+}
+
+/// The measured part of a run that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'a> {
+    pub duration_s: f64,
+    /// Successful transactions.
+    pub operations: u64,
+    pub errors: u64,
+    pub latencies_ns: &'a Histogram<u64>,
 }
 
 /// What a server refuses to prepare is nearly always a table that was never made, or made with other options.

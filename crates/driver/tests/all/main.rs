@@ -11,6 +11,7 @@ mod hostile_mysql;
 mod http;
 mod ledger;
 mod lua;
+mod lua_reports;
 mod oltp_and_tpcb;
 mod own_workloads;
 mod round_trips;

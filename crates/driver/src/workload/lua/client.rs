@@ -2,6 +2,7 @@
 
 use super::answers::Stored;
 use super::connections::Connections;
+use super::report::Running;
 use super::request::{Ending, Request};
 use super::settings::{code, Ignored};
 use super::state::{of_script, State};
@@ -32,6 +33,8 @@ pub struct Client {
     pub(super) affected: u64,
     /// An event has said that it was the last.
     pub(super) stopped: bool,
+    /// Counts for the script's reports, where it has any.
+    pub(super) running: Option<Running>,
 }
 
 impl Client {
@@ -47,6 +50,7 @@ impl Client {
             parameters: Vec::new(),
             affected: 0,
             stopped: false,
+            running: None,
         }
     }
 
@@ -145,6 +149,7 @@ impl Client {
             }
             Request::Reconnect { connection } => {
                 let outcome = self.connections.reconnect(connection, session).await;
+                self.running.iter().filter(|_| outcome.is_ok()).for_each(Running::reconnected);
                 self.give(outcome.map(|()| 0))
             }
             Request::Disconnect { connection } => {
@@ -164,6 +169,9 @@ impl Client {
             Ok(answer) => {
                 self.affected += answer.affected;
                 let kept = self.state.answers.borrow_mut().keep(connection, rows);
+                if let Some(running) = &self.running {
+                    running.statement(kept.columns, answer.affected);
+                }
                 self.state.answer(&[kept.rows as f64, kept.columns as f64, kept.number.into()])
             }
             Err(error) => self.refuse(error),

@@ -1,6 +1,6 @@
 //! The random numbers of scripts: sysbench's distributions over any range, with its global options.
 
-use super::settings::Settings;
+use super::settings::{within, Settings};
 use crate::error::{Error, Result};
 use crate::random::{Random, Zipfian};
 use std::cell::Cell;
@@ -98,15 +98,6 @@ impl Distributions {
         }
         self.zipfian.get().draw(random) - 1
     }
-}
-
-fn within(settings: &Settings, name: &str, least: f64, most: f64) -> Result<f64> {
-    let value = settings.number(name);
-    if (least..=most).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error::user(format!("the option {name} cannot be {value}"))
-        .hint(format!("give a number of {least} to {most}")))
 }
 
 /// `template` with a digit in the place of each `#` and a lower-case letter in that of each `@`.

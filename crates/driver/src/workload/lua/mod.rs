@@ -11,19 +11,21 @@ mod conversation;
 mod draw;
 mod hold;
 mod natives;
+mod report;
 mod request;
 mod settings;
 mod source;
 mod state;
 
 use super::options::of_file;
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Workload};
+use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Witness, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{Session, Target};
 use client::Client;
 use draw::{Distributions, Unique};
 use hold::Watchdog;
+use report::{Counts, Reports, Running, Schedule};
 use settings::{assignments, driver, Ignored, Settings};
 use source::{Compiled, Shared, Source};
 use state::{Found, State};
@@ -59,6 +61,9 @@ pub struct LuaScript {
     commands: Commands,
     /// Clients that are through.
     ended: AtomicU32,
+    reports: Schedule,
+    /// `None` where the script reports nothing.
+    counts: Option<Arc<Counts>>,
 }
 
 /// Which of the functions that commands call the script has.
@@ -123,6 +128,9 @@ impl Workload for LuaScript {
         let settings = settings.resolve(script.declared()?, &given)?;
         script.validate(&settings)?;
         Distributions::new(&settings)?;
+        let reports = Schedule::new(&settings, circumstances.duration_s, circumstances.operations.is_some())?;
+        let reporting = script.hook("report_cumulative")?.is_some()
+            || (reports.has_intervals() && script.hook("report_intermediate")?.is_some());
         let prepare = options.text("command").to_owned();
         let commands = Commands {
             prepare: script.find(&prepare)?,
@@ -139,6 +147,8 @@ impl Workload for LuaScript {
             prepare,
             commands,
             ended: AtomicU32::new(0),
+            reports,
+            counts: reporting.then(Arc::default),
         })
     }
 
@@ -181,6 +191,7 @@ impl Workload for LuaScript {
         let mut client = self.client_of("run", place.client, random)?;
         client.call("thread_init", session).await?;
         client.state().count_turns();
+        client.running = self.counts.as_ref().map(|counts| Running::begin(counts, self.clients));
         Ok(client)
     }
 
@@ -203,11 +214,19 @@ impl Workload for LuaScript {
     }
 
     async fn leave<S: Session>(&self, client: &mut Client, session: &mut S) -> Result<()> {
+        client.running = None;
         client.call("thread_done", session).await?;
         if self.ended.fetch_add(1, Ordering::Relaxed) + 1 == self.clients {
             client.call("done", session).await?;
         }
         Ok(())
+    }
+
+    fn witness(&self) -> Result<Option<Box<dyn Witness>>> {
+        let Some(counts) = &self.counts else { return Ok(None) };
+        let random = Random::new(self.seed, INIT_STREAM);
+        let state = State::new(&self.shared, &self.settings, "run", 0, random)?;
+        Ok(Some(Box::new(Reports::new(state, Arc::clone(counts), self.reports)?)))
     }
 
     fn interrupt(&self) {

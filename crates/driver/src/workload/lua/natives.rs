@@ -35,6 +35,8 @@ pub(super) fn natives(
     add_dice(lua, &natives, Die::all(distributions, random))?;
     add_draws(lua, &natives, random)?;
     add_modules(lua, &natives, shared)?;
+    let of = Arc::clone(shared);
+    natives.set("reports", lua.create_function(move |lua, ()| of.reports(lua)?.call::<Table>(()))?)?;
     let shared = Arc::clone(shared);
     natives.set("unique", lua.create_function(move |_, ()| Ok(shared.unique.draw()))?)?;
     Ok(natives)

@@ -84,10 +84,15 @@ sysbench = complete("sysbench", {
       commands = {},
       PARALLEL_COMMAND = true,
    },
-   -- The tally has what these print. Scripts may name them all the same.
-   report_default = function() end,
-   report_csv = function() end,
-   report_json = function() end,
+   report_default = function(stat)
+      native.reports().default(stat)
+   end,
+   report_csv = function(stat)
+      native.reports().csv(stat)
+   end,
+   report_json = function(stat)
+      native.reports().json(stat)
+   end,
 })
 thread_id = native.tid
 
@@ -101,7 +106,8 @@ local refusal, refused_at = false
 
 local function may_ask()
    if running() ~= conversation then
-      raise("the server can be asked only while a function of the script runs, and not in a coroutine of its own")
+      raise("the server can be asked only while a function of the script runs that is no hook for reports, and not in a "
+         .. "coroutine of its own")
    end
 end
 

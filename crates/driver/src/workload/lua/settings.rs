@@ -212,6 +212,16 @@ impl Setting {
     }
 }
 
+/// An option that is a number within limits.
+pub(super) fn within(settings: &Settings, name: &str, least: f64, most: f64) -> Result<f64> {
+    let value = settings.number(name);
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::user(format!("the option {name} cannot be {value}"))
+        .hint(format!("give a number of {least} to {most}")))
+}
+
 /// The name under which sysbench knows the driver of the job's server.
 pub(super) fn driver(circumstances: &Circumstances) -> &'static str {
     match circumstances.target.as_ref().map(|target| target.protocol.as_str()) {

@@ -13,6 +13,7 @@ use std::{fs, io};
 pub(super) const SCRIPTS_OF_SYSBENCH: &str = "/usr/share/sysbench";
 
 const PRELUDE: &str = include_str!("prelude.lua");
+const REPORTS: &str = include_str!("reports.lua");
 
 /// A script's file.
 #[derive(Debug)]
@@ -50,6 +51,11 @@ pub(super) struct Shared {
 impl Shared {
     pub fn prelude(&self, lua: &Lua) -> mlua::Result<Function> {
         self.compiled.function(lua, "=dyno", || Ok(PRELUDE.into()))
+    }
+
+    /// The reports that are there for scripts to set as their hooks.
+    pub fn reports(&self, lua: &Lua) -> mlua::Result<Function> {
+        self.compiled.function(lua, "=dyno reports", || Ok(REPORTS.into()))
     }
 
     pub fn script(&self, lua: &Lua) -> mlua::Result<Function> {

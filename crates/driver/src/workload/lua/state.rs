@@ -111,6 +111,23 @@ impl State {
         Ok(task.map(|_| Found { parallel }))
     }
 
+    /// The function that the script has set as a hook.
+    pub fn hook(&self, name: &str) -> Result<Option<Function>> {
+        let hook =
+            || self.lua.globals().get::<Table>("sysbench")?.get::<Table>("hooks")?.raw_get::<Value>(name);
+        match hook().map_err(broken)? {
+            Value::Nil => Ok(None),
+            Value::Function(hook) => Ok(Some(hook)),
+            _ => Err(Error::user(format!("sysbench.hooks.{name} is no function")).hint("set it to one")),
+        }
+    }
+
+    /// Has a hook report what has these names.
+    pub fn report(&self, hook: &Function, stat: &[(&str, f64)]) -> Result<()> {
+        let stat = self.lua.create_table_from(stat.iter().copied()).map_err(broken)?;
+        self.turns.during(|| hook.call::<()>(stat)).map_err(broken)
+    }
+
     /// Counts the script's long turns from now on.
     pub fn count_turns(&self) {
         self.turns.count();
