@@ -34,10 +34,14 @@ pub trait Rows {
     /// False lets the session skip decoding.
     const READS: bool = true;
 
+    /// False lets the session skip the names of columns.
+    const NAMES: bool = Self::READS;
+
     /// Called once before the rows, if the session knows the columns' names.
     fn names(&mut self, _names: &[String]) {}
 
-    /// Called in the place of `names`, if the session knows how many columns there are but not their names.
+    /// Called in the place of `names`, if the session knows how many columns there are but not their names, and where
+    /// these are skipped.
     fn columns(&mut self, _count: usize) {}
 
     /// Called between two result sets of one answer, where the session tells them apart.

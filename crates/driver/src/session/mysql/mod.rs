@@ -383,11 +383,15 @@ impl Mysql {
             if R::READS {
                 let (column, name) = Column::parse(payload)?;
                 self.columns.push(column);
-                names.push(String::from_utf8_lossy(name).into_owned());
+                if R::NAMES {
+                    names.push(String::from_utf8_lossy(name).into_owned());
+                }
             }
         }
-        if R::READS {
+        if R::NAMES {
             rows.names(&names);
+        } else if R::READS {
+            rows.columns(self.columns.len());
         }
         self.end_of_definitions(true).await
     }

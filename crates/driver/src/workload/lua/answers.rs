@@ -6,12 +6,17 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::ops::Range;
 
+/// How many results are known by their size at least, whatever came after them.
+const SIZES_KEPT: usize = 256;
+
 #[derive(Default)]
 pub(super) struct Answers {
-    /// The last answer of each connection.
-    last: Vec<Stored>,
+    /// The last answer of each connection; its place is empty while it comes in.
+    last: Vec<Option<Box<Stored>>>,
     /// Earlier answers in the middle of being fetched, by number.
-    begun: HashMap<u32, Stored>,
+    begun: HashMap<u32, Box<Stored>>,
+    /// The last results, each in the place of its number.
+    sizes: Vec<Kept>,
     number: u32,
 }
 
@@ -29,10 +34,10 @@ pub(super) struct Stored {
 }
 
 /// A result set as the script learns of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    pub rows: usize,
-    pub columns: usize,
+    pub rows: u32,
+    pub columns: u32,
     /// By which it is fetched.
     pub number: u32,
 }
@@ -50,48 +55,68 @@ pub(super) enum Fetched<'a> {
 
 impl Answers {
     /// Room for the answer to the next statement of a connection.
-    pub fn begin(&mut self, connection: usize) -> Stored {
+    #[inline]
+    pub fn begin(&mut self, connection: usize) -> Box<Stored> {
         if self.last.len() <= connection {
-            self.last.resize_with(connection + 1, Stored::default);
+            self.last.resize_with(connection + 1, || None);
         }
-        let mut stored = std::mem::take(&mut self.last[connection]);
-        stored.later.clear();
-        if stored.is_begun() {
-            self.begun.insert(stored.number, std::mem::take(&mut stored));
+        match self.last[connection].take() {
+            Some(mut stored) if !stored.is_begun() => {
+                stored.clear();
+                stored
+            }
+            Some(mut stored) => {
+                stored.later.clear();
+                self.begun.insert(stored.number, stored);
+                Box::default()
+            }
+            None => Box::default(),
         }
-        stored.clear();
-        stored
     }
 
     /// Keeps an answer as the last one of its connection; tells of its first result set.
-    pub fn keep(&mut self, connection: usize, mut stored: Stored) -> Kept {
+    #[inline]
+    pub fn keep(&mut self, connection: usize, mut stored: Box<Stored>) -> Kept {
         self.number = self.number.wrapping_add(1);
         stored.number = self.number;
-        let kept = Kept { rows: stored.rows(), columns: stored.columns, number: self.number };
-        self.last[connection] = stored;
+        let kept = Kept { rows: stored.rows() as u32, columns: stored.columns as u32, number: self.number };
+        self.last[connection] = Some(stored);
+        let place = self.number as usize % SIZES_KEPT;
+        match self.sizes.get_mut(place) {
+            Some(size) => *size = kept,
+            None => {
+                self.sizes.resize(place + 1, Kept::default());
+                self.sizes[place] = kept;
+            }
+        }
         kept
     }
 
     /// Whether the last answer of a connection has another result set.
     pub fn has_more(&self, connection: usize) -> bool {
-        self.last.get(connection).is_some_and(|last| !last.later.is_empty())
+        self.last.get(connection).and_then(Option::as_ref).is_some_and(|last| !last.later.is_empty())
     }
 
     /// Goes on to the next result set of a connection's last answer, if there is one.
     pub fn next_set(&mut self, connection: usize) -> Option<Kept> {
         let last = self.last.get_mut(connection)?;
-        let mut next = last.later.pop_front()?;
-        let mut earlier = std::mem::take(last);
+        let mut next = last.as_mut()?.later.pop_front()?;
+        let mut earlier = last.take()?;
         next.later = std::mem::take(&mut earlier.later);
         if earlier.is_begun() {
             self.begun.insert(earlier.number, earlier);
         }
-        Some(self.keep(connection, next))
+        Some(self.keep(connection, Box::new(next)))
+    }
+
+    /// How large a result is, also one whose rows are gone; `None` where that was too long ago.
+    pub fn size(&self, number: u32) -> Option<Kept> {
+        self.sizes.get(number as usize % SIZES_KEPT).copied().filter(|kept| kept.number == number)
     }
 
     /// The next row of an answer.
-    pub fn fetch(&mut self, connection: usize, number: u32) -> Fetched<'_> {
-        let last = self.last.get_mut(connection).filter(|last| last.number == number);
+    pub fn fetch(&mut self, number: u32) -> Fetched<'_> {
+        let last = self.last.iter_mut().flatten().find(|last| last.number == number);
         match last.or_else(|| self.begun.get_mut(&number)) {
             Some(stored) => stored.next().map_or(Fetched::End, Fetched::Row),
             None => Fetched::Gone,
@@ -104,8 +129,11 @@ impl Answers {
     }
 
     /// Lets go of all earlier answers: no result outlives its event.
+    #[inline]
     pub fn forget_begun(&mut self) {
-        self.begun.clear();
+        if !self.begun.is_empty() {
+            self.begun.clear();
+        }
     }
 }
 
@@ -130,6 +158,7 @@ impl Stored {
     fn clear(&mut self) {
         self.bytes.clear();
         self.cells.clear();
+        self.later.clear();
         (self.columns, self.fetched) = (0, 0);
     }
 
@@ -145,6 +174,8 @@ impl Stored {
 }
 
 impl Rows for Stored {
+    const NAMES: bool = false;
+
     fn names(&mut self, names: &[String]) {
         self.columns(names.len());
     }
@@ -215,11 +246,11 @@ mod tests {
             ],
         );
         let first = Fetched::Row(vec![Some(b"-7".as_slice()), None, Some("é".as_bytes())]);
-        assert_eq!(answers.fetch(0, number), first);
+        assert_eq!(answers.fetch(number), first);
         let second = Fetched::Row(vec![Some(b"0.5".as_slice()), Some(&[0, 255]), Some(b"")]);
-        assert_eq!(answers.fetch(0, number), second);
-        assert_eq!(answers.fetch(0, number), Fetched::End);
-        assert_eq!(answers.fetch(1, number), Fetched::Gone);
+        assert_eq!(answers.fetch(number), second);
+        assert_eq!(answers.fetch(number), Fetched::End);
+        assert_eq!(answers.fetch(number + 1), Fetched::Gone);
     }
 
     #[test]
@@ -227,12 +258,12 @@ mod tests {
         let mut answers = Answers::default();
         let rows: [&[Value<'_>]; 2] = [&[Value::Int(1)], &[Value::Int(2)]];
         let begun = answer(&mut answers, &rows);
-        assert_eq!(answers.fetch(0, begun), row(&["1"]));
+        assert_eq!(answers.fetch(begun), row(&["1"]));
         let last = answer(&mut answers, &rows);
-        assert_eq!(answers.fetch(0, begun), row(&["2"]));
-        assert_eq!(answers.fetch(0, last), row(&["1"]));
+        assert_eq!(answers.fetch(begun), row(&["2"]));
+        assert_eq!(answers.fetch(last), row(&["1"]));
         answers.forget(begun);
-        assert_eq!(answers.fetch(0, begun), Fetched::Gone);
+        assert_eq!(answers.fetch(begun), Fetched::Gone);
     }
 
     #[test]
@@ -240,11 +271,17 @@ mod tests {
         let mut answers = Answers::default();
         let first = answer(&mut answers, &[&[Value::Int(1)], &[Value::Int(2)]]);
         let second = answer(&mut answers, &[&[Value::Int(3)], &[Value::Int(4)]]);
-        assert_eq!(answers.fetch(0, first), Fetched::Gone);
-        assert_eq!(answers.fetch(0, second), row(&["3"]));
+        assert_eq!(answers.fetch(first), Fetched::Gone);
+        assert_eq!(answers.fetch(second), row(&["3"]));
+        assert_eq!(answers.size(first).map(|kept| (kept.rows, kept.columns)), Some((2, 1)));
+        assert_eq!(answers.size(second + 1), None);
         answer(&mut answers, &[]);
         answers.forget_begun();
-        assert_eq!(answers.fetch(0, second), Fetched::Gone);
+        assert_eq!(answers.fetch(second), Fetched::Gone);
+        for _ in 0..SIZES_KEPT {
+            answer(&mut answers, &[]);
+        }
+        assert_eq!((answers.size(first), answers.size(second)), (None, None));
     }
 
     #[test]
@@ -254,7 +291,7 @@ mod tests {
         stored.names(&["a".to_owned(), "b".to_owned()]);
         let kept = answers.keep(0, stored);
         assert_eq!((kept.rows, kept.columns), (0, 2));
-        assert_eq!(answers.fetch(0, kept.number), Fetched::End);
+        assert_eq!(answers.fetch(kept.number), Fetched::End);
     }
 
     #[test]
@@ -268,13 +305,13 @@ mod tests {
         stored.next_set();
         let first = answers.keep(0, stored);
         assert_eq!((first.rows, first.columns), (2, 2));
-        assert_eq!(answers.fetch(0, first.number), row(&["1", "2"]));
+        assert_eq!(answers.fetch(first.number), row(&["1", "2"]));
         assert!(answers.has_more(0) && !answers.has_more(1));
         let second = answers.next_set(0).unwrap();
         assert_eq!((second.rows, second.columns), (1, 1));
         // The one before lives on, because it is being fetched.
-        assert_eq!(answers.fetch(0, first.number), row(&["3", "4"]));
-        assert_eq!(answers.fetch(0, second.number), row(&["5"]));
+        assert_eq!(answers.fetch(first.number), row(&["3", "4"]));
+        assert_eq!(answers.fetch(second.number), row(&["5"]));
         let third = answers.next_set(0).unwrap();
         assert_eq!((third.rows, third.columns), (0, 0));
         assert_eq!((answers.has_more(0), answers.next_set(0)), (false, None));

@@ -127,7 +127,7 @@ impl Client {
             Request::Query { connection } => {
                 let mut rows = self.state.begin_answer(connection);
                 let sql = self.state.sql()?;
-                let outcome = self.connections.query(connection, session, sql, &mut rows).await;
+                let outcome = self.connections.query(connection, session, sql, &mut *rows).await;
                 self.give_rows(connection, rows, outcome)
             }
             Request::Execute { connection, statement } => {
@@ -135,7 +135,7 @@ impl Client {
                 let mut values = emptied(std::mem::take(&mut self.parameters));
                 self.state.parameters(&mut values);
                 let outcome =
-                    self.connections.execute(connection, session, statement, &values, &mut rows).await;
+                    self.connections.execute(connection, session, statement, &values, &mut *rows).await;
                 self.parameters = emptied(values);
                 self.give_rows(connection, rows, outcome)
             }
@@ -164,7 +164,12 @@ impl Client {
         }
     }
 
-    fn give_rows(&mut self, connection: usize, rows: Stored, outcome: Result<Answer>) -> Result<Request> {
+    fn give_rows(
+        &mut self,
+        connection: usize,
+        rows: Box<Stored>,
+        outcome: Result<Answer>,
+    ) -> Result<Request> {
         match outcome {
             Ok(answer) => {
                 self.affected += answer.affected;
@@ -172,7 +177,7 @@ impl Client {
                 if let Some(running) = &self.running {
                     running.statement(kept.columns, answer.affected);
                 }
-                self.state.answer(&[kept.rows as f64, kept.columns as f64, kept.number.into()])
+                self.state.answer_result(kept.number)
             }
             Err(error) => self.refuse(error),
         }

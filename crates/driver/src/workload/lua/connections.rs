@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 /// What a server cannot prepare is sent as text: MySQL's "not supported in the prepared statement protocol".
 const UNPREPARABLE: &str = "1295";
+/// As many as the number of a request has room for.
+const OTHERS_MAX: usize = 0xFFFF;
 
 /// Connections by number: 0 is the driver's session, which it lends for each call.
 pub(super) struct Connections {
@@ -34,7 +36,6 @@ struct Statements {
     all: Vec<Statement>,
 }
 
-#[derive(Clone)]
 enum Statement {
     Prepared(session::Statement),
     Transaction(Transaction),
@@ -66,6 +67,9 @@ impl Connections {
                 let opened: Box<dyn Any> = Box::new(open::<S>(self.target()?).await?);
                 let free = self.others.iter().position(Option::is_none);
                 let place = free.unwrap_or(self.others.len());
+                if place >= OTHERS_MAX {
+                    return Err(Error::user("a client's script has opened 65,536 connections").fatal());
+                }
                 self.others.resize_with(self.others.len().max(place + 1), || None);
                 self.others[place] = Some(opened);
                 place + 1
@@ -141,12 +145,19 @@ impl Connections {
         rows: &mut R,
     ) -> Result<Answer> {
         let known = self.statements.get(connection).and_then(|statements| statements.all.get(statement));
-        let statement = known.cloned().ok_or_else(unknown_number)?;
-        let session = self.session(connection, session)?;
-        match statement {
-            Statement::Prepared(statement) => session.execute(statement, parameters, rows).await,
-            Statement::Transaction(transaction) => transaction.perform(session).await,
-            Statement::Text(sql) => execute_text(session, &sql, rows).await,
+        match known.ok_or_else(unknown_number)? {
+            Statement::Prepared(statement) => {
+                let statement = *statement;
+                self.session(connection, session)?.execute(statement, parameters, rows).await
+            }
+            Statement::Transaction(transaction) => {
+                let transaction = *transaction;
+                transaction.perform(self.session(connection, session)?).await
+            }
+            Statement::Text(sql) => {
+                let sql = sql.clone();
+                execute_text(self.session(connection, session)?, &sql, rows).await
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 use crate::session::Value;
 use mlua::ffi::{self, lua_State};
 use mlua::{Error, Function, IntoLuaMulti, Lua, Result, Thread};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::{ptr, slice, str};
 
 /// No request is answered with more values than this.
@@ -38,6 +38,15 @@ impl Conversation {
         // SAFETY: `readied` made room for them.
         numbers.iter().for_each(|number| unsafe { ffi::lua_pushnumber(state, *number) });
         self.go_on(numbers.len() as c_int)
+    }
+
+    /// The same with a light userdata.
+    #[inline]
+    pub fn resume_with_light(&mut self, light: *mut c_void) -> Result<()> {
+        let state = self.readied()?;
+        // SAFETY: `readied` made room for it.
+        unsafe { ffi::lua_pushlightuserdata(state, light) };
+        self.go_on(1)
     }
 
     /// The same with values of any kind.

@@ -67,7 +67,10 @@ impl Distributions {
 
     /// A number of `low..=high`; `low` where the range is empty.
     pub fn draw(&self, shape: Shape, low: i64, high: i64, random: &mut Random) -> i64 {
-        let Ok(span) = u64::try_from(i128::from(high) - i128::from(low)) else { return low };
+        if high < low {
+            return low;
+        }
+        let span = high.wrapping_sub(low) as u64;
         let values = span.saturating_add(1);
         let from_zero = match shape {
             Shape::Uniform => random.below(values),

@@ -8,7 +8,7 @@ use crate::random::Random;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, MultiValue, String as LuaString, Table, Value};
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_int, CString};
+use std::ffi::{c_int, c_void, CString};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) fn natives(
         options.set(name, lua_value(lua, value)?)?;
     }
     natives.set("opt", options)?;
-    add_fetch(lua, &natives, answers)?;
+    add_results(lua, &natives, answers)?;
     let distributions = Distributions::new(settings).map_err(mlua::Error::external)?;
     add_dice(lua, &natives, Die::all(distributions, random))?;
     add_draws(lua, &natives, random)?;
@@ -42,11 +42,12 @@ pub(super) fn natives(
     Ok(natives)
 }
 
-fn add_fetch(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> mlua::Result<()> {
+/// What a script has of its results. One is its number, as a light userdata.
+fn add_results(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> mlua::Result<()> {
     let from = Rc::clone(answers);
-    let fetch = lua.create_function(move |lua, (connection, number): (usize, u32)| {
+    let fetch = lua.create_function(move |lua, result: LightUserData| {
         let mut answers = from.borrow_mut();
-        let cells = match answers.fetch(connection, number) {
+        let cells = match answers.fetch(number_of(result)) {
             Fetched::Gone => return Ok(MultiValue::new()),
             Fetched::End => return Ok(MultiValue::from_vec(vec![Value::Boolean(false)])),
             Fetched::Row(cells) => cells,
@@ -60,20 +61,35 @@ fn add_fetch(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> mlua
     })?;
     natives.set("fetch", fetch)?;
     let of = Rc::clone(answers);
+    let size = lua.create_function(move |_, result: LightUserData| {
+        let kept = of.borrow().size(number_of(result));
+        Ok(kept.map_or((None, 0), |kept| (Some(kept.rows), kept.columns)))
+    })?;
+    natives.set("size", size)?;
+    let of = Rc::clone(answers);
     let more = lua.create_function(move |_, connection: usize| Ok(of.borrow().has_more(connection)))?;
     natives.set("more_results", more)?;
     let of = Rc::clone(answers);
     let next = lua.create_function(move |_, connection: usize| {
-        let kept = of.borrow_mut().next_set(connection);
-        Ok(kept.map_or((None, 0, 0), |kept| (Some(kept.rows), kept.columns, kept.number)))
+        Ok(of.borrow_mut().next_set(connection).map(|kept| LightUserData(result_of(kept.number))))
     })?;
     natives.set("next_result", next)?;
     let of = Rc::clone(answers);
-    let forget = lua.create_function(move |_, number: u32| {
-        of.borrow_mut().forget(number);
+    let forget = lua.create_function(move |_, result: LightUserData| {
+        of.borrow_mut().forget(number_of(result));
         Ok(())
     })?;
-    natives.set("forget", forget)
+    natives.set("forget", forget)?;
+    natives.set("null", LightUserData(ptr::null_mut()))
+}
+
+/// A result as Lua has it: no pointer, but a number where one would be.
+pub(super) fn result_of(number: u32) -> *mut c_void {
+    ptr::without_provenance_mut(number as usize)
+}
+
+fn number_of(result: LightUserData) -> u32 {
+    result.0.addr() as u32
 }
 
 /// Gives a module as the function that loads it, or why there is none.

@@ -6,13 +6,16 @@
 
 local native = ...
 
-local concat, error, floor, ceil, getinfo, ipairs = table.concat, error, math.floor, math.ceil, debug.getinfo, ipairs
-local pcall, running, select, setmetatable = pcall, coroutine.running, select, setmetatable
+local concat, error, floor, ceil, getinfo = table.concat, error, math.floor, math.ceil, debug.getinfo
+local ipairs, pairs = ipairs, pairs
+local pcall, select, setmetatable = pcall, select, setmetatable
 local tonumber, tostring, type, unpack, yield = tonumber, tostring, type, unpack, coroutine.yield
 
--- The same numbers and places as in request.rs.
-local DONE, CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP = 1, 2, 3, 4, 5, 6, 7, 8
-local FINE, RESTART, REFUSED, BROKEN = 1, 2, 3, 4
+-- The same numbers and places as in request.rs. What is asked for, of which connection and with which of its statements
+-- is one number, because every value that is yielded takes time.
+local CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP = 2, 3, 4, 5, 6, 7, 8
+local DONE, DONE_RESTART, DONE_REFUSED, DONE_BROKEN = 1 + 16, 1 + 32, 1 + 48, 1 + 64
+local CONNECTION, STATEMENT = 16, 2 ^ 20
 
 -- A bulk insert is sent when its text is as long as this.
 local BULK_BYTES = 512 * 1024
@@ -98,22 +101,50 @@ thread_id = native.tid
 
 -- Requests -------------------------------------------------------------------------------------------------------
 
--- The coroutine that the driver resumes. While the script's own text runs there is none.
-local conversation = false
+-- Whether the server cannot be asked: until the driver calls a function of the script, and in a coroutine of the script's
+-- own, which would get the request in the place of the driver.
+local barred = true
 
 -- The text and the place of the last refusal that was raised as an error, to be told from errors of the script.
 local refusal, refused_at = false
 
-local function may_ask()
-   if running() ~= conversation then
-      raise("the server can be asked only while a function of the script runs that is no hook for reports, and not in a "
-         .. "coroutine of its own")
-   end
+local function refuse_to_ask()
+   raise("the server can be asked only while a function of the script runs that is no hook for reports, and not in a "
+      .. "coroutine of its own")
 end
 
 local function request(...)
-   may_ask()
+   if barred then
+      refuse_to_ask()
+   end
    return yield(...)
+end
+
+local create, resume = coroutine.create, coroutine.resume
+
+local function back(before, ...)
+   barred = before
+   return ...
+end
+
+function coroutine.resume(...)
+   local before = barred
+   barred = true
+   return back(before, resume(...))
+end
+
+local function unwrapped(ok, ...)
+   if not ok then
+      error((...), 0)
+   end
+   return ...
+end
+
+function coroutine.wrap(body)
+   local own = create(body)
+   return function(...)
+      return unwrapped(coroutine.resume(own, ...))
+   end
 end
 
 local function refuse(connection, ignorable, number, state, message)
@@ -136,17 +167,9 @@ end
 
 -- Results --------------------------------------------------------------------------------------------------------
 
+-- Most results are never looked at, so one is nothing but the number by which the driver knows it: a light userdata,
+-- which needs no memory. All of these share a metatable, and scripts have no others.
 local Result, methods = {}, {}
-
--- The result of a statement, made of the answer to its request: of three numbers, or of false and the four parts of a
--- refusal. Most results are never looked at, so the numbers of one are in places, one allocation rather than the two of
--- names: rows, columns, its connection, and its own number there.
-local function result(connection, rows, columns, number, state, message)
-   if not rows then
-      return refuse(connection, columns, number, state, message)
-   end
-   return setmetatable({ rows, columns, connection.number, number }, Result)
-end
 
 local function row(found, ...)
    if found then
@@ -159,23 +182,27 @@ local function row(found, ...)
 end
 
 function methods:fetch_row()
-   return row(native.fetch(self[3], self[4]))
+   return row(native.fetch(self))
 end
 
 function methods:free()
-   native.forget(self[4])
+   native.forget(self)
 end
 
 complete("result", methods)
 
 function Result:__index(key)
-   if key == "nrows" then
-      return self[1]
-   elseif key == "nfields" then
-      return self[2]
+   if key == "nrows" or key == "nfields" then
+      local rows, columns = native.size(self)
+      if not rows then
+         raise("this result is gone: too many statements came after it")
+      end
+      return key == "nrows" and rows or columns
    end
    return methods[key]
 end
+
+debug.setmetatable(native.null, Result)
 
 -- Prepared statements --------------------------------------------------------------------------------------------
 
@@ -240,24 +267,37 @@ function Statement:bind_create(kind, length)
 end
 
 function Statement:bind_param(...)
-   self.parameters, self.count = { ... }, select("#", ...)
+   local count = select("#", ...)
+   self.parameters, self.count, self.only = { ... }, count, count == 1 and (...) or false
 end
 
-function Statement:execute()
-   local connection, parameters, count = self.connection, self.parameters, self.count
-   if self.generation ~= connection.generation then
-      raise("this statement was prepared before its connection was closed or opened again")
-   end
-   may_ask()
-   if count == 1 then
-      -- As most statements have it. One value need not be put into a table to be taken out again.
-      return result(connection, yield(EXECUTE, connection.number, self.number, parameters[1].value))
-   end
-   local values = self.values
+-- The values of several parameters.
+local function values_of(statement)
+   local parameters, values, count = statement.parameters, statement.values, statement.count
    for place = 1, count do
       values[place] = parameters[place].value
    end
-   return result(connection, yield(EXECUTE, connection.number, self.number, unpack(values, 1, count)))
+   return unpack(values, 1, count)
+end
+
+local function stale()
+   raise("this statement was prepared before its connection was closed or opened again")
+end
+
+function Statement:execute()
+   if barred then
+      refuse_to_ask()
+   end
+   local result, ignorable, number, state, message
+   local request = self.request or stale()
+   local only = self.only
+   if only then
+      -- As most statements have it. One value need not be put into a table to be taken out again.
+      result, ignorable, number, state, message = yield(request, only.value)
+   else
+      result, ignorable, number, state, message = yield(request, values_of(self))
+   end
+   return result or refuse(self.connection, ignorable, number, state, message)
 end
 
 -- A statement of the same text is found again, so there is nothing to give back.
@@ -274,8 +314,7 @@ local function open(connection)
 end
 
 function Connection:query(sql)
-   may_ask()
-   return result(self, yield(QUERY, open(self), a_text(sql, "query")))
+   return answered(self, request(QUERY + CONNECTION * open(self), a_text(sql, "query")))
 end
 
 function Connection:query_row(sql)
@@ -283,19 +322,31 @@ function Connection:query_row(sql)
    if found.nrows == 0 then
       return nil
    end
-   return select(2, native.fetch(found[3], found[4]))
+   return select(2, native.fetch(found))
 end
 
 function Connection:prepare(sql)
-   return setmetatable({
+   local asked = CONNECTION * open(self)
+   local number = answered(self, request(PREPARE + asked, a_text(sql, "prepare")))
+   local statement = setmetatable({
       connection = self,
-      generation = self.generation,
-      number = answered(self, request(PREPARE, open(self), a_text(sql, "prepare"))),
+      request = EXECUTE + asked + STATEMENT * number,
       execute = Statement.execute,
       parameters = {},
       values = {},
       count = 0,
+      only = false,
    }, Statement)
+   self.statements[statement] = true
+   return statement
+end
+
+-- What was prepared on a connection that is closed or opened again cannot be executed any more.
+local function forget_statements(connection)
+   for statement in pairs(connection.statements) do
+      statement.request = false
+      connection.statements[statement] = nil
+   end
 end
 
 local function send_bulk(connection, bulk)
@@ -327,14 +378,15 @@ function Connection:bulk_insert_done()
 end
 
 function Connection:reconnect()
-   answered(self, request(RECONNECT, open(self)))
-   self.generation = self.generation + 1
+   answered(self, request(RECONNECT + CONNECTION * open(self)))
+   forget_statements(self)
 end
 
 function Connection:disconnect()
    if self.number then
-      answered(self, request(DISCONNECT, self.number))
-      self.number, self.generation = false, self.generation + 1
+      answered(self, request(DISCONNECT + CONNECTION * self.number))
+      self.number = false
+      forget_statements(self)
    end
 end
 
@@ -352,13 +404,13 @@ function Connection:next_result()
    if not sets_apart then
       raise("next_result is not supported on " .. native.driver .. ": all result sets come as one result")
    end
-   local rows, columns, number = native.next_result(open(self))
-   return rows and result(self, rows, columns, number)
+   return native.next_result(open(self))
 end
 
 Connection.__index = complete("connection", Connection)
 
 local Driver = {}
+local weak = { __mode = "k" }
 
 function Driver:name()
    return native.driver
@@ -368,7 +420,7 @@ function Driver:connect()
    local connection = {
       driver = self,
       number = false,
-      generation = 1,
+      statements = setmetatable({}, weak),
       bulk = false,
       sql_errno = 0,
       sql_state = "",
@@ -456,7 +508,7 @@ function db_bind_param(statement, values)
          end,
       })
    end
-   statement.parameters, statement.count = parameters, #values
+   statement:bind_param(unpack(parameters))
 end
 
 function db_execute(statement)
@@ -545,35 +597,43 @@ end
 -- What is called where the script has no function of a name.
 local function nothing() end
 
--- Says how a function of the script has failed: RESTART, REFUSED with the place, or BROKEN with the reason.
+-- Says how a function of the script has failed: as refused with the place, or as broken with the reason.
 local function failed(outcome)
    if type(outcome) == "table" and outcome.errcode == sysbench.error.RESTART_EVENT then
       local hook = sysbench.hooks.before_restart_event
       if hook then
          local ok, mistake = pcall(hook, outcome)
          if not ok then
-            return BROKEN, tostring(mistake)
+            return DONE_BROKEN, tostring(mistake)
          end
       end
-      return RESTART, ""
+      return DONE_RESTART
    end
    if outcome == refusal then
-      return REFUSED, refused_at
+      return DONE_REFUSED, refused_at
    end
-   return BROKEN, tostring(outcome)
+   return DONE_BROKEN, tostring(outcome)
 end
 
--- Calls functions of the script by their names, and says how each has ended: FINE and what it gave, or how it failed.
--- Who calls the same function again gives no name.
+-- Calls functions of the script by their names, and says how each has ended: with what it gave, or how it failed. Who
+-- calls the same function again gives no name; a global function is looked up each time all the same, because a script
+-- may put another in its place.
 local function converse()
-   conversation = running()
-   local name = yield()
+   local given, name, command = yield()
+   barred = false
    while true do
-      local ok, outcome = pcall(find(name) or nothing, tid)
+      if given then
+         name = given
+         command = find(name) or nothing
+         if command == rawget(globals, name) then
+            command = false
+         end
+      end
+      local ok, outcome = pcall(command or globals[name] or nothing, tid)
       if ok then
-         name = yield(DONE, FINE, outcome) or name
+         given = yield(DONE, outcome)
       else
-         name = yield(DONE, failed(outcome)) or name
+         given = yield(failed(outcome))
       end
    end
 end

@@ -47,7 +47,7 @@ impl Running {
         running
     }
 
-    pub fn statement(&self, columns: usize, affected: u64) {
+    pub fn statement(&self, columns: u32, affected: u64) {
         let count = match (columns, affected) {
             (0, 0) => &self.0.other,
             (0, _) => &self.0.writes,

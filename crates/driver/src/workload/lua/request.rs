@@ -4,10 +4,10 @@ use super::conversation::Conversation;
 use crate::error::{Error, Result};
 use std::ffi::c_int;
 
-/// The place of the text of a query, or of a statement to prepare.
-pub(super) const SQL: c_int = 3;
-/// The place of the first parameter of a statement that is executed.
-pub(super) const PARAMETERS: c_int = 4;
+/// What follows the number that says what is asked for: the text of a query or of a statement to prepare, or the first
+/// parameter of a statement that is executed.
+pub(super) const SQL: c_int = 2;
+pub(super) const PARAMETERS: c_int = 2;
 
 /// What the coroutine of a script waits for. The numbers and the places of the values are those of `prelude.lua`.
 #[derive(Debug)]
@@ -54,15 +54,16 @@ impl Request {
     #[inline]
     pub fn read(conversation: &Conversation) -> Result<Self> {
         let number = |place| conversation.number(place).ok_or_else(unreadable);
-        let connection = || number(2).map(|number| number as usize);
-        Ok(match number(1)? {
-            1 => Request::Done(Ending::read(conversation)?),
+        let asked = number(1)?;
+        let (connection, statement) = ((asked >> 4) as usize & 0xFFFF, (asked >> 20) as usize);
+        Ok(match asked & 0xF {
+            1 => Request::Done(Ending::read(connection, conversation)?),
             2 => Request::Connect,
-            3 => Request::Query { connection: connection()? },
-            4 => Request::Prepare { connection: connection()? },
-            5 => Request::Execute { connection: connection()?, statement: number(3)? as usize },
-            6 => Request::Disconnect { connection: connection()? },
-            7 => Request::Reconnect { connection: connection()? },
+            3 => Request::Query { connection },
+            4 => Request::Prepare { connection },
+            5 => Request::Execute { connection, statement },
+            6 => Request::Disconnect { connection },
+            7 => Request::Reconnect { connection },
             8 => Request::Sleep { duration_ns: number(2)? },
             _ => return Err(unreadable()),
         })
@@ -71,13 +72,13 @@ impl Request {
 
 impl Ending {
     #[inline]
-    fn read(conversation: &Conversation) -> Result<Self> {
-        let text = || conversation.text(3).map(|text| String::from_utf8_lossy(text).into_owned());
-        Ok(match conversation.number(2) {
-            Some(1) => Ending::Fine { stops: conversation.is_true(3) },
-            Some(2) => Ending::Restart,
-            Some(3) => Ending::Refused { place: text().ok_or_else(unreadable)? },
-            Some(4) => Ending::Broken { reason: text().ok_or_else(unreadable)? },
+    fn read(how: usize, conversation: &Conversation) -> Result<Self> {
+        let text = || conversation.text(2).map(|text| String::from_utf8_lossy(text).into_owned());
+        Ok(match how {
+            1 => Ending::Fine { stops: conversation.is_true(2) },
+            2 => Ending::Restart,
+            3 => Ending::Refused { place: text().ok_or_else(unreadable)? },
+            4 => Ending::Broken { reason: text().ok_or_else(unreadable)? },
             _ => return Err(unreadable()),
         })
     }

@@ -3,7 +3,7 @@
 use super::answers::{Answers, Stored};
 use super::conversation::Conversation;
 use super::hold::Turns;
-use super::natives::{lua_value, natives};
+use super::natives::{lua_value, natives, result_of};
 use super::request::{unreadable, Request, PARAMETERS, SQL};
 use super::settings::{Setting, Settings};
 use super::source::{Shared, SCRIPTS_OF_SYSBENCH};
@@ -83,6 +83,13 @@ impl State {
         Request::read(&self.conversation)
     }
 
+    /// The same with the number of a result.
+    #[inline]
+    pub fn answer_result(&mut self, number: u32) -> Result<Request> {
+        self.turns.during(|| self.conversation.resume_with_light(result_of(number))).map_err(broken)?;
+        Request::read(&self.conversation)
+    }
+
     /// The same with values of any kind.
     pub fn answer_with(&mut self, values: impl IntoLuaMulti) -> Result<Request> {
         self.turns.during(|| self.conversation.resume_with(values)).map_err(broken)?;
@@ -143,7 +150,7 @@ impl State {
         self.random.set(random);
     }
 
-    pub fn begin_answer(&self, connection: usize) -> Stored {
+    pub fn begin_answer(&self, connection: usize) -> Box<Stored> {
         self.answers.borrow_mut().begin(connection)
     }
 
