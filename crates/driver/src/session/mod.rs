@@ -22,7 +22,7 @@ pub use http::MARK as REQUEST_MARK;
 pub(crate) use open::open;
 pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;
-pub use rows::{Answer, Cell, Collect, Each, First, Row, Rows};
+pub use rows::{Answer, Cell, Collect, Decode, Each, First, Row, Rows, Undecoded};
 pub use target::{Protocol, Target};
 pub(crate) use value::emptied;
 pub use value::{Owned, RowBuffer, Value};

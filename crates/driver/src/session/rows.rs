@@ -4,6 +4,7 @@ use super::value::{Owned, Value};
 use super::Session;
 use crate::error::{Error, Result};
 use std::ops::AddAssign;
+use std::rc::Rc;
 
 /// What a statement did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,10 +30,28 @@ pub trait Row {
     fn value(&self, column: usize) -> Value<'_>;
 }
 
+/// What can read the rows of an answer from the bytes that came.
+pub trait Decode {
+    fn decode(&self, answer: &[u8], show: &mut dyn FnMut(&dyn Row)) -> Result<()>;
+}
+
+/// An answer whose rows nobody has read yet.
+pub struct Undecoded<'a> {
+    pub answer: &'a [u8],
+    pub rows: u64,
+    pub columns: u64,
+    pub decoder: Rc<dyn Decode>,
+}
+
 /// What looks at rows. `()` looks at none, which lets a session step over them.
 pub trait Rows {
     /// False lets the session skip decoding.
     const READS: bool = true;
+
+    /// True lets the session give the answer as it came, if it can, in the place of everything below.
+    const KEEPS: bool = false;
+
+    fn keep(&mut self, _answer: Undecoded<'_>) {}
 
     /// False lets the session skip the names of columns.
     const NAMES: bool = Self::READS;

@@ -4,6 +4,7 @@ mod auth;
 mod autocommit;
 mod bulk;
 mod channel;
+mod decoder;
 mod handshake;
 mod literal;
 mod packet;
@@ -17,10 +18,12 @@ use super::{
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
+use decoder::Decoder;
 use literal::put_literal;
 use packet::{put_string, Reader};
 use refusal::server_error;
 use row::{Cells, Column, Decoded};
+use std::rc::Rc;
 
 mod command {
     pub const QUIT: u8 = 0x01;
@@ -67,6 +70,8 @@ pub struct Mysql {
     columns: Vec<Column>,
     cells: Cells,
     rows_received: u64,
+    /// Of answers in text, and of those in binary, that define their columns.
+    decoders: [Rc<Decoder>; 2],
     /// Between `begin` and `commit` or `rollback`.
     in_transaction: bool,
     autocommit: bool,
@@ -76,7 +81,8 @@ enum Prepared {
     Binary {
         id: u32,
         parameters: usize,
-        columns: Vec<Column>,
+        /// Knows the columns of its answers.
+        decoder: Rc<Decoder>,
         /// The types that the server was told last; told again only when they change.
         types: Vec<u8>,
     },
@@ -116,6 +122,7 @@ impl Session for Mysql {
             columns: Vec::new(),
             cells: Cells::default(),
             rows_received: 0,
+            decoders: [false, true].map(|binary| Rc::new(Decoder::of_answer(binary))),
             in_transaction: false,
             autocommit: true,
         })
@@ -300,7 +307,8 @@ impl Mysql {
             known.push(Column::parse(self.channel.packet().await?)?.0);
         }
         self.end_of_definitions(columns > 0).await?;
-        Ok(Prepared::Binary { id, parameters: parameters.into(), columns: known, types: Vec::new() })
+        let decoder = Rc::new(Decoder::of_statement(known));
+        Ok(Prepared::Binary { id, parameters: parameters.into(), decoder, types: Vec::new() })
     }
 
     /// Without DEPRECATE_EOF a packet of its own ends each list of definitions.
@@ -314,11 +322,13 @@ impl Mysql {
     /// Reads the whole answer to a command, all its result sets.
     #[inline]
     async fn answer<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<Answer> {
-        if !R::READS && self.deprecate_eof {
+        if (!R::READS || R::KEEPS) && self.deprecate_eof {
             // Nearly always the answer comes in one piece, and nobody looks into it.
             std::future::poll_fn(|_| self.channel.poll_inbox()).await?;
             let (inbox, sequence) = self.channel.peek();
-            if let Some(skimmed) = skim::skim(inbox, sequence, self.cache_metadata) {
+            let skimmed = skim::skim(inbox, sequence, self.cache_metadata)
+                .filter(|skimmed| !R::KEEPS || skimmed.columns == 0 || self.keep(rows, encoding, skimmed));
+            if let Some(skimmed) = skimmed {
                 self.channel.take(skimmed.bytes);
                 self.rows_received += skimmed.answer.rows;
                 return Ok(skimmed.answer);
@@ -403,8 +413,8 @@ impl Mysql {
             let Encoding::Binary(index) = encoding else {
                 return Err(Error::protocol("the server left out definitions that it never sent"));
             };
-            if let Some(Prepared::Binary { columns, .. }) = self.prepared.get(index) {
-                self.columns.clone_from(columns);
+            if let Some(Prepared::Binary { decoder, .. }) = self.prepared.get(index) {
+                self.columns.clone_from(&decoder.columns);
             }
             rows.columns(self.columns.len());
         }

@@ -12,6 +12,10 @@ pub(super) struct Skimmed {
     pub answer: Answer,
     /// How long it was.
     pub bytes: usize,
+    /// 0 where it is no result set.
+    pub columns: u64,
+    /// It brings their definitions.
+    pub defines: bool,
 }
 
 /// Steps over one answer at the start of `inbox`. `None` where it is not wholly here or not plain.
@@ -29,12 +33,16 @@ pub(super) fn skim(inbox: &[u8], mut sequence: u8, cache_metadata: bool) -> Opti
         Some(payload)
     };
     let first = next()?;
+    let (mut columns, mut defines) = (0, false);
     let affected = match first[0] {
         0x00 => plain_end(first)?,
         0xFB | 0xFF => return None,
         _ => {
-            for _ in 0..definitions(first, cache_metadata)? {
-                next()?;
+            (columns, defines) = definitions(first, cache_metadata)?;
+            if defines {
+                for _ in 0..columns {
+                    next()?;
+                }
             }
             loop {
                 let payload = next()?;
@@ -46,14 +54,14 @@ pub(super) fn skim(inbox: &[u8], mut sequence: u8, cache_metadata: bool) -> Opti
             }
         }
     };
-    Some(Skimmed { answer: Answer { rows, affected }, bytes: inbox.len() - rest.len() })
+    Some(Skimmed { answer: Answer { rows, affected }, bytes: inbox.len() - rest.len(), columns, defines })
 }
 
-/// How many definitions follow the packet that counts the columns.
-fn definitions(payload: &[u8], cache_metadata: bool) -> Option<u64> {
+/// What the packet says that counts the columns: how many there are, and whether their definitions follow.
+fn definitions(payload: &[u8], cache_metadata: bool) -> Option<(u64, bool)> {
     match *payload {
-        [columns @ 1..=0xFA] => Some(columns.into()),
-        [columns @ 1..=0xFA, follow] if cache_metadata => Some(if follow == 0 { 0 } else { columns.into() }),
+        [columns @ 1..=0xFA] => Some((columns.into(), true)),
+        [columns @ 1..=0xFA, follow] if cache_metadata => Some((columns.into(), follow != 0)),
         _ => None,
     }
 }
@@ -86,16 +94,18 @@ mod tests {
         let bytes = rows().len();
         let inbox = [rows(), packet(1, &[0, 3, 0, 2, 0, 0, 0])].concat();
         let answer = Answer { rows: 2, affected: 0 };
-        assert_eq!(skim(&inbox, 1, true), Some(Skimmed { answer, bytes }));
+        assert_eq!(skim(&inbox, 1, true), Some(Skimmed { answer, bytes, columns: 1, defines: false }));
         let answer = Answer { rows: 0, affected: 3 };
-        assert_eq!(skim(&inbox[bytes..], 1, true), Some(Skimmed { answer, bytes: 11 }));
+        let skimmed = Skimmed { answer, bytes: 11, columns: 0, defines: false };
+        assert_eq!(skim(&inbox[bytes..], 1, true), Some(skimmed));
     }
 
     #[test]
     fn definitions_are_stepped_over_where_they_follow() {
         let inbox =
             [packet(1, &[1]), packet(2, b"definition"), packet(3, &[0, 0, 7]), packet(4, END)].concat();
-        assert_eq!(skim(&inbox, 1, false).map(|skimmed| skimmed.answer.rows), Some(1));
+        let skimmed = skim(&inbox, 1, false).unwrap();
+        assert_eq!((skimmed.answer.rows, skimmed.columns, skimmed.defines), (1, 1, true));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The rows that a script may still fetch. A connection keeps those of its last answer, and those of an earlier one that
 //! the script has begun to fetch.
 
-use crate::session::{Row, Rows, Value};
+use crate::error::Result;
+use crate::session::{Decode, Row, Rows, Undecoded, Value};
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// How many results are known by their size at least, whatever came after them.
 const SIZES_KEPT: usize = 256;
@@ -28,7 +30,11 @@ pub(super) struct Stored {
     /// Where each cell's text is, row by row; `None` for NULL.
     cells: Vec<Option<Range<usize>>>,
     columns: usize,
+    rows: usize,
     fetched: usize,
+    /// The answer as it came, until a row of it is fetched.
+    answer: Vec<u8>,
+    decoder: Option<Rc<dyn Decode>>,
     /// The result sets of the same answer that the script has not asked for yet.
     later: VecDeque<Stored>,
 }
@@ -79,7 +85,7 @@ impl Answers {
     pub fn keep(&mut self, connection: usize, mut stored: Box<Stored>) -> Kept {
         self.number = self.number.wrapping_add(1);
         stored.number = self.number;
-        let kept = Kept { rows: stored.rows() as u32, columns: stored.columns as u32, number: self.number };
+        let kept = Kept { rows: stored.rows as u32, columns: stored.columns as u32, number: self.number };
         self.last[connection] = Some(stored);
         let place = self.number as usize % SIZES_KEPT;
         match self.sizes.get_mut(place) {
@@ -114,13 +120,12 @@ impl Answers {
         self.sizes.get(number as usize % SIZES_KEPT).copied().filter(|kept| kept.number == number)
     }
 
-    /// The next row of an answer.
-    pub fn fetch(&mut self, number: u32) -> Fetched<'_> {
+    /// The next row of an answer. An error says that its rows are not what the protocol says.
+    pub fn fetch(&mut self, number: u32) -> Result<Fetched<'_>> {
         let last = self.last.iter_mut().flatten().find(|last| last.number == number);
-        match last.or_else(|| self.begun.get_mut(&number)) {
-            Some(stored) => stored.next().map_or(Fetched::End, Fetched::Row),
-            None => Fetched::Gone,
-        }
+        let Some(stored) = last.or_else(|| self.begun.get_mut(&number)) else { return Ok(Fetched::Gone) };
+        stored.decode()?;
+        Ok(stored.next().map_or(Fetched::End, Fetched::Row))
     }
 
     /// Lets go of an earlier answer that was not fetched to its end.
@@ -138,13 +143,9 @@ impl Answers {
 }
 
 impl Stored {
-    fn rows(&self) -> usize {
-        self.cells.len().checked_div(self.columns).unwrap_or(0)
-    }
-
     /// Whether the script is in the middle of fetching it.
     fn is_begun(&self) -> bool {
-        self.fetched > 0 && self.fetched < self.rows()
+        self.fetched > 0 && self.fetched < self.rows
     }
 
     /// The result set that comes in.
@@ -159,11 +160,22 @@ impl Stored {
         self.bytes.clear();
         self.cells.clear();
         self.later.clear();
-        (self.columns, self.fetched) = (0, 0);
+        self.decoder = None;
+        (self.columns, self.rows, self.fetched) = (0, 0, 0);
+    }
+
+    /// Decodes the rows, if that was not done yet.
+    fn decode(&mut self) -> Result<()> {
+        let Some(decoder) = self.decoder.take() else { return Ok(()) };
+        self.rows = 0;
+        let answer = std::mem::take(&mut self.answer);
+        let outcome = decoder.decode(&answer, &mut |row| self.row(row));
+        self.answer = answer;
+        outcome
     }
 
     fn next(&mut self) -> Option<Vec<Option<&[u8]>>> {
-        if self.fetched >= self.rows() {
+        if self.fetched >= self.rows {
             return None;
         }
         let first = self.fetched * self.columns;
@@ -174,7 +186,15 @@ impl Stored {
 }
 
 impl Rows for Stored {
+    const KEEPS: bool = true;
     const NAMES: bool = false;
+
+    fn keep(&mut self, answer: Undecoded<'_>) {
+        (self.rows, self.columns) = (answer.rows as usize, answer.columns as usize);
+        self.answer.clear();
+        self.answer.extend_from_slice(answer.answer);
+        self.decoder = Some(answer.decoder);
+    }
 
     fn names(&mut self, names: &[String]) {
         self.columns(names.len());
@@ -189,7 +209,8 @@ impl Rows for Stored {
     }
 
     fn row(&mut self, row: &dyn Row) {
-        let Stored { bytes, cells, columns, .. } = self.coming();
+        let Stored { bytes, cells, columns, rows, .. } = self.coming();
+        *rows += 1;
         *columns = row.columns();
         for column in 0..*columns {
             let from = bytes.len();
@@ -246,11 +267,11 @@ mod tests {
             ],
         );
         let first = Fetched::Row(vec![Some(b"-7".as_slice()), None, Some("é".as_bytes())]);
-        assert_eq!(answers.fetch(number), first);
+        assert_eq!(answers.fetch(number).unwrap(), first);
         let second = Fetched::Row(vec![Some(b"0.5".as_slice()), Some(&[0, 255]), Some(b"")]);
-        assert_eq!(answers.fetch(number), second);
-        assert_eq!(answers.fetch(number), Fetched::End);
-        assert_eq!(answers.fetch(number + 1), Fetched::Gone);
+        assert_eq!(answers.fetch(number).unwrap(), second);
+        assert_eq!(answers.fetch(number).unwrap(), Fetched::End);
+        assert_eq!(answers.fetch(number + 1).unwrap(), Fetched::Gone);
     }
 
     #[test]
@@ -258,12 +279,12 @@ mod tests {
         let mut answers = Answers::default();
         let rows: [&[Value<'_>]; 2] = [&[Value::Int(1)], &[Value::Int(2)]];
         let begun = answer(&mut answers, &rows);
-        assert_eq!(answers.fetch(begun), row(&["1"]));
+        assert_eq!(answers.fetch(begun).unwrap(), row(&["1"]));
         let last = answer(&mut answers, &rows);
-        assert_eq!(answers.fetch(begun), row(&["2"]));
-        assert_eq!(answers.fetch(last), row(&["1"]));
+        assert_eq!(answers.fetch(begun).unwrap(), row(&["2"]));
+        assert_eq!(answers.fetch(last).unwrap(), row(&["1"]));
         answers.forget(begun);
-        assert_eq!(answers.fetch(begun), Fetched::Gone);
+        assert_eq!(answers.fetch(begun).unwrap(), Fetched::Gone);
     }
 
     #[test]
@@ -271,13 +292,13 @@ mod tests {
         let mut answers = Answers::default();
         let first = answer(&mut answers, &[&[Value::Int(1)], &[Value::Int(2)]]);
         let second = answer(&mut answers, &[&[Value::Int(3)], &[Value::Int(4)]]);
-        assert_eq!(answers.fetch(first), Fetched::Gone);
-        assert_eq!(answers.fetch(second), row(&["3"]));
+        assert_eq!(answers.fetch(first).unwrap(), Fetched::Gone);
+        assert_eq!(answers.fetch(second).unwrap(), row(&["3"]));
         assert_eq!(answers.size(first).map(|kept| (kept.rows, kept.columns)), Some((2, 1)));
         assert_eq!(answers.size(second + 1), None);
         answer(&mut answers, &[]);
         answers.forget_begun();
-        assert_eq!(answers.fetch(second), Fetched::Gone);
+        assert_eq!(answers.fetch(second).unwrap(), Fetched::Gone);
         for _ in 0..SIZES_KEPT {
             answer(&mut answers, &[]);
         }
@@ -291,7 +312,7 @@ mod tests {
         stored.names(&["a".to_owned(), "b".to_owned()]);
         let kept = answers.keep(0, stored);
         assert_eq!((kept.rows, kept.columns), (0, 2));
-        assert_eq!(answers.fetch(kept.number), Fetched::End);
+        assert_eq!(answers.fetch(kept.number).unwrap(), Fetched::End);
     }
 
     #[test]
@@ -305,13 +326,13 @@ mod tests {
         stored.next_set();
         let first = answers.keep(0, stored);
         assert_eq!((first.rows, first.columns), (2, 2));
-        assert_eq!(answers.fetch(first.number), row(&["1", "2"]));
+        assert_eq!(answers.fetch(first.number).unwrap(), row(&["1", "2"]));
         assert!(answers.has_more(0) && !answers.has_more(1));
         let second = answers.next_set(0).unwrap();
         assert_eq!((second.rows, second.columns), (1, 1));
         // The one before lives on, because it is being fetched.
-        assert_eq!(answers.fetch(first.number), row(&["3", "4"]));
-        assert_eq!(answers.fetch(second.number), row(&["5"]));
+        assert_eq!(answers.fetch(first.number).unwrap(), row(&["3", "4"]));
+        assert_eq!(answers.fetch(second.number).unwrap(), row(&["5"]));
         let third = answers.next_set(0).unwrap();
         assert_eq!((third.rows, third.columns), (0, 0));
         assert_eq!((answers.has_more(0), answers.next_set(0)), (false, None));

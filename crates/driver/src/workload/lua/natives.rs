@@ -47,7 +47,7 @@ fn add_results(lua: &Lua, natives: &Table, answers: &Rc<RefCell<Answers>>) -> ml
     let from = Rc::clone(answers);
     let fetch = lua.create_function(move |lua, result: LightUserData| {
         let mut answers = from.borrow_mut();
-        let cells = match answers.fetch(number_of(result)) {
+        let cells = match answers.fetch(number_of(result)).map_err(mlua::Error::external)? {
             Fetched::Gone => return Ok(MultiValue::new()),
             Fetched::End => return Ok(MultiValue::from_vec(vec![Value::Boolean(false)])),
             Fetched::Row(cells) => cells,
