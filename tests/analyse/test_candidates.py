@@ -45,6 +45,7 @@ def test_a_candidate_is_worth_its_log_ratio_in_each_block() -> None:
     ]  # fmt: skip
     first, second = candidates_of(STUDY, records)
     assert first.log_ratios == pytest.approx((math.log(2), 0.0))
+    assert first.blocks == (1, 2)
     assert first.worth == pytest.approx(math.log(2) / 2)
     assert second.worth == pytest.approx(-math.log(2))
 

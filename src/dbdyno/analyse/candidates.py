@@ -31,13 +31,14 @@ COSTS = ("p99_ms", "resident_bytes")
 
 
 class Candidate(Frozen):
-    """One of a search's variants. `log_ratios` are of the blocks in which it could be compared, and so are
+    """One of a search's variants. `log_ratios` are of the `blocks` in which it could be compared, and so are
     those of each metric of `costs`. A `cause` says why it has no speed that counts; it is not tried again."""
 
     name: str
     levels: dict[str, Level]
     changes: int = 0
     log_ratios: tuple[float, ...] = ()
+    blocks: tuple[int, ...] = ()
     costs: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     worst: float = 0.0
     cause: str = ""
@@ -116,7 +117,12 @@ def _with(candidate: Candidate, record: Record, baseline: Record | None, study: 
             return _ended(candidate, f"it broke the guard {guard.text}", BROKEN - excess)
     ratio = math.log(ours / theirs) * (1.0 if response.higher_is_better else -1.0)
     costs = {name: (*candidate.costs.get(name, ()), *_log_ratio(name, record, baseline)) for name in COSTS}
-    return candidate.model_copy(update={"log_ratios": (*candidate.log_ratios, ratio), "costs": costs})
+    update = {
+        "log_ratios": (*candidate.log_ratios, ratio),
+        "blocks": (*candidate.blocks, record.block),
+        "costs": costs,
+    }
+    return candidate.model_copy(update=update)
 
 
 def _log_ratio(name: str, record: Record, baseline: Record) -> list[float]:

@@ -18,7 +18,7 @@ from dbdyno.frozen import level_text
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import FINALISTS, least_s
-from dbdyno.plan.search.sampler import TRIES_MAX, Levels, propose
+from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.record import Run
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Factor, Study
@@ -36,7 +36,7 @@ def require_space(study: Study, budget_s: float) -> None:
             "the space is empty, because there are no factors",
             f"dyno tune {study.path} --suggest proposes what this load may depend on",
         )
-    if propose(study, (), (), str(study.seed), partial(_may_be_tried, study)) is None:
+    if first_levels(study, str(study.seed), partial(_may_be_tried, study)) is None:
         raise UserError(
             f"nothing of the space may be tried: none of {TRIES_MAX} draws keeps the constraints and has room"
             " in memory beside the baseline",

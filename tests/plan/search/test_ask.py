@@ -8,10 +8,11 @@ from itertools import groupby
 
 import pytest
 
+from dbdyno.analyse.candidates import candidates_of
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
-from dbdyno.plan.search.ask import ask, fits, next_block
+from dbdyno.plan.search.ask import ask, finalists, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.study import BASELINE, Goal, Guard, ListedVariant, Study
@@ -32,11 +33,15 @@ from tests.searches import (
 )
 
 
+def two_help(levels: Mapping[str, Level]) -> float:
+    return a_larger_pool_helps(levels) + 0.3 * step(levels, "config.log")
+
+
 @cache
 def searched(budget_s: float) -> tuple[Study, Run, tuple[Record, ...]]:
-    """A whole search where a larger pool helps: carried out once, because it takes long."""
+    """A whole search where two changes help: carried out once, because it takes long."""
     study, run = a_search(budget_s=budget_s)
-    return study, run, tuple(carried_out(study, run, a_larger_pool_helps))
+    return study, run, tuple(carried_out(study, run, two_help))
 
 
 def no_memory(levels: Mapping[str, Level]) -> int:
@@ -66,6 +71,15 @@ def test_each_block_holds_the_baseline_and_the_best_so_far() -> None:
         assert len(names) <= 2 + NEW_EACH_BLOCK
         new = names - {record.variant for record in records if record.block < block}
         assert 1 <= len(new) <= NEW_EACH_BLOCK
+
+
+def test_the_best_by_its_own_blocks_is_confirmed_even_where_the_model_expects_less() -> None:
+    study, run = a_search()
+    tried = candidates_of(study, carried_out(study, run, nothing_helps, blocks=8))
+    lucky = tried[3].model_copy(update={"log_ratios": (0.9,), "blocks": (3,)})
+    chosen = finalists(study, [*tried[:3], lucky, *tried[4:]])
+    assert chosen[0].name == lucky.name
+    assert len(chosen) == FINALISTS == len({one.name for one in chosen})
 
 
 def test_a_candidate_is_never_tried_twice_under_two_names() -> None:

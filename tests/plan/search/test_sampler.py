@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from dbdyno.analyse.candidates import Candidate
-from dbdyno.plan.search.sampler import propose, settled
+from dbdyno.plan.search.model import Model
+from dbdyno.plan.search.sampler import Allowed, Levels, propose, settled
 from dbdyno.study import Study
 from dbdyno.study.space import Condition
 from tests.searches import a_search, listed, ranged, step
@@ -20,17 +25,31 @@ def candidates(study: Study, count: int) -> list[Candidate]:
             name=f"candidate-{number}",
             levels={**study.baseline, "config.pool": number},
             log_ratios=(number / 10,),
+            blocks=(number,),
         )
         for number in range(1, count + 1)
     ]
 
 
+def proposed(
+    study: Study,
+    known: Sequence[Candidate],
+    beside: Sequence[Levels],
+    seed: object,
+    allowed: Allowed = anything,
+) -> Levels | None:
+    model = Model(study, known)
+    model.believe(beside)
+    return propose(study, known, model, beside, str(seed), allowed)
+
+
 def test_the_same_records_and_seed_give_the_same_levels() -> None:
     study, _ = a_search()
     known = candidates(study, 8)
-    assert propose(study, known, [], "1", anything) == propose(study, known, [], "1", anything)
-    others = [propose(study, known, [], str(seed), anything) for seed in range(20)]
-    assert len({str(levels) for levels in others}) > 5
+    for beside in ([], [{**study.baseline, "config.io": 1}]):
+        assert proposed(study, known, beside, 1) == proposed(study, known, beside, 1)
+    others = [proposed(study, known, [{**study.baseline, "config.io": 1}], seed) for seed in range(20)]
+    assert len({str(levels) for levels in others}) > 3
 
 
 def test_the_first_candidates_change_few_factors() -> None:
@@ -38,59 +57,68 @@ def test_the_first_candidates_change_few_factors() -> None:
     study, _ = a_search(*factors)
     changed = []
     for seed in range(200):
-        levels = propose(study, [], [], str(seed), anything)
+        levels = proposed(study, [], [], seed)
         assert levels is not None
         changed.append(sum(levels[name] != level for name, level in study.baseline.items()))
     assert 4 < sum(changed) / len(changed) < 8
     assert min(changed) >= 1
 
 
-def test_later_ones_stay_near_the_best_and_learn_from_the_rest() -> None:
+@pytest.mark.parametrize("beside", [1, 3])
+def test_later_ones_stay_near_the_best_and_learn_from_the_rest(beside: int) -> None:
+    """Those that the model hopes for, and those of the estimator."""
     factors = [ranged("config.pool", 16), *(listed(f"config.f{number}", 4) for number in range(19))]
     study, _ = a_search(*factors)
     known = candidates(study, 10)
-    found = [propose(study, known, [study.baseline], str(seed), anything) for seed in range(60)]
+    there = [{**study.baseline, "config.f0": number} for number in range(1, 1 + beside)]
+    found = [proposed(study, known, there, seed) for seed in range(30)]
     near = [levels for levels in found if levels is not None]
-    assert len(near) == 60
+    assert len(near) == 30
     assert all(sum(levels[name] != known[-1].levels[name] for name in levels) <= 8 for levels in near)
     pools = [step(levels, "config.pool") for levels in near]
     assert sum(pools) / len(pools) > 7.5, "the half in which it never was better is tried less"
 
 
-def test_the_first_of_a_block_is_the_best_with_fewer_changes() -> None:
-    factors = [listed(f"config.f{number}", 4) for number in range(8)]
-    study, _ = a_search(*factors)
-    worse = [
-        Candidate(name=f"candidate-{n}", levels={**study.baseline, "config.f0": 1}, log_ratios=(0.0,))
-        for n in range(8)
+def test_the_first_of_a_block_has_all_that_is_expected_to_help_and_nothing_else() -> None:
+    study, _ = a_search(*(listed(f"config.f{number}", 3) for number in range(6)))
+    worths = {"f0": 0.3, "f1": 0.2, "f2": 0.0, "f3": -0.2}
+    tried: list[tuple[str, ...]] = [(name,) for name in worths]
+    tried += [("f0", "f2"), ("f1", "f2"), ("f2", "f3")]
+    known = [
+        Candidate(
+            name=f"candidate-{number}",
+            levels={**study.baseline, **{f"config.{name}": 1 for name in changed}},
+            changes=len(changed),
+            log_ratios=(sum(worths[name] for name in changed),),
+            blocks=(number,),
+        )
+        for number, changed in enumerate(tried)
     ]
-    best = Candidate(name="best", levels={**dict.fromkeys(study.baseline, 2)}, log_ratios=(0.9,), changes=8)
-    for seed in range(20):
-        levels = propose(study, [*worse, best], [], str(seed), anything)
-        assert levels is not None
-        assert set(levels.values()) <= {0, 2} and 0 in levels.values()
+    levels = proposed(study, known, [], 1)
+    assert levels == {**study.baseline, "config.f0": 1, "config.f1": 1}
 
 
 def test_nothing_is_proposed_twice_nor_what_is_not_allowed() -> None:
     study, _ = a_search(listed("config.a", 3))
-    first = propose(study, [], [], "1", anything)
+    first = proposed(study, [], [], 1)
     assert first is not None
-    second = propose(study, [], [first], "1", anything)
+    second = proposed(study, [], [first], 1)
     assert second is not None and second != first
-    assert propose(study, [], [first, second], "1", anything) is None
-    assert propose(study, [], [], "1", lambda levels: False) is None
+    assert proposed(study, [], [first, second], 1) is None
+    assert proposed(study, [], [], 1, lambda levels: False) is None
 
 
 def test_a_failure_is_learned_from() -> None:
     study, _ = a_search(ranged("config.pool", 30))
     sound = [
-        Candidate(name=f"candidate-{n}", levels={"config.pool": n}, log_ratios=(0.1,)) for n in range(1, 6)
+        Candidate(name=f"candidate-{n}", levels={"config.pool": n}, log_ratios=(0.1,), blocks=(n,))
+        for n in range(1, 6)
     ]
     failed = [
         Candidate(name=f"candidate-{n}", levels={"config.pool": n}, cause="it died", worst=-10.0)
         for n in range(16, 30, 2)
     ]
-    found = [propose(study, [*sound, *failed], [], str(seed), anything) for seed in range(40)]
+    found = [proposed(study, [*sound, *failed], [{"config.pool": 6}], seed) for seed in range(40)]
     pools = [step(levels, "config.pool") for levels in found if levels is not None]
     assert sum(pool < 15 for pool in pools) > 25
 

@@ -101,7 +101,11 @@ def _to_search(
         _require_time(study, run, earlier)
     if not looks_on(study, run, earlier, tried) or _all_fail(tried):
         return ()
-    best = [one for one in ranked(tried)[:1] if one.worth > 0.0]
+    # Here, because a plan that is only shown has no use for numpy.
+    from dbdyno.plan.search.model import Model
+
+    model = Model(study, tried)
+    best = [one for one in model.ranked(tried)[:1] if one.worth > 0.0]
     beside = [baseline, *(Variant(name=one.name, levels=one.levels) for one in best)]
     fresh: list[Variant] = []
     for position in range(NEW_EACH_BLOCK):
@@ -112,9 +116,10 @@ def _to_search(
             return kept and fits(memory, study, run.room_bytes, [*there, levels])
 
         seed = f"{run.seed} {number} {position}"
-        levels = propose(study, tried, [variant.levels for variant in fresh], seed, allowed)
+        levels = propose(study, tried, model, [variant.levels for variant in fresh], seed, allowed)
         if levels is None:
             break
+        model.believe([levels])
         name = f"{CANDIDATE}-{len(tried) + len(fresh) + 1}"
         fresh.append(Variant(name=name, levels=levels))
     return (*beside, *fresh) if fresh else ()
@@ -122,12 +127,23 @@ def _to_search(
 
 def _to_confirm(study: Study, earlier: Sequence[Record], number: int) -> Block | None:
     """The baseline, the best candidates, and the variants that the study names; None where there are none."""
-    best = [one for one in ranked(candidates_of(study, earlier)) if one.worth > 0.0][:FINALISTS]
+    best = finalists(study, candidates_of(study, earlier))
     known = [Variant(name=one.name, levels=one.levels) for one in study.variants]
     named = [*(Variant(name=one.name, levels=one.levels) for one in best), *known]
     if not named:
         return None
     return Block(number, Purpose.CONFIRMATION, (Variant(name=BASELINE, levels=study.baseline), *named))
+
+
+def finalists(study: Study, tried: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that are expected to be best. One of them is the best by its own blocks, because the
+    model could be wrong."""
+    from dbdyno.plan.search.model import Model
+
+    better = [one for one in tried if one.worth > 0.0]
+    best = ranked(better)[:1]
+    expected = [one for one in Model(study, tried).ranked(better) if one not in best]
+    return [*best, *expected][:FINALISTS]
 
 
 def _to_eliminate(

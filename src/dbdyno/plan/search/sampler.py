@@ -1,12 +1,15 @@
 """Which levels a search tries next.
 
-The first candidates change a few factors at random. From then on each candidate is the best one so far with
-some factors open, and the tree-structured Parzen estimator (TPE: J. Bergstra et al., NeurIPS 2011) picks
-their levels. Few factors of a server matter, and many levels hurt: so a candidate that differs from the best
+The first candidates change a few factors at random. From then on each block has three ways of looking, all of
+them around the best candidate. The first new candidate has the levels that are expected to be best by all
+that was measured (`model.py`). In the next two a few factors are open, and have the levels of which most may
+be hoped. In the last one a few factors are open as well, and the tree-structured Parzen estimator (TPE: J.
+Bergstra et al., NeurIPS 2011) picks their levels: it takes nothing for a sum, so it finds what the model
+cannot expect. Few factors of a server matter, and many levels hurt: so a candidate that differs from the best
 in all factors is mostly worse, whatever one of them does.
 
-The estimator is made anew for each candidate, from all that was measured. So what it picks follows from the
-records and the seed alone.
+Model and estimator are made anew from all that was measured. So what they pick follows from the records and
+the seed alone.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.analyse.candidates import Candidate, ranked
+from dbdyno.analyse.candidates import Candidate
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import BASELINE, Factor, Study
 
@@ -24,46 +27,73 @@ if TYPE_CHECKING:
     from optuna import Trial as Picked
     from optuna.distributions import BaseDistribution
 
+    from dbdyno.plan.search.model import Model, Vector
+
 Levels = dict[str, Level]
 Allowed = Callable[[Levels], bool]
+Score = Callable[[Sequence[Mapping[str, Level]]], "Vector"]
+"""Rates each of some levels; more is better."""
 
 AT_RANDOM = 6
-"""So many candidates are drawn before the estimator has enough to go by."""
+"""So many candidates are drawn before there is enough to go by."""
 CHANGED_SHARE = 0.3
 """Of the factors, what a candidate that is drawn changes on average."""
-OPEN = (1, 2, 4, 8)
+BY_MODEL = 3
+"""So many new candidates of a block have their levels from the model, and the rest from the estimator."""
+OPEN_TO_MODEL, OPEN_TO_ESTIMATOR = (1, 2, 4), (1, 2, 4, 8)
 """How many factors of the best candidate are open at a time; each as often."""
-SIMPLER_TRIES_MAX = 8
-"""So many draws look for a simpler candidate; the best one may have a single change."""
+PASSES_MAX = 3
+"""So often a climb goes through the factors. It mostly ends before, where no factor has a better level."""
+MODEL_TRIES_MAX = 12
+"""Where so many climbs lead to what was tried, the model has nothing to hope for near the best."""
 TRIES_MAX = 200
 """A space in which so many draws find nothing that is allowed and untried is taken for exhausted."""
 
 
+def first_levels(study: Study, seed: str, allowed: Allowed) -> Levels | None:
+    """Levels other than the baseline's with which a search may begin; None where none could be found."""
+    draw, known = random.Random(seed), _key(study, study.baseline)
+    drawn = (_drawn(study, draw) for _ in range(TRIES_MAX))
+    return next((levels for levels in drawn if _key(study, levels) != known and allowed(levels)), None)
+
+
 def propose(
-    study: Study, candidates: Sequence[Candidate], beside: Sequence[Levels], seed: str, allowed: Allowed
+    study: Study,
+    candidates: Sequence[Candidate],
+    model: Model,
+    beside: Sequence[Levels],
+    seed: str,
+    allowed: Allowed,
 ) -> Levels | None:
     """Levels of every factor that are allowed, and that neither a candidate had nor those have which the same
     block holds `beside`. None where none could be found.
 
-    The first of a block is the best one with fewer changes, where there is one that was not tried: few
-    changes carry a gain, and each that is left at the end has to be taken back in turn.
+    The model is of the candidates, and takes those beside for as good as it expects.
     """
     draw = random.Random(seed)
     tried = [study.baseline, *beside, *(one.levels for one in candidates)]
     known = {_key(study, levels) for levels in tried}
-    best = _best(study, candidates)
+    best = _leader(study, candidates, model)
     estimated: Estimated | None = None
     for number in range(TRIES_MAX):
         if len(candidates) + len(beside) < AT_RANDOM:
             levels = _drawn(study, draw)
-        elif not beside and number < SIMPLER_TRIES_MAX:
-            levels = _simpler(study, best, draw)
+        elif not beside and number == 0:
+            levels = _climbed(study, best, list(best), model.expected, allowed)
+        elif len(beside) < BY_MODEL and number < MODEL_TRIES_MAX:
+            levels = _hoped_for(study, best, model, draw, allowed)
         else:
             estimated = estimated or _estimated(study, candidates, draw)
             levels = _around(study, best, estimated, draw)
         if _key(study, levels) not in known and allowed(levels):
             return levels
     return None
+
+
+def _leader(study: Study, candidates: Sequence[Candidate], model: Model) -> Levels:
+    """The levels of the candidate that is expected to be best; the baseline's while none is better."""
+    first = next(iter(model.ranked(candidates)), None)
+    return dict(first.levels if first is not None and first.worth > 0.0 else study.baseline)
 
 
 def settled(study: Study, levels: Mapping[str, Level]) -> Levels:
@@ -80,12 +110,6 @@ def is_active(factor: Factor, levels: Mapping[str, Level]) -> bool:
     return all(condition.holds(levels) for condition in factor.only_if)
 
 
-def _best(study: Study, candidates: Sequence[Candidate]) -> Levels:
-    """The levels of the best candidate; the baseline's while none is better."""
-    first = next(iter(ranked(candidates)), None)
-    return dict(first.levels if first is not None and first.worth > 0.0 else study.baseline)
-
-
 def _key(study: Study, levels: Mapping[str, Level]) -> tuple[str, ...]:
     return tuple(level_text(levels[factor.name]) for factor in study.factors)
 
@@ -100,18 +124,37 @@ def _drawn(study: Study, draw: random.Random) -> Levels:
     return settled(study, levels)
 
 
-def _simpler(study: Study, best: Levels, draw: random.Random) -> Levels:
-    """The best levels, with about half of the changes taken back."""
-    levels = {
-        factor.name: factor.baseline if draw.random() < 0.5 else best[factor.name] for factor in study.factors
-    }
-    return settled(study, levels)
+def _hoped_for(study: Study, best: Levels, model: Model, draw: random.Random, allowed: Allowed) -> Levels:
+    """The best levels, with those of some factors of which most may be hoped."""
+    [least] = model.expected([best])
+
+    def hopeful(levels: Sequence[Mapping[str, Level]]) -> Vector:
+        return model.hopeful(levels, least)
+
+    return _climbed(study, best, _opened(study, OPEN_TO_MODEL, draw), hopeful, allowed)
+
+
+def _climbed(study: Study, start: Levels, names: Sequence[str], score: Score, allowed: Allowed) -> Levels:
+    """Where it leads to give one of these factors after the other its best level."""
+    levels = start
+    for _ in range(PASSES_MAX):
+        before = levels
+        for factor in study.factors:
+            if factor.name not in names or not is_active(factor, levels):
+                continue
+            others = [settled(study, {**levels, factor.name: one}) for one in factor.levels]
+            own, *scores = score([levels, *others])
+            rising = sorted(range(len(others)), key=lambda place: scores[place], reverse=True)
+            ahead = (others[place] for place in rising if scores[place] > own)
+            levels = next(filter(allowed, ahead), levels)
+        if levels == before:
+            break
+    return levels
 
 
 def _around(study: Study, best: Levels, estimated: Estimated, draw: random.Random) -> Levels:
     """The best levels, with those of some factors as the estimator picks them."""
-    count = OPEN[int(draw.random() * len(OPEN))]
-    names = sorted(best, key=lambda name: draw.random())[:count]
+    names = _opened(study, OPEN_TO_ESTIMATOR, draw)
     picked, levels = estimated.ask(), Levels()
     for factor in study.factors:
         if factor.name in names and is_active(factor, levels):
@@ -119,6 +162,12 @@ def _around(study: Study, best: Levels, estimated: Estimated, draw: random.Rando
         else:
             levels[factor.name] = best[factor.name]
     return settled(study, levels)
+
+
+def _opened(study: Study, counts: Sequence[int], draw: random.Random) -> list[str]:
+    """Factors that are open this time, as many as one of the counts says."""
+    count = counts[int(draw.random() * len(counts))]
+    return sorted((factor.name for factor in study.factors), key=lambda name: draw.random())[:count]
 
 
 def _picked(factor: Factor, picked: Picked) -> Level:

@@ -118,9 +118,10 @@ def _took(found: SearchResult) -> str:
 
 METHOD = (
     "Search: each candidate is compared with the baseline in the same block. The first ones change a few"
-    " factors at random, later ones are picked around the best one by a tree-structured Parzen estimator."
-    " Such a ratio is the best of many, so it is too good. The confirmation measures the best candidates"
-    " anew, in blocks with keys, data images and servers of their own, and only its intervals give a"
-    " verdict. The elimination takes each change of the winner back in turn: a share is the ratio winner /"
-    " winner without the change, and the intervals of a round hold together."
+    " factors at random. Later ones are picked around the best one: three of four by a Gaussian process of"
+    " all ratios, one by a tree-structured Parzen estimator. Such a ratio is the best of many, so it is too"
+    " good. The confirmation measures the best candidates anew, in blocks with keys, data images and servers"
+    " of their own, and only its intervals give a verdict. The elimination takes each change of the winner"
+    " back in turn: a share is the ratio winner / winner without the change, and the intervals of a round"
+    " hold together."
 )
