@@ -169,10 +169,3 @@ def test_an_application_has_parts_of_its_own() -> None:
 def test_a_server_without_an_application_misses_none() -> None:
     assert the_split(a_trial(SERVER)).missing == ()
     assert "application" not in split_report.note([the_split(a_trial(SERVER))])
-
-
-def test_what_no_server_can_shorten_is_said() -> None:
-    note = split_report.note([the_split(a_trial({**SERVER, **APPLICATION}))])
-    assert (
-        "baseline: the application's own work takes 20 % of an operation, which no server shortens." in note
-    )

@@ -10,8 +10,9 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from dbdyno.study.designs import variants_of
+from dbdyno.study.nouns import Application
 from tests.analyse.builds import FASTEST, builds
-from tests.analyse.factory import a_run, a_study, broken, ended, every_verdict, records_of
+from tests.analyse.factory import a_run, a_study, broken, changed, ended, every_verdict, records_of
 
 HOSTILE = "</script><script>alert(1)</script> | `*_x_*` \x1b[31mred\x07 \u202eevil & $HOME\nsecond line"
 """Text that would do harm if any form took it for more than text."""
@@ -153,7 +154,37 @@ def hostile() -> Analysis:
     return analyse(study, run, records)
 
 
+@cache
+def application() -> Analysis:
+    """An application in front of the server, whose database becomes faster."""
+    study = a_study({"config.flush_log": [1, 0]}, title="What do the users notice?").model_copy(
+        update={"application": Application(name="keystone", version="30")}
+    )
+    fast = "config.flush_log=0"
+    records = records_of(study, {fast: 1.05})
+    return analysed(
+        study, [with_an_application(one, 0.25 if one.variant == fast else 0.4) for one in records]
+    )
+
+
+def with_an_application(record: Record, database_ms: float) -> Record:
+    """The trial as one whose workers told their time: 0.9 ms of an operation are the application's, and the
+    database's as given."""
+    assert record.observation is not None and record.tally is not None
+    operations, wander = record.tally.operations, 1.0 + 0.01 * (record.trial % 3)
+    totals = record.observation.totals | {
+        "application_cpu_user_s": operations * 0.7e-3,
+        "application_cpu_system_s": operations * 0.1e-3,
+        "application_run_queue_wait_s": operations * 0.05e-3,
+        "application_requests": operations * 1.5,
+        "application_busy_s": operations * wander * (0.9 + database_ms) * 1e-3,
+        "application_database_s": operations * wander * database_ms * 1e-3,
+    }
+    return changed(record, observation=record.observation.model_copy(update={"totals": totals}))
+
+
 CASES = {
+    "application": application,
     "all_verdicts": all_verdicts,
     "many": many,
     "two_factors": two_factors,

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.applications.product import Front, Spent
 from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
-from dbdyno.trial.observe.observer import of_application
+from dbdyno.trial.observe.observer import of_application, spent_by
 from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
 from tests.fakes import make_tally
 
@@ -125,3 +126,13 @@ def test_an_applications_cpu_has_names_of_its_own() -> None:
     assert counters["application_cpu_user_s"] > 0
     assert all(name.startswith("application_") for name in counters)
     assert of_application(ProcessCounters(())) == {}
+
+
+def test_what_an_applications_workers_tell_is_a_total_like_others() -> None:
+    front = Front(cast(Any, None), tuple, lambda: Spent(3.0, 0.5, 0.2))
+    assert spent_by(front) == {
+        "application_requests": 3.0,
+        "application_busy_s": 0.5,
+        "application_database_s": 0.2,
+    }
+    assert spent_by(None) == {} == spent_by(Front(cast(Any, None), tuple, lambda: None))

@@ -5,10 +5,11 @@ the statistics of ratios, `effects` judges each variant by them and by its `guar
 many more blocks that takes, `floor` what a run cannot tell, `layout` how far luck of layout goes, `twin`
 judges the instrument itself, `factorial` the factors and their interactions, `gap` shares a gap out among
 factors, `fractional` does from a fraction of the variants, `frontier` sets recall against speed, `counted`
-compares counted work, `split` tells where an operation's time went, `overhead` where a trial's, `museum`
-collects the answer. Of a search `candidates` tells what was tried, `confirmation` what is better,
-`elimination` which changes carry it, and `search` puts that together. Of several runs `compare` tells the gap
-between two sides, `gate` holds one against another, and `trend` follows a study over time.
+compares counted work, `split` tells where an operation's time went, `request` the same of one that passes
+through an application, `overhead` where a trial's, `museum` collects the answer. Of a search `candidates`
+tells what was tried, `confirmation` what is better, `elimination` which changes carry it, and `search`
+puts that together. Of several runs `compare` tells the gap between two sides, `gate` holds one against
+another, and `trend` follows a study over time.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.museum import answer, museum
 from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
+from dbdyno.analyse.request import request_times
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.restarts import Survival, survival
 from dbdyno.analyse.split import time_splits
@@ -98,6 +99,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         gap=_gap(study, compared),
         frontier=frontier(study, compared),
         splits=time_splits(in_order, study.goal.confidence),
+        requests=request_times(in_order, variants[0].name, study.goal.confidence),
         statements=statement_times(in_order, study.goal.confidence),
         overhead=None if run.brought else overhead(in_order),
         conditions=conditions(in_order),

@@ -11,7 +11,15 @@ from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.restarts import Survival
-from dbdyno.analyse.times import Condition, Overhead, Series, StatementTimes, Steady, TimeSplit
+from dbdyno.analyse.times import (
+    Condition,
+    Overhead,
+    RequestTimes,
+    Series,
+    StatementTimes,
+    Steady,
+    TimeSplit,
+)
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
@@ -544,6 +552,8 @@ class Analysis(Frozen):
     gap: Gap | None = None
     frontier: Frontier | None = None
     splits: tuple[TimeSplit, ...] = ()
+    # Nothing is told where no application took the load.
+    requests: tuple[RequestTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
     # Nothing is told where the driver timed no statements.
     statements: tuple[StatementTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
     overhead: Overhead | None = None

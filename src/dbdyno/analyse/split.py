@@ -23,10 +23,8 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record
 
 WHOLE, PAUSE, REMAINDER = "whole", "pause", "remainder"
-OWN_WORK = ("application_user", "application_system")
-"""What an application in front of the server does itself."""
-APPLICATION = (*OWN_WORK, "application_wait")
-"""The parts of an application, where there is one."""
+APPLICATION = ("application_user", "application_system", "application_wait")
+"""The parts of an application in front of the server, where there is one."""
 PARTS = (
     *APPLICATION, "server_user", "server_system", "server_wait", "driver", "driver_wait", PAUSE, REMAINDER,
 )  # fmt: skip

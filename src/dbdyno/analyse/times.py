@@ -76,6 +76,32 @@ class TimeSplit(Frozen):
         return part.mean / self.whole.mean
 
 
+class RequestPart(Frozen):
+    """One part of the time of an operation that passes through an application: microseconds, and how many
+    more than with the baseline, paired by block. There is no `more_us` of the baseline itself, nor without a
+    block in which both were measured."""
+
+    us: Estimate
+    more_us: Estimate | None = None
+
+
+class RequestTimes(Frozen):
+    """Where an operation's time goes that passes through an application (`analyse/request.py`): `parts` are
+    the application, the database and waiting, which add up to the whole. `requests_per_op` counts the
+    requests of all operations, over those that ended well; so does `errors_per_op`."""
+
+    variant: str
+    trials: int
+    requests_per_op: float
+    errors_per_op: float
+    whole: RequestPart
+    parts: tuple[RequestPart, ...]
+
+    def share(self, part: RequestPart) -> float:
+        """A part over the whole."""
+        return part.us.mean / self.whole.us.mean
+
+
 class StatementTime(Frozen):
     """One kind of statement, by its text without values: how many a transaction has, and the microseconds of
     a transaction that its client waited for them. `errors` counts those that failed in all trials."""

@@ -25,11 +25,23 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What the workers of an application have spent since they began: how many requests they have had, for
+    how many seconds they were busy with them, and for how many of these they waited for the database."""
+
+    requests: float
+    busy_s: float
+    database_s: float
+
+
+@dataclass(frozen=True)
 class Front:
-    """An application that runs. `prove` reads from its workers what they run with."""
+    """An application that runs. `prove` reads from its workers what they run with, `spent` what they have
+    spent so far, summed over all of them; None where they do not tell."""
 
     process: ServerProcess
     prove: Callable[[], tuple[Evidence, ...]]
+    spent: Callable[[], Spent | None]
 
 
 class Life(Protocol):

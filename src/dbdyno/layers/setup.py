@@ -173,11 +173,6 @@ class Running:
         """The server's processes; an embedded engine lives in the load process."""
         return (self.load.process_id,) if self.setup.engine.embedded else self.server.process_ids
 
-    @property
-    def application_ids(self) -> tuple[int, ...]:
-        """The processes of the application in front of the server."""
-        return self.front.process.process_ids if self.front else ()
-
     def log(self) -> str:
         """The server's log, and that of the application in front of it."""
         return self.server.log() + (self.front.process.log() if self.front else "")

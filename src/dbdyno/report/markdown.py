@@ -21,6 +21,7 @@ from dbdyno.report.parts import (
     frontier,
     gap,
     grid,
+    request,
     restarts,
     search,
     split,
@@ -59,6 +60,7 @@ def render(analysis: Analysis) -> str:
         *_restarts(analysis),
         *_builds(analysis),
         *_counted(analysis),
+        *_requests(analysis),
         *_split(analysis),
         *_statements(analysis),
         *_frontier(analysis),
@@ -320,6 +322,17 @@ def _counted(analysis: Analysis) -> Iterable[str]:
     for shown in counted.beside_tables(analysis):
         yield _words(shown.heads, shown.rows)
     yield _bullets(_escaped(note) for note in counted.beside_notes(analysis))
+
+
+def _requests(analysis: Analysis) -> Iterable[str]:
+    times = analysis.requests
+    if not times:
+        return
+    yield f"## {request.TITLE}"
+    yield _escaped(request.title(times))
+    yield _words(request.heads(), request.rows(times))
+    yield _bullets(map(_escaped, request.changes(times)))
+    yield _escaped(request.note(times))
 
 
 def _split(analysis: Analysis) -> Iterable[str]:

@@ -22,6 +22,7 @@ from dbdyno.report.parts import (
     gap,
     grid,
     overhead,
+    request,
     restarts,
     search,
     split,
@@ -71,6 +72,9 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     restarts.render(analysis, console)
     builds.render(analysis, console)
     counted.render_beside(analysis, console, functions=details)
+    if analysis.requests:
+        console.print()
+        request.render(analysis.requests, console)
     if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)

@@ -13,7 +13,7 @@ import pytest
 
 from dbdyno.applications.keystone import configuration, life
 from dbdyno.applications.keystone.obtaining import digest_of
-from dbdyno.applications.product import Place
+from dbdyno.applications.product import Place, Spent
 from dbdyno.engines.server import ServerProcess, url_of
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -108,3 +108,12 @@ def test_a_setting_that_one_worker_lacks_or_nobody_knows_is_not_in_effect(place:
     assert not found["workers"].in_effect and "2" in found["workers"].reason
     assert not found[ROUNDS].in_effect and "12 / 4" in found[ROUNDS].reason
     assert "no such setting" in found["cache.enabld"].reason
+
+
+def test_what_workers_have_spent_is_summed_over_all_that_ever_told(place: Place) -> None:
+    place.runtime.mkdir()
+    assert life.spent(place) is None
+    for name, totals in (("spent-7", (3.0, 0.5, 0.25)), ("spent-8", (1.0, 0.25, 0.0))):
+        (place.runtime / name).write_bytes(life.TOTALS.pack(*totals))
+    (place.runtime / "spent-9.making").write_bytes(b"")
+    assert life.spent(place) == Spent(4.0, 0.75, 0.25)

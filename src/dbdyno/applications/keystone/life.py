@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import re
+import struct
 import subprocess
 import time
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from dbdyno.applications.keystone.configuration import (
     write,
 )
 from dbdyno.applications.keystone.obtaining import digest_of
-from dbdyno.applications.product import Front, Place
+from dbdyno.applications.product import Front, Place, Spent
 from dbdyno.engines.server import ServerProcess, require_short, start_server
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import level_text
@@ -46,6 +47,8 @@ BOOTSTRAP = {
 VERSION_REQUEST = "GET /v3\n< body /version/id"
 PROBLEM = re.compile(r"\b(ERROR|CRITICAL)\b|^Traceback ")
 MANAGE_S, WORKERS_S, LOOK_S = 600.0, 120.0, 0.02
+TOTALS = struct.Struct("3d")
+"""What the file of a worker holds, in the order of `Spent`."""
 
 
 def populate(installation: Installation, wish: Application, place: Place) -> None:
@@ -119,7 +122,7 @@ def start(installation: Installation, wish: Application, place: Place) -> Front:
     except BaseException:
         running.kill()
         raise
-    return Front(running, partial(prove, running, installation, wish, place))
+    return Front(running, partial(prove, running, installation, wish, place), partial(spent, place))
 
 
 def problems(log: str) -> list[str]:
@@ -141,6 +144,13 @@ def told(running: ServerProcess, place: Place) -> dict[int, dict[str, Any]]:
     """What each worker that lives has told, by its process."""
     files = {worker: place.runtime / f"told-{worker}.json" for worker in running.process_ids[1:]}
     return {worker: json.loads(file.read_text()) for worker, file in files.items() if file.is_file()}
+
+
+def spent(place: Place) -> Spent | None:
+    """What all workers have spent so far, those that have ended included."""
+    files = place.runtime.glob("spent-*[0-9]")
+    totals = [TOTALS.unpack(file.read_bytes()) for file in files]
+    return Spent(*map(sum, zip(*totals, strict=True))) if totals else None
 
 
 def prove(

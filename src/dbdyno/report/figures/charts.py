@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -18,7 +18,7 @@ from dbdyno.analyse.model import (
     TrialResult,
     VariantResult,
 )
-from dbdyno.analyse.times import TimeSplit
+from dbdyno.analyse.times import RequestTimes, TimeSplit
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
     REFERENCE,
@@ -34,6 +34,7 @@ from dbdyno.report.figures.vega import (
 from dbdyno.report.parts import compare as compare_words
 from dbdyno.report.parts import frontier as frontier_words
 from dbdyno.report.parts import gap as gap_words
+from dbdyno.report.parts import request as request_words
 from dbdyno.report.parts import split as split_words
 from dbdyno.report.words import brought, naming, numbers, remarks, safe, verdicts
 
@@ -56,6 +57,11 @@ PART_COLOURS = {
     "driver waits for a CPU": "var(--line-4)",
     "the client pauses (think and keying times)": "var(--line-3)",
     "the rest": "var(--rule)",
+}
+REQUEST_COLOURS = {
+    "application": "var(--line-6)",
+    "database": "var(--line-0)",
+    "waiting": "var(--rule)",
 }
 ROW, LINE = 26, 14
 LETTER, SYMBOL = 6.8, 34
@@ -361,37 +367,53 @@ def _waterfall(bars: Rows, title: str) -> Layer:
 
 def split(splits: Sequence[TimeSplit]) -> Spec:
     """A stacked bar per variant: where the microseconds of one operation went."""
+    parts = [(each.variant, [(split_words.PARTS[part.name], part.mean) for part in each.parts])
+             for each in splits]  # fmt: skip
+    return _stacked(parts, PART_COLOURS, "The time of an operation, a stacked bar per variant")
+
+
+def request(times: Sequence[RequestTimes]) -> Spec:
+    """The same of an operation that passes through an application."""
+    parts = [(each.variant, [(request_words.WORDS[part.us.name], part.us.mean) for part in each.parts])
+             for each in times]  # fmt: skip
+    return _stacked(parts, REQUEST_COLOURS, "The time of a request, a stacked bar per variant")
+
+
+def _stacked(
+    bars: Sequence[tuple[str, Sequence[tuple[str, float]]]], colours: Mapping[str, str], description: str
+) -> Spec:
+    """A stacked bar per variant, of parts in microseconds per operation."""
     rows: Rows = [
         {
-            "variant": naming.wrapped(safe.clean(each.variant), NAME_COLUMNS),
-            "part": split_words.PARTS[part.name],
+            "variant": naming.wrapped(safe.clean(variant), NAME_COLUMNS),
+            "part": part,
             "order": order,
-            "us": max(part.mean, 0.0),
-            "told": f"{metrics.number_text(part.mean)} us",
+            "us": max(mean, 0.0),
+            "told": f"{metrics.number_text(mean)} us",
         }
-        for each in splits
-        for order, part in enumerate(each.parts)
+        for variant, parts in bars
+        for order, (part, mean) in enumerate(parts)
     ]
     names = list(dict.fromkeys(row["variant"] for row in rows))
-    present = [word for word in split_words.PARTS.values() if any(row["part"] == word for row in rows)]
-    colours = alt.Scale(domain=present, range=[PART_COLOURS[word] for word in present])
+    present = [word for word in colours if any(row["part"] == word for row in rows)]
+    scale = alt.Scale(domain=present, range=[colours[word] for word in present])
     y_axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=320, domain=False, ticks=False)
-    bars = alt.Chart(data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
+    chart = alt.Chart(data(rows)).mark_bar(height=alt.RelativeBandSize(0.66))
     return spec(
-        bars.encode(
+        chart.encode(
             x=alt.X(
                 "us:Q", stack="zero", axis=alt.Axis(title="us per operation", format=",.4~r", tickCount=8)
             ),
             y=alt.Y("variant:N", sort=names, title=None, axis=y_axis),
             color=alt.Color(
-                "part:N", scale=colours, legend=alt.Legend(title=None, orient="top", columns=_columns(4))
+                "part:N", scale=scale, legend=alt.Legend(title=None, orient="top", columns=_columns(4))
             ),
             order=alt.Order("order:Q"),
             tooltip=tooltip(variant="variant", part="part", told="per operation"),
         ).properties(
             width="container",
             height=_rows_height(names),
-            description="The time of an operation, a stacked bar per variant",
+            description=description,
         )
     )
 

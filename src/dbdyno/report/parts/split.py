@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from dbdyno.analyse.split import OWN_WORK
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
@@ -82,21 +81,7 @@ def note(splits: Sequence[TimeSplit]) -> str:
     ]
     if missing:
         lines.append(f"Not measured here, and so part of the rest: {', '.join(missing)}.")
-    return " ".join([*lines, *_of_application(splits), *_uncounted(splits), *beyond(splits)])
-
-
-def _of_application(splits: Sequence[TimeSplit]) -> list[str]:
-    """What an application in front of the server takes, variant by variant. It may wait for CPUs that the
-    server has, so its waits are not its own."""
-    lines = []
-    for split in splits:
-        own = sum(part.mean for part in split.parts if part.name in OWN_WORK)
-        if own > 0.0:
-            lines.append(
-                f"{safe.clean(split.variant)}: the application's own work takes "
-                f"{numbers.coarse_text(own / split.whole.mean)} of an operation, which no server shortens."
-            )
-    return lines
+    return " ".join([*lines, *_uncounted(splits), *beyond(splits)])
 
 
 def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from dbdyno.applications.product import Front
 from dbdyno.driver.tally import Cpu
 from dbdyno.host.counters import HardwareCounters
 from dbdyno.layers.setup import Running
@@ -32,7 +33,7 @@ class Observer:
     context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
-    server's. `application_ids` are the processes of an application in front of the server.
+    server's. `front` is the application in front of the server, where there is one.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Observer:
         process_ids: tuple[int, ...],
         embedded: bool,
         clock: Callable[[], float] = time.time,
-        application_ids: tuple[int, ...] = (),
+        front: Front | None = None,
     ) -> None:
         self._processes = ProcessCounters(process_ids)
-        self._application = ProcessCounters(application_ids)
+        self._application = ProcessCounters(front.process.process_ids if front else ())
+        self._front = front
         self._hardware = HardwareCounters(process_ids)
         self._kernel = KernelThreads()
         self._quotas = QuotaCounters(process_ids)
@@ -130,7 +132,7 @@ class Observer:
 
     def _sample(self) -> None:
         counters, missing = self._processes.read()
-        counters |= of_application(self._application)
+        counters |= of_application(self._application) | spent_by(self._front)
         counters |= host_counters() | self._kernel.read() | self._hardware.read() | self._quotas.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
@@ -144,6 +146,19 @@ def of_application(processes: ProcessCounters) -> Counters:
         return {}
     found, _ = processes.read()
     return {name: found.get(read, 0.0) for read, name in APPLICATION.items()}
+
+
+def spent_by(front: Front | None) -> Counters:
+    """What the workers of an application tell of their time; nothing where there is none, or it tells
+    nothing."""
+    spent = front.spent() if front else None
+    if spent is None:
+        return {}
+    return {
+        "application_requests": spent.requests,
+        "application_busy_s": spent.busy_s,
+        "application_database_s": spent.database_s,
+    }
 
 
 def _changed(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
