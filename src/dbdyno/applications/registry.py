@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from dbdyno.applications.keystone import KEYSTONE
 from dbdyno.applications.product import Installed, Product
+from dbdyno.obtain.installation import Installation
 from dbdyno.study.nouns import Application
 
 PRODUCTS: dict[str, Product] = {product.name: product for product in (KEYSTONE,)}
@@ -11,8 +14,13 @@ PRODUCTS: dict[str, Product] = {product.name: product for product in (KEYSTONE,)
 
 def installed(wish: Application | None) -> Installed | None:
     """The application that a study asks for; None where it asks for none. Raises EngineMissing with the
-    commands that install it."""
+    commands that install it. It is looked for once in a process."""
     if wish is None:
         return None
-    product = PRODUCTS[wish.name]
-    return Installed(product, product.locate(wish), wish)
+    return Installed(PRODUCTS[wish.name], _located(wish.name, wish.version, wish.path), wish)
+
+
+# A run asks before its first trial and for its bench, and reading all packages takes a while.
+@cache
+def _located(name: str, version: str, path: str) -> Installation:
+    return PRODUCTS[name].locate(Application(name=name, version=version, path=path))

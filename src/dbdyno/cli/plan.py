@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.adapted import Adapted, adapted, seed_of
+from dbdyno.cli.application import PlannedApplication, application_lines, planned_application
 from dbdyno.cli.arrangement import arranged_text
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of
@@ -68,6 +69,7 @@ class PlanDocument(Frozen):
     calibrated: Calibrated | None
     factors: tuple[Factor, ...] = Field(default=(), exclude_if=lambda factors: not factors)
     search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
+    application: PlannedApplication | None = Field(default=None, exclude_if=lambda planned: planned is None)
 
 
 # All trials of a study have the same phases.
@@ -119,6 +121,7 @@ def command(
             calibrated=here.calibrated,
             factors=read.factors if read.search is not None else (),
             search=read.search,
+            application=planned_application(read),
         )
         click.echo(json.dumps(document.model_dump(mode="json", exclude=_NOT_PRINTED), indent=2))
         return
@@ -127,9 +130,9 @@ def command(
         print_space(console, read, plan.seed)
     else:
         _print_plan(console, read, plan)
-    _print_foresight(console, foresight, [one.name for one in plan.variants if read.search is None])
-    told = configuration.lines(read.configuration) if read.configuration is not None else []
-    for line in (*told, *builds_lines(builds)):
+    _print_foresight(console, read, foresight, [one.name for one in plan.variants if read.search is None])
+    habits = configuration.lines(read.configuration) if read.configuration is not None else []
+    for line in (*habits, *builds_lines(builds)):
         console.print(Text(line))
     if unchecked := unchecked_text(read):
         console.print(Text(unchecked, style="yellow"))
@@ -232,8 +235,11 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
         console.print(Text("\n".join([*fraction.description(len(study.factors)), *named])))
 
 
-def _print_foresight(console: Console, foresight: Foresight, variants: list[str]) -> None:
-    """A line for each thing that is done to the host; then one for each reason why variants are blocked."""
+def _print_foresight(console: Console, study: Study, foresight: Foresight, variants: list[str]) -> None:
+    """What stands in front of the server. Then a line for each thing that is done to the host, and one
+    for each reason why variants are blocked."""
+    for line in application_lines(planned_application(study)):
+        console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")
     else:
