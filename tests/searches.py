@@ -83,6 +83,10 @@ def a_larger_pool_helps(levels: Mapping[str, Level]) -> float:
     return min(step(levels, "config.pool"), 8) / 8
 
 
+def two_changes_help(levels: Mapping[str, Level]) -> float:
+    return a_larger_pool_helps(levels) + 0.3 * step(levels, "config.log")
+
+
 def measured(trial: Trial, run: Run, surface: Surface, trial_sd: float = TRIAL_SD) -> Record:
     """The record of a trial. Its noise follows from the run's seed and the trial alone."""
     in_common = np.random.default_rng([run.seed, trial.block]).normal(0.0, BLOCK_SD)

@@ -8,14 +8,14 @@ import pytest
 
 from dbdyno.cli.searching import Searching
 from dbdyno.plan.search.ask import next_block, trials_of
-from tests.searches import a_larger_pool_helps, a_search, carried_out, measured
+from tests.searches import a_search, carried_out, measured, two_changes_help
 
 
 def test_the_best_so_far_and_the_time_left_are_told_after_each_block(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     study, run = a_search(budget_s=1500.0)
-    records = carried_out(study, run, a_larger_pool_helps)
+    records = carried_out(study, run, two_changes_help)
     progress = Searching(study, run)
     for number in range(len({record.block for record in records})):
         blocks = [list(own) for _, own in groupby(records, key=lambda one: one.block)]

@@ -30,18 +30,15 @@ from tests.searches import (
     ranged,
     step,
     tried_in,
+    two_changes_help,
 )
-
-
-def two_help(levels: Mapping[str, Level]) -> float:
-    return a_larger_pool_helps(levels) + 0.3 * step(levels, "config.log")
 
 
 @cache
 def searched(budget_s: float) -> tuple[Study, Run, tuple[Record, ...]]:
     """A whole search where two changes help: carried out once, because it takes long."""
     study, run = a_search(budget_s=budget_s)
-    return study, run, tuple(carried_out(study, run, two_help))
+    return study, run, tuple(carried_out(study, run, two_changes_help))
 
 
 def no_memory(levels: Mapping[str, Level]) -> int:
