@@ -91,6 +91,15 @@ struct Application {
 
 impl Application {
     fn start(name: &str) -> Self {
+        Self::with(name, |serve| drop(std::thread::spawn(serve)))
+    }
+
+    /// One that has a single worker, which serves a connection to its end before it takes the next.
+    fn with_one_worker(name: &str) -> Self {
+        Self::with(name, |serve| serve())
+    }
+
+    fn with(name: &str, work: fn(Box<dyn FnOnce() + Send>)) -> Self {
         let folder = std::env::temp_dir().join(format!("dyno-http-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -106,7 +115,7 @@ impl Application {
                     let (users, stream) = (Arc::clone(&users), stream.unwrap());
                     users.lock().unwrap().connections += 1;
                     // A client may leave in the middle of a request: that is the end of its connection only.
-                    std::thread::spawn(move || drop(serve(stream, &users)));
+                    work(Box::new(move || drop(serve(stream, &users))));
                 }
             }
         }));
@@ -191,6 +200,8 @@ fn serve(stream: TcpStream, users: &Mutex<Users>) -> std::io::Result<()> {
             "/half" => ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned(), false),
             "/broken" => (counted("500 Internal Server Error", &json!({"at": "line 7"})), true),
             "/silence" => (String::new(), true),
+            "/alone" => (counted("200 OK\r\nConnection: close", &json!({})), false),
+            "/quits" => (counted("200 OK", &json!({})), false),
             "/page" => ("HTTP/1.0 200 OK\r\n\r\n{\"to\": \"the end\"}".to_owned(), false),
             "/early" => (format!("HTTP/1.1 103 Early Hints\r\n\r\n{}", counted("200 OK", &json!({}))), true),
             "/users?sort=name" => (answer(&request, users), false),
@@ -267,8 +278,9 @@ fn every_user_of_whom_a_client_was_told_is_there() {
         assert_eq!(users.signed_in, 1, "one client asks for the token of all");
         assert_eq!(users.names.len() as u64, done("create"), "guests are deleted again");
         assert!(users.names.values().all(|name| name.starts_with("user ")), "{:?}", users.names);
-        // A list ends its connection; nothing else does.
-        assert!(users.connections <= 8 + done("list"), "{} connections", users.connections);
+        // Each client opens one to find the application there, and one for its requests. A list ends its connection;
+        // nothing else does.
+        assert!(users.connections <= 2 * 8 + done("list"), "{} connections", users.connections);
     }
 }
 
@@ -325,4 +337,38 @@ fn a_page_may_end_with_its_connection_and_hints_may_come_first() {
 fn what_tells_requests_apart_holds_neither_headers_nor_body() {
     let request = format!("POST /v3/users/{MARK}\nX-Auth-Token: secret\n\n{{\"password\":\"secret\"}}");
     assert_eq!(Http::telling(&request), "POST /v3/users/?");
+}
+
+#[test]
+fn a_worker_that_serves_one_connection_at_a_time_is_held_by_no_idle_client() {
+    let script = format!(
+        "[[start.statements]]\nrequest = \"GET /alone\"\n[[start.statements]]\nrequest = \"GET /alone\"\n{}",
+        one("GET /alone")
+    );
+    for backend in backends() {
+        let application = Application::with_one_worker(&format!("alone-{backend}"));
+        let job =
+            json!({"operations": 40, "backend": backend, "answer_timeout_s": PATIENCE.as_secs_f64() / 2.0});
+        let tally = application.run(&script, job);
+        assert_eq!((&tally["operations"], &tally["errors"]), (&json!(40), &json!({})), "{tally}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_asked_again_where_the_application_closes_between_requests() {
+    for backend in backends() {
+        let application = Application::start(&format!("quits-{backend}"));
+        let tally = application.run(&one("GET /quits"), json!({"operations": 40, "backend": backend}));
+        assert_eq!((&tally["operations"], &tally["errors"]), (&json!(40), &json!({})), "{tally}");
+        assert!(application.users.lock().unwrap().connections >= 40);
+    }
+}
+
+#[test]
+fn an_application_that_is_not_there_is_told_before_any_request() {
+    let application = Application::start("gone");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let file = application.file(&one("GET /early"));
+    let refused = application.try_run(&file, json!({"url": format!("http://127.0.0.1:{free}")})).unwrap_err();
+    assert_eq!(refused.kind().as_str(), "connect", "{refused}");
 }

@@ -1,12 +1,14 @@
-//! One connection to an application, opened again where the application has closed it between two requests.
+//! One client's connection to an application. It is opened for a request, and again where the application has closed
+//! it between two of them: an open connection on which nothing is asked can hold a worker that others wait for.
 
 use super::answer::{self, Framing, Head};
 use super::body::Reader;
 use super::status::refusal;
 use super::take::Taken;
 use super::template::Template;
+use crate::clock;
 use crate::error::{Error, Result};
-use crate::io::{Address, Stream};
+use crate::io::{self, Address, Stream};
 use crate::session::{Answer, Rows, Target, Traffic, Value};
 use std::time::Duration;
 
@@ -15,15 +17,21 @@ const PORT: u16 = 80;
 const INTERIM_MAX: usize = 8;
 /// A client whose largest answer was longer than this gives the memory back.
 const KEPT_BYTES: usize = 64 << 10;
+/// After so long without a request the loop gets a turn before the next one: that the application has closed the
+/// connection meanwhile may have arrived, and nobody has looked.
+const IDLE_NS: u64 = 10_000_000;
 
 pub(super) struct Connection {
-    stream: Stream,
+    /// None before the first request.
+    stream: Option<Stream>,
     address: Address,
     host: String,
     connect_timeout: Duration,
     answer_timeout: Duration,
     /// The application has announced that it closes the connection behind its last answer.
     closes: bool,
+    /// When the last answer was whole.
+    answered_ns: u64,
     /// What went over the connections before this one.
     earlier: Traffic,
     /// Where a request's body is written.
@@ -35,6 +43,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// Finds out that the application accepts connections, and keeps none.
     pub async fn open(target: &Target) -> Result<Self> {
         let name = if target.host.is_empty() { "localhost" } else { target.host.as_str() };
         let port = target.port.unwrap_or(PORT);
@@ -44,14 +53,15 @@ impl Connection {
         };
         // An IPv6 address stands in brackets, as in a URL.
         let host = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
-        let stream = Stream::open(&address, target.connect_timeout, target.answer_timeout).await?;
+        drop(Stream::open(&address, target.connect_timeout, target.answer_timeout).await?);
         Ok(Connection {
-            stream,
+            stream: None,
             address,
             host,
             connect_timeout: target.connect_timeout,
             answer_timeout: target.answer_timeout,
             closes: false,
+            answered_ns: 0,
             earlier: Traffic::default(),
             outgoing: Vec::new(),
             body: Vec::new(),
@@ -72,12 +82,19 @@ impl Connection {
         values: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
-        self.make_ready().await?;
-        template.put(values, &mut self.outgoing, self.stream.outbox())?;
-        self.stream.send()?;
-        let head = self.head(template).await?;
+        let kept = self.make_ready().await?;
+        let head = match self.ask(template, values).await {
+            // The application may close a kept connection at the moment at which it is used. Only of what changes
+            // nothing is it known that asking twice is asking once.
+            Err(error) if kept && template.is_safe() && is_cut(&error) => {
+                self.reopen().await?;
+                self.ask(template, values).await
+            }
+            outcome => outcome,
+        }?;
         self.read_body(head.framing).await?;
         self.closes = head.closes;
+        self.answered_ns = clock::now_ns();
         self.answers += 1;
         if !template.accepts(head.status) {
             return Err(refusal(template.asked(), head.status, &self.body));
@@ -89,20 +106,38 @@ impl Connection {
         Ok(Answer { rows: 1, affected: 0 })
     }
 
-    /// Sees to it that a request can be sent. An application may close a connection on which nothing is under way.
-    /// Opening it again is part of the request's latency, as it is for a user.
-    async fn make_ready(&mut self) -> Result<()> {
-        if self.closes || self.stream.has_ended() {
-            // Opening takes much room and is soon over: in a box of its own it does not make every client larger.
-            let opening = Stream::open(&self.address, self.connect_timeout, self.answer_timeout);
-            let stream = Box::pin(opening).await?;
-            self.earlier = sum(self.earlier, self.stream.traffic());
-            self.stream = stream;
-            self.closes = false;
+    /// Sends a request and reads the head of its answer.
+    async fn ask(&mut self, template: &Template, values: &[Value<'_>]) -> Result<Head> {
+        let stream = opened(&mut self.stream)?;
+        template.put(values, &mut self.outgoing, stream.outbox())?;
+        stream.send()?;
+        self.head(template).await
+    }
+
+    /// Sees to it that a request can be sent; true where the connection is one that was kept. An application may close
+    /// a connection on which nothing is under way. Opening one is part of the request's latency, as it is for a user.
+    async fn make_ready(&mut self) -> Result<bool> {
+        if self.stream.is_some() && clock::now_ns().saturating_sub(self.answered_ns) > IDLE_NS {
+            io::yield_now().await;
         }
-        if !self.stream.inbox().is_empty() {
-            return Err(Error::protocol("the application sent bytes behind its answer that belong to none"));
+        match &self.stream {
+            Some(stream) if !self.closes && !stream.has_ended() => match stream.inbox() {
+                [] => Ok(true),
+                _ => Err(Error::protocol("the application sent bytes behind its answer that belong to none")),
+            },
+            _ => self.reopen().await.map(|()| false),
         }
+    }
+
+    async fn reopen(&mut self) -> Result<()> {
+        // The old one is closed first: who keeps it open holds a worker.
+        if let Some(old) = self.stream.take() {
+            self.earlier = sum(self.earlier, old.traffic());
+        }
+        // Opening takes much room and is soon over: in a box of its own it does not make every client larger.
+        let opening = Stream::open(&self.address, self.connect_timeout, self.answer_timeout);
+        self.stream = Some(Box::pin(opening).await?);
+        self.closes = false;
         Ok(())
     }
 
@@ -111,7 +146,7 @@ impl Connection {
         for _ in 0..=INTERIM_MAX {
             self.taken.start(template.takes());
             let head = self.any_head(template).await?;
-            self.stream.consume(head.bytes);
+            opened(&mut self.stream)?.consume(head.bytes);
             if head.status >= 200 {
                 return Ok(head);
             }
@@ -120,13 +155,13 @@ impl Connection {
     }
 
     async fn any_head(&mut self, template: &Template) -> Result<Head> {
+        let (stream, taken) = (opened(&mut self.stream)?, &mut self.taken);
         loop {
-            let taken = &mut self.taken;
             let note = |name: &str, value: &[u8]| taken.header(template.takes(), name, value);
-            if let Some(head) = answer::head(self.stream.inbox(), template.is_head(), note)? {
+            if let Some(head) = answer::head(stream.inbox(), template.is_head(), note)? {
                 return Ok(head);
             }
-            self.stream.more().await?;
+            stream.more().await?;
         }
     }
 
@@ -135,14 +170,14 @@ impl Connection {
             self.body = Vec::new();
         }
         self.body.clear();
-        let mut reader = Reader::new(framing);
+        let (stream, mut reader) = (opened(&mut self.stream)?, Reader::new(framing));
         loop {
-            let taken = reader.feed(self.stream.inbox(), &mut self.body)?;
-            self.stream.consume(taken);
+            let taken = reader.feed(stream.inbox(), &mut self.body)?;
+            stream.consume(taken);
             if reader.is_whole() {
                 return Ok(());
             }
-            if !self.stream.more_or_end().await? {
+            if !stream.more_or_end().await? {
                 return reader.end();
             }
         }
@@ -150,8 +185,19 @@ impl Connection {
 
     /// An answer counts as a row.
     pub fn traffic(&self) -> Traffic {
-        Traffic { rows_received: self.answers, ..sum(self.earlier, self.stream.traffic()) }
+        let now = self.stream.as_ref().map(Stream::traffic).unwrap_or_default();
+        Traffic { rows_received: self.answers, ..sum(self.earlier, now) }
     }
+}
+
+/// The connection that a request has readied.
+fn opened(stream: &mut Option<Stream>) -> Result<&mut Stream> {
+    stream.as_mut().ok_or_else(|| Error::internal("a request without a connection"))
+}
+
+/// Whether the application has ended the connection before the head of its answer; one that keeps silent has not.
+fn is_cut(error: &Error) -> bool {
+    matches!(error.label(), "connection closed" | "connection lost")
 }
 
 fn sum(one: Traffic, other: Traffic) -> Traffic {

@@ -41,7 +41,7 @@ static DIALECT: Dialect = Dialect {
     limit: "",
 };
 
-/// One client of an application, on a connection that is kept between requests.
+/// One client of an application, on a connection that is kept between requests where the application keeps it.
 pub struct Http {
     connection: Connection,
     prepared: Vec<Template>,

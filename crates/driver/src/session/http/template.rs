@@ -120,6 +120,11 @@ impl Template {
         self.method == "HEAD"
     }
 
+    /// Whether it changes nothing, by what RFC 9110 says of its method.
+    pub fn is_safe(&self) -> bool {
+        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+
     pub fn takes(&self) -> &[Take] {
         &self.takes
     }
