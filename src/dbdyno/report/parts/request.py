@@ -109,8 +109,8 @@ def note(times: Sequence[RequestTimes]) -> str:
     if any(one.errors_per_op > 0.0 for one in times):
         lines.append("Requests that failed take the workers' time as well, and are in it.")
     lines += [
-        f"{safe.clean(one.variant)}: the workers were busy for longer than clients waited, as they work on "
-        "requests that nobody waits for any more."
+        f"{safe.clean(one.variant)}: the workers were busy for longer than clients waited. A request counts "
+        "whole when it ends, though it began before the measured part, or nobody waits for it any more."
         for one in times
         if any(part.us.mean < 0.0 for part in one.parts)
     ]
