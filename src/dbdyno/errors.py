@@ -89,6 +89,11 @@ class DriverFailed(DynoError):
         self.kind = kind
         self.exit_code = 2 if kind == "user" else 1
 
+    @property
+    def of_the_engine(self) -> bool:
+        """Whether the engine refused, was not reached or spoke nonsense, and the driver did its part."""
+        return self.kind in ("server", "protocol", "connect")
+
 
 class LoadDied(DriverFailed):
     """The load process ended in the midst of a request: with an embedded engine, the engine crashed."""

@@ -55,8 +55,6 @@ OPERATIONS, LOAD_MOST_S = 5000, 10.0
 OF_A_BUILD = ("build.", "source.")
 GATE = -1
 """In place of a trial's number."""
-OF_THE_ENGINE = frozenset({"server", "protocol", "connect"})
-"""Kinds of failures of the driver that are the engine's own."""
 
 
 def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
@@ -153,7 +151,7 @@ def _answered(question: Callable[[], Correctness]) -> Correctness:
     except (ServerFailed, LoadDied) as failure:
         return _failed("survives", failure)
     except DriverFailed as failure:
-        return _failed("answers", failure) if failure.kind in OF_THE_ENGINE else _unable(failure)
+        return _failed("answers", failure) if failure.of_the_engine else _unable(failure)
     except DynoError as failure:
         return _unable(failure)
     except OSError as failure:

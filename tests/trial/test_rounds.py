@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from dbdyno.engines.embedded import EmbeddedServer
-from dbdyno.errors import Blocked, DynoError, LoadDied
+from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import power, volume
@@ -265,6 +265,27 @@ def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
         monkeypatch.setattr(up.load, "run", Mock(side_effect=LoadDied("the load process died")))
         with pytest.raises(LoadDied):
             round_of(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
+
+
+@pytest.mark.parametrize(
+    ("failure", "of_the_engine"),
+    [
+        (DriverFailed("the database disk image is malformed", kind="server"), True),
+        (LoadDied("the load process died"), True),
+        (ServerFailed("it did not start"), True),
+        (DriverFailed("a bug of the driver", kind="internal"), False),
+    ],
+)
+def test_only_what_the_engine_did_wrong_is_damage(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, failure: DynoError, of_the_engine: bool
+) -> None:
+    monkeypatch.setattr(rounds, "_first_answer", Mock(side_effect=failure))
+    with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
+        if of_the_engine:
+            assert round_of(up, round_with(Act.KILL), bench, undo).recovery.damage == failure.message
+        else:
+            with pytest.raises(DriverFailed, match="a bug of the driver"):
+                round_of(up, round_with(Act.KILL), bench, undo)
 
 
 @needs_root

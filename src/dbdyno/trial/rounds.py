@@ -17,7 +17,7 @@ from threading import Event
 
 from dbdyno.driver.job import Closed, Job
 from dbdyno.driver.load import Invariant
-from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.process import standing_still
 from dbdyno.host.volumes import power
@@ -88,7 +88,8 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
     """Puts a load on the engine, acts, and starts the engine again. `undo` ends what is started.
 
     Raises Blocked where the act is not possible here, unless it is optional, ServerFailed or LoadDied for an
-    engine that died before the act, and DynoError where the act would show nothing.
+    engine that died before the act, DriverFailed where the driver fails after it, and DynoError where the act
+    would show nothing.
     """
     assert phase.then is not None
     make_table(running.ask)
@@ -135,9 +136,18 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
         checks = _judged(again.load.check(again.setup.job, None), rows)
         again, log = log_after(phase.then, again)
     except (ServerFailed, DriverFailed) as failure:
+        if not _of_the_engine(failure, running.setup):
+            raise
         return Acted(running, found.model_copy(update={"damage": failure.message}), ())
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
     return Acted(again, found.model_copy(update={"damage": broken}), (*checks, *log))
+
+
+def _of_the_engine(failure: ServerFailed | DriverFailed, setup: Setup) -> bool:
+    """Whether the engine did not come back whole. A driver that fails says nothing of the data."""
+    if isinstance(failure, LoadDied):
+        return setup.engine.embedded
+    return isinstance(failure, ServerFailed) or failure.of_the_engine
 
 
 def permitted(setup: Setup, act: Act) -> Loss:
