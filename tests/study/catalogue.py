@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from dbdyno.errors import Mistake
 from dbdyno.records.metrics import METRICS
 from dbdyno.study import Catalogue, Factor, workload_offers
+from dbdyno.study.catalogue import Option
 from dbdyno.study.reference import Reference
 
 WORKLOADS = [
@@ -67,6 +69,15 @@ def _config(factor: Factor, engine: Reference) -> list[Mistake]:
 
 def _anything(factor: Factor, engine: Reference) -> list[Mistake]:
     return []
+
+
+def that_may_only_read(catalogue: Catalogue) -> Catalogue:
+    """The catalogue with workloads that can be told to write nothing."""
+    only_reads = Option(name="select_only", type="bool", default=False)
+    offers = tuple(
+        offer.model_copy(update={"options": (*offer.options, only_reads)}) for offer in catalogue.workloads
+    )
+    return replace(catalogue, workloads=offers)
 
 
 CATALOGUE = Catalogue(

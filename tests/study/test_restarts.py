@@ -12,11 +12,10 @@ from dbdyno.errors import StudyError
 from dbdyno.frozen import Level
 from dbdyno.study import DURABLE, Guard, Restarts, Study, parse_study, study_schema
 from dbdyno.study.act import Act
-from dbdyno.study.catalogue import Option
 from dbdyno.study.phases import phases_of
 from dbdyno.study.reader import CUTS_OF_GUARD
 from dbdyno.study.restarts import CONTROL
-from tests.study.catalogue import CATALOGUE
+from tests.study.catalogue import CATALOGUE, that_may_only_read
 
 LOSING = replace(CATALOGUE, losing=lambda reference: {"forced_writes": False})
 SHORT = """\
@@ -90,14 +89,9 @@ def test_a_metric_of_restarts_needs_a_load_with_a_ledger() -> None:
 
 def test_a_load_that_only_reads_keeps_no_ledger() -> None:
     text = SHORT.format(workload="tpcb", rest='[goal]\nresponse = "stop_s"')
-    only_reads = Option(name="select_only", type="bool", default=False)
-    offers = tuple(
-        offer.model_copy(update={"options": (*offer.options, only_reads)}) for offer in LOSING.workloads
-    )
+    reading = text.replace('"tpcb"', '"tpcb"\nselect_only = true')
     with pytest.raises(StudyError) as caught:
-        parse_study(
-            text.replace('"tpcb"', '"tpcb"\nselect_only = true').encode(), replace(LOSING, workloads=offers)
-        )
+        parse_study(reading.encode(), that_may_only_read(LOSING))
     [found] = caught.value.mistakes
     assert "cannot be had under tpcb that only reads" in found.message
     assert found.line == 4

@@ -9,7 +9,7 @@ from dbdyno.study import Study, parse_study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import CONTROL, SUSTAINED, rung_of
 from dbdyno.study.soak import SMOKE, Disturbance, Soak
-from tests.study.catalogue import CATALOGUE
+from tests.study.catalogue import CATALOGUE, that_may_only_read
 
 STUDY = """\
 engine = "mariadb"
@@ -83,6 +83,16 @@ def test_a_power_cut_needs_a_workload_that_keeps_a_ledger() -> None:
     assert mistake.line == STUDY.count("\n") + 1
     assert "a power cut takes along is not known under point_select" in mistake.message
     parse_study(f'{reading}ends = ["kill", "stop"]\n'.encode(), CATALOGUE)
+
+
+def test_a_power_cut_needs_a_load_that_writes() -> None:
+    catalogue = that_may_only_read(CATALOGUE)
+    reading = STUDY.replace('"3s"\n', '"3s"\nselect_only = true\n')
+    with pytest.raises(StudyError) as refused:
+        parse_study(f'{reading}ends = ["cut"]\n'.encode(), catalogue)
+    [mistake] = refused.value.mistakes
+    assert "not known under tpcb that only reads" in mistake.message
+    parse_study(f'{reading}ends = ["stop"]\n'.encode(), catalogue)
 
 
 def test_from_the_first_power_cut_on_transactions_are_known_one_by_one() -> None:

@@ -107,7 +107,7 @@ class _Reader(SectionReader):
             self.pace(workload, factors)
         configuration = self.configuration(Path(path).parent)
         settings = self.settings({factor.name for factor in factors})
-        goal, soak = self.goal(), read_soak(self)
+        goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
         application = read_application(self, workload, restarts, soak)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from dbdyno.study import values
 from dbdyno.study.act import OF_POWER, OF_SOAKS, Act
 from dbdyno.study.catalogue import WorkloadOffer
-from dbdyno.study.nouns import KEEPS_LEDGER
+from dbdyno.study.nouns import KEEPS_LEDGER, Workload
 from dbdyno.study.section import CLIENTS_MAX, SectionReader
 from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.values import Fault, kind, shown
@@ -21,7 +21,7 @@ OF_SBTEST = frozenset(("tables", "table_size"))
 T = TypeVar("T")
 
 
-def read_soak(reader: SectionReader) -> Soak | None:
+def read_soak(reader: SectionReader, workload: Workload | None) -> Soak | None:
     """How the study is soaked; None where it does not say."""
     if reader.at((SECTION,)) is None:
         return None
@@ -36,7 +36,7 @@ def read_soak(reader: SectionReader) -> Soak | None:
     beside = take("beside", partial(_listed, read=partial(values.one_of, allowed=workloads)), default.beside)
     ends = take("ends", partial(_listed, read=_act), default.ends)
     _require_other_tables(reader, beside)
-    _require_ledger(reader, ends)
+    _require_ledger(reader, workload, ends)
     return Soak(
         clients=take("clients", rungs, default.clients),
         duration_s=take("duration", lasting, default.duration_s),
@@ -68,13 +68,16 @@ def _require_other_tables(reader: SectionReader, beside: tuple[str, ...]) -> Non
             reader.note((SECTION, "beside"), f"`beside`: {name} would drop the tables of the load", hint)
 
 
-def _require_ledger(reader: SectionReader, ends: tuple[Act, ...]) -> None:
-    """Notes a power cut under a workload of which nobody could tell what the cut took along."""
+def _require_ledger(reader: SectionReader, workload: Workload | None, ends: tuple[Act, ...]) -> None:
+    """Notes a power cut under a load of which nobody could tell what the cut took along."""
     cut = any(act in OF_POWER for act in ends)
-    if cut and reader.offer is not None and reader.offer.name not in KEEPS_LEDGER:
-        hint = f"take a workload that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
-        told = f"`ends`: what a power cut takes along is not known under {reader.offer.name}"
-        reader.note((SECTION, "ends"), told, hint)
+    if not cut or workload is None or workload.keeps_ledger:
+        return
+    told = f"`ends`: what a power cut takes along is not known under {workload.name}"
+    hint = f"take a workload that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
+    if workload.name in KEEPS_LEDGER:
+        told, hint = f"{told} that only reads", "leave select_only out"
+    reader.note((SECTION, "ends"), told, hint)
 
 
 def _tables(offer: WorkloadOffer) -> str:
