@@ -269,6 +269,21 @@ def test_what_grows_with_connections_alone_is_told_by_the_thousand() -> None:
     assert drift.standing is Standing.STEADY
 
 
+def test_what_fills_up_again_beside_others_is_no_drift() -> None:
+    """An undo log that the pause between two phases has emptied."""
+    first, *rest = (rung(record, flat) for record in records_of(STUDY))
+
+    def refilling(time: Values) -> Values:
+        return 1e9 * (0.1 + 0.8 * time / SECONDS)
+
+    found = soaked(STUDY, RUN, [churned(first, refilling), *rest])
+    [drift] = [one for one in found.rungs[0].drifts if one.phase == "churn"]
+    assert (drift.standing, found.verdict) == (Standing.WITHIN, SoakVerdict.STANDS)
+    found = soaked(STUDY, RUN, [churned(first, lambda time: 1.2 * refilling(time)), *rest])
+    [drift] = [one for one in found.rungs[0].drifts if one.phase == "churn"]
+    assert (drift.standing, found.verdict) == (Standing.RISING, SoakVerdict.DRIFTS)
+
+
 @pytest.mark.parametrize(
     ("outcome", "verdict"),
     [

@@ -3,7 +3,8 @@
 A drift is the slope of a gauge under the sustained load (`drift.py`) less that of a control: the same server
 with as many connections that ask nothing. What grows with the transactions is judged along them, so that a
 load which slows down hides no growth. Where other clients disturb the load, the control is the sustained
-load itself. What falls is no reason to expect growth, so such a control counts as level. The interval of the
+load itself, and what rises there only as high as that load took it may be filling up again: it is no drift.
+What falls is no reason to expect growth, so such a control counts as level. The interval of the
 difference is made of those of the two slopes (G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008). A
 variant is held against the baseline on the same rung as well, by the million of its transactions.
 """
@@ -14,6 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
+from statistics import median
 
 import numpy as np
 from pydantic import Field
@@ -45,11 +47,13 @@ POINTS_SHOWN = 300
 
 class Standing(StrEnum):
     """What may be said of one gauge. `NEGLIGIBLE`: it rises beyond doubt, and too slowly to matter.
+    `WITHIN`: beside other clients it rises, and only as high as the load alone took it before them.
     `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends. `EARLY`: it
     rises, and its limit is too far away to be told from so short a time."""
 
     STEADY = "steady"
     NEGLIGIBLE = "negligible"
+    WITHIN = "no higher than under the load alone"
     RISING = "rising"
     FILLING = "still filling"
     EARLY = "too early to tell"
@@ -210,9 +214,12 @@ def _drifts(record: Record, confidence: float, margin: float) -> tuple[Drift, ..
     at_rest = _slopes(control, confidence) if control else {}
     loaded = _slopes(sustained, confidence)
     found = [_drift(gauge, slope, at_rest.get(gauge), sustained, margin) for gauge, slope in loaded.items()]
+    reached = {gauge: median(values) for gauge, (_, values) in _measured(sustained).items()}
     for phase in filter(_disturbed, record.phases):
-        disturbed = _slopes(phase, confidence).items()
-        found += [_drift(gauge, slope, loaded.get(gauge), phase, margin) for gauge, slope in disturbed]
+        highest = {gauge: max(values) for gauge, (_, values) in _measured(phase).items()}
+        for gauge, slope in _slopes(phase, confidence).items():
+            within = highest[gauge] <= reached.get(gauge, -math.inf)
+            found.append(_drift(gauge, slope, loaded.get(gauge), phase, margin, within))
     return tuple(found)
 
 
@@ -223,13 +230,18 @@ def _disturbed(phase: PhaseRecord) -> bool:
 
 
 def _slopes(phase: PhaseRecord, confidence: float) -> dict[str, Slope]:
-    """The slope of each gauge of a phase: in the measured part of its load, or all of its rest."""
-    windows = phase.tally.windows if phase.tally else ((-math.inf, math.inf),)
+    """The slope of each gauge of a phase whose series is long enough."""
     made = {
         gauge: slope_of(values, interval_s, confidence)
-        for gauge, (interval_s, values) in _series(phase, *windows[-1])
+        for gauge, (interval_s, values) in _measured(phase).items()
     }
     return {gauge: slope for gauge, slope in made.items() if slope is not None}
+
+
+def _measured(phase: PhaseRecord) -> dict[str, Series]:
+    """Each gauge in the measured part of a phase's load, or in all of its rest."""
+    windows = phase.tally.windows if phase.tally else ((-math.inf, math.inf),)
+    return dict(_series(phase, *windows[-1]))
 
 
 Series = tuple[float, list[float]]
@@ -300,10 +312,20 @@ def _paced(seconds: Values, tally: Tally) -> Values:
     return paced
 
 
-def _drift(gauge: str, slope: Slope, control: Slope | None, phase: PhaseRecord, margin: float) -> Drift:
+def _drift(
+    gauge: str,
+    slope: Slope,
+    control: Slope | None,
+    phase: PhaseRecord,
+    margin: float,
+    within: bool = False,
+) -> Drift:
+    """One gauge in a phase, where it stayed `within` what the load alone had reached or went beyond it."""
     per_s = _rate(slope) if control is None else _rate(slope).less(_rate(control).above_zero())
     limit = phase.watched.limits.get(gauge) if phase.watched else None
     standing = _standing(per_s, slope, limit, margin)
+    if within and standing is not Standing.STEADY:
+        standing = Standing.WITHIN
     hours = None
     if limit is not None and standing is Standing.RISING:
         # What the control has as well fills the rest of the room, too.
