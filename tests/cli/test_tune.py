@@ -48,6 +48,8 @@ duration = "0.2s"
 [search]
 time  = "10h"
 allow = ["durability"]
+[goal]
+guards = ["invariants", "p99_ms <= 100x"]
 """
 
 
@@ -128,10 +130,13 @@ def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(ho
     ):
         told = dyno("report", "tuned", "--format", form)
         assert told.returncode == 0 and expected in told.stdout
-    other = dyno("tune", str(study), "--on", "point_select", "--json")
+    other = dyno("tune", str(study), "--on", "point_select table_size=500 clients=2", "--json")
     assert other.returncode == 0, other.stderr
-    variants = [one["name"] for one in json.loads(other.stdout)["variants"]]
-    assert variants == ["baseline", search["winner"]]
+    told = json.loads(other.stdout)
+    assert [one["name"] for one in told["variants"]] == ["baseline", search["winner"]]
+    load, guards = told["study"]["workload"], told["study"]["goal"]["guards"]
+    assert (load["name"], load["clients"], load["options"]["table_size"]) == ("point_select", 2, 500)
+    assert [guard["text"] for guard in guards] == ["invariants", "p99_ms <= 100x"]
 
 
 def test_a_search_that_was_cut_short_goes_on_with_the_same_candidates(study: Path) -> None:
@@ -156,7 +161,10 @@ def test_a_search_that_was_cut_short_goes_on_with_the_same_candidates(study: Pat
 
 def test_on_another_workload_needs_a_winner(study: Path) -> None:
     assert "no search of" in complaint("tune", str(study), "--on", "point_select")
-    assert "there is no workload 'tpcz'" in complaint("tune", str(study), "--on", "tpcz")
+    assert '"tpcz" is no workload' in complaint("tune", str(study), "--on", "tpcz")
+    said = complaint("tune", str(study), "--on", "point_select tablesize=9")
+    assert 'the workload point_select has no option "tablesize"' in said
+    assert "did you mean `table_size`?" in said
 
 
 def test_a_space_is_proposed_that_the_study_takes(study: Path) -> None:

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.study import Design
+from dbdyno.study import Design, Goal, Guard, Interval, Workload
 from dbdyno.study.written import toml, winner_on
 from tests.study.reading import read
 from tests.study.test_search import SEARCH
@@ -20,10 +20,27 @@ def test_a_value_is_read_back(value: Level | list[Level]) -> None:
 
 def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:
     study = read(SEARCH + '[settings]\nconfig.fixed = "3G"\n')
-    text = winner_on(study, "candidate-7 with 1 change", {"config.pool": "2G"}, "point_select")
+    load = Workload(
+        name="point_select", clients=3, warmup_s=0.5, options={"table_size": 7, "prepared": False}
+    )
+    guards = (study.goal.guards[0], Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True))
+    goal = Goal(
+        response="p50_ms", margin=0.07, confidence=0.99, interval=Interval.SIGNED_RANK, guards=guards
+    )
+    text = winner_on(study, "candidate-7 with 1 change", {"config.pool": "2G"}, load, goal)
     other = read(text)
-    assert other.design is Design.LIST and other.workload.name == "point_select"
+    assert other.design is Design.LIST and other.goal == goal
+    assert (other.workload.name, other.workload.clients, other.workload.warmup_s) == ("point_select", 3, 0.5)
+    assert other.workload.options["table_size"] == 7 and other.workload.options["prepared"] is False
     assert [variant.name for variant in other.variants] == ["baseline", "candidate-7 with 1 change"]
     assert [variant.levels for variant in other.variants] == [{"config.pool": "128M"}, {"config.pool": "2G"}]
     assert other.settings == {"config.fixed": "3G"}
-    assert (other.engine, other.blocks, other.goal.margin) == (study.engine, study.blocks, study.goal.margin)
+    assert (other.engine, other.blocks) == (study.engine, study.blocks)
+
+
+def test_an_option_that_the_winner_changes_is_written_once() -> None:
+    study = read(SEARCH.replace("[search]", '"workload.scale" = [1, 2]\n[search]'))
+    load = Workload(name="tpcb", options={"scale": 1, "variant": "N"})
+    other = read(winner_on(study, "candidate-7", {"workload.scale": 2}, load, study.goal))
+    assert [variant.levels for variant in other.variants] == [{"workload.scale": 1}, {"workload.scale": 2}]
+    assert other.workload.options == {"scale": 1, "variant": "N"}

@@ -3,7 +3,11 @@ reports."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from pathlib import Path
+
+import click
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.cli.catalogue import catalogue
@@ -11,24 +15,91 @@ from dbdyno.cli.report import analysis_of
 from dbdyno.cli.stored_study import is_of
 from dbdyno.errors import UserError
 from dbdyno.host import paths
+from dbdyno.records import metrics
 from dbdyno.records.store import Store, store_url
-from dbdyno.study import Study
+from dbdyno.study import Goal, Study, Workload, WorkloadOffer
+from dbdyno.study.phases import ACT_OF_METRIC
+from dbdyno.study.section import KNOBS
+from dbdyno.study.values import Fault
+from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
 from dbdyno.study.written import winner_on
 
+NAME_LENGTH_MAX = 100
+"""Of what names the load in the name of its study's file."""
 
-def study_on(path: Path, study: Study, workload: str, store: str | None) -> Path:
-    """Writes the study of a search's baseline and winner on another workload, and returns its path. Raises
-    UserError for a workload that does not exist, and where no search of the study ended with a winner."""
-    offers = [offer.name for offer in catalogue(ask_engines=False).workloads]
-    if workload not in offers:
-        raise UserError(f"there is no workload {workload!r}", f"there are: {', '.join(offers)}")
+
+def study_on(path: Path, study: Study, text: str, store: str | None) -> Path:
+    """Writes the study of a search's baseline and winner on another workload, and returns its path. `text`
+    names that workload, and gives options of it. Raises UserError for a workload or an option that does not
+    exist, and where no search of the study ended with a winner."""
+    offer, load = load_on(study, text)
     found = _latest(path, study, store)
     name = found.search.winner if found.search is not None else None
     winner = next(one for one in found.variants if one.name == name)
-    target = paths.data() / "studies" / f"{found.run.run}-on-{workload}.toml"
+    require_options(winner.changed, offer)
+    goal = goal_on(study.goal, load, offer)
+    target = paths.data() / "studies" / f"{found.run.run}-on-{_file_name(text)}.toml"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(winner_on(study, winner.name, winner.changed, workload), encoding="utf-8")
+    target.write_text(winner_on(study, winner.name, winner.changed, load, goal), encoding="utf-8")
     return target
+
+
+def _file_name(text: str) -> str:
+    """A name for each load, so that the study of another one stays."""
+    return re.sub(r"[^\w.=]+", "-", text.strip())[:NAME_LENGTH_MAX]
+
+
+def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
+    """The other load: with the options given, those that the study's own load has as well, and defaults,
+    which are left out. It has the study's clients and times. Raises UserError."""
+    try:
+        offer, given = parse_workload(text, catalogue(ask_engines=False).workloads, (CLIENTS,))
+        options = filled(offer, given, study.workload.options)
+    except Fault as fault:
+        raise UserError(f"--on: {fault.message}", fault.hint) from None
+    defaults = {option.name: option.default for option in offer.options}
+    return offer, Workload(
+        name=offer.name,
+        clients=int(given.get("clients", study.workload.clients)),
+        warmup_s=study.workload.warmup_s,
+        duration_s=study.workload.duration_s,
+        options={name: level for name, level in options.items() if level != defaults[name]},
+    )
+
+
+def require_options(changed: Collection[str], offer: WorkloadOffer) -> None:
+    """Raises UserError where a winner changes an option that the other workload does not have."""
+    known = {*KNOBS, *(option.name for option in offer.options)}
+    strange = [name for name in changed if name.startswith("workload.")]
+    strange = [name for name in strange if name.removeprefix("workload.") not in known]
+    if strange:
+        raise UserError(
+            f"the winner changes {', '.join(strange)}, which the workload {offer.name} does not have",
+            "name a workload that has it",
+        )
+
+
+def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer) -> Goal:
+    """The study's goal as far as the other load has its metrics. What goes is told."""
+    kept = tuple(guard for guard in goal.guards if _has(guard.metric, load, offer))
+    for guard in goal.guards:
+        if guard not in kept:
+            told = f"the guard {guard.text} is left out, because {load.name} has no {guard.metric}"
+            click.echo(told, err=True)
+    response = goal.response
+    if not _has(response, load, offer):
+        response = Goal().response
+        told = f"{response} is compared and not {goal.response}, which {load.name} does not have"
+        click.echo(told, err=True)
+    return goal.model_copy(update={"guards": kept, "response": response})
+
+
+def _has(metric: str, load: Workload, offer: WorkloadOffer) -> bool:
+    """Whether trials of a load can have a metric. Those of restarts need a ledger."""
+    if metric in ACT_OF_METRIC:
+        return load.keeps_ledger
+    kind = metrics.METRICS[metric].transaction if metric in metrics.METRICS else ""
+    return not kind or kind in offer.transactions
 
 
 def _latest(path: Path, study: Study, store: str | None) -> Analysis:

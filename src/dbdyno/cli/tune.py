@@ -41,7 +41,8 @@ from dbdyno.study import Design
     "--on",
     "other",
     metavar="WORKLOAD",
-    help="Measure the winner of the study's latest search on another workload, for which it was not tuned.",
+    help="Measure the winner of the study's latest search on another workload, for which it was not tuned. "
+    'Options of it follow its name: --on "point_select table_size=100000 clients=16".',
 )
 @click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
 @name_option

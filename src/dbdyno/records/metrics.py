@@ -35,7 +35,8 @@ class Format(StrEnum):
 @dataclass(frozen=True)
 class Metric:
     """One metric. `definition` is a sentence that says how a value is made; `read` makes it, or gives None
-    where the record does not hold what it needs."""
+    where the record does not hold what it needs. One that is made of transactions of a single kind names that
+    `transaction`, so that only workloads with it have the metric."""
 
     name: str
     title: str
@@ -44,6 +45,7 @@ class Metric:
     definition: str
     read: Callable[[Record], float | None]
     style: Format = Format.NUMBER
+    transaction: str = ""
 
     @property
     def higher_is_better(self) -> bool:
@@ -306,16 +308,16 @@ _OUTCOMES = (
            _counted(lambda tally: _share(tally.operations, tally.duration_s))),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
-           _per_s_of("new_order", times=60)),
+           _per_s_of("new_order", times=60), transaction="new_order"),
     Metric("queries_per_s", "queries", "per s", _HIGHER,
            "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
-           "and deletes beside them are not in it.", _per_s_of("search")),
+           "and deletes beside them are not in it.", _per_s_of("search"), transaction="search"),
     Metric("qps_at_recall", f"queries at recall {RECALL_LEAST:g}", "per s", _HIGHER,
            f"Searches per second of a trial whose recall is at least {RECALL_LEAST:g}; a trial with less has "
-           "none. The frontier interpolates between trials.", _queries_at_recall),
+           "none. The frontier interpolates between trials.", _queries_at_recall, transaction="search"),
     Metric("recall", "recall", "", _HIGHER,
            "Share of the true nearest vectors that an answer holds, mean over the measured answers that "
-           "were scored; against the set as loaded.", _recall),
+           "were scored; against the set as loaded.", _recall, transaction="search"),
     Metric("errors_per_s", "errors", "per s", _LOWER,
            "Errors of all kinds that the server answered with in the measured part, over its duration; "
            "those that were retried count.",

@@ -6,26 +6,27 @@ import json
 from collections.abc import Mapping, Sequence
 
 from dbdyno.frozen import Level
-from dbdyno.study.nouns import BASELINE, Study
+from dbdyno.study.nouns import BASELINE, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 
 
-def winner_on(study: Study, name: str, changed: Mapping[str, Level], workload: str) -> str:
-    """A study of a search's baseline and its winner, by the levels that it changes, on another workload. The
-    options of that workload have their defaults."""
-    load = study.workload
+def winner_on(study: Study, name: str, changed: Mapping[str, Level], load: Workload, goal: Goal) -> str:
+    """A study of a search's baseline and its winner, by the levels that it changes, on another load. Of that
+    load are taken its name, its clients, its times, and its options but for those that the winner changes."""
     baseline = {factor: study.baseline[factor] for factor in changed}
+    options = {key: level for key, level in load.options.items() if f"workload.{key}" not in changed}
     lines = [
-        f"title    = {toml(f'{name} of {study.title} on {workload}')}",
+        f"title    = {toml(f'{name} of {study.title} on {load.name}')}",
         f"engine   = {_engine(study)}",
         'design   = "list"',
         f"blocks   = {study.blocks}",
         "",
         "[workload]",
-        f"name     = {toml(workload)}",
+        f"name     = {toml(load.name)}",
         f"clients  = {load.clients}",
         f'warmup   = "{load.warmup_s:g}s"',
         f'duration = "{load.duration_s:g}s"',
+        *(f"{key} = {toml(level)}" for key, level in options.items()),
         "",
         *_variant(BASELINE, baseline),
         "",
@@ -35,8 +36,18 @@ def winner_on(study: Study, name: str, changed: Mapping[str, Level], workload: s
     own = {factor: level for factor, level in study.settings.items() if of_file.get(factor) != level}
     if fixed := {factor: level for factor, level in own.items() if factor not in changed}:
         lines += ["", "[settings]", *(f"{toml(factor)} = {toml(level)}" for factor, level in fixed.items())]
-    lines += ["", "[goal]", f'margin = "{100 * study.goal.margin:g}%"']
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_goal(goal)]) + "\n"
+
+
+def _goal(goal: Goal) -> list[str]:
+    lines = [
+        "[goal]",
+        f"response   = {toml(goal.response)}",
+        f'margin     = "{100 * goal.margin:g}%"',
+        f'confidence = "{100 * goal.confidence:g}%"',
+        f"guards     = {toml([guard.text for guard in goal.guards])}",
+    ]
+    return lines if goal.interval is None else [*lines, f"interval   = {toml(goal.interval)}"]
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:
