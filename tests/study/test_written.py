@@ -24,9 +24,7 @@ def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:
         name="point_select", clients=3, warmup_s=0.5, options={"table_size": 7, "prepared": False}
     )
     guards = (study.goal.guards[0], Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True))
-    goal = Goal(
-        response="p50_ms", margin=0.07, confidence=0.99, interval=Interval.SIGNED_RANK, guards=guards
-    )
+    goal = Goal(response="p50_ms", margin=0.07, confidence=0.99, interval=Interval.SIGNED_RANK, guards=guards)
     text = winner_on(study, "candidate-7 with 1 change", {"config.pool": "2G"}, load, goal)
     other = read(text)
     assert other.design is Design.LIST and other.goal == goal

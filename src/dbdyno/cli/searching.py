@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from dbdyno.analyse.candidates import candidates_of, ranked
+from dbdyno.analyse.candidates import candidates_of
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.wording import duration
 from dbdyno.plan import Ask
@@ -39,15 +39,19 @@ class Searching(Quiet):
         self.say(f"{told}; {duration(left_s)} left")
 
     def _tried(self, records: Sequence[Record]) -> str:
-        """How many candidates the search has tried, and the best of them."""
+        """How many candidates the search has tried, and the one beside which it tries the next."""
         tried = candidates_of(self._study, records)
         if not tried:
             return "the baseline is measured"
-        best = next(iter(ranked(tried)), None)
-        found = "none has a speed yet"
+        # Here, because other progress has no use for numpy.
+        from dbdyno.plan.search.model import Model
+
+        best = Model(self._study, tried).leading(tried)
+        found = "none seems better than the baseline yet"
         if best is not None:
             ratio = math.exp(best.worth if self._response.higher_is_better else -best.worth)
-            found = f"best {best.name}, {numbers.ratio_text(ratio)} times the baseline, not confirmed"
+            told = f"{numbers.ratio_text(ratio)} times the baseline in its own blocks"
+            found = f"best {best.name}, {told}, not confirmed"
         return f"{numbers.plural(len(tried), 'candidate')} tried; {found}"
 
     def _blocks(self, records: Sequence[Record], last: Record) -> str:

@@ -105,8 +105,8 @@ def _to_search(
     from dbdyno.plan.search.model import Model
 
     model = Model(study, tried)
-    best = [one for one in model.ranked(tried)[:1] if one.worth > 0.0]
-    beside = [baseline, *(Variant(name=one.name, levels=one.levels) for one in best)]
+    best = model.leading(tried)
+    beside = [baseline, *([] if best is None else [Variant(name=best.name, levels=best.levels)])]
     fresh: list[Variant] = []
     for position in range(NEW_EACH_BLOCK):
         there = [variant.levels for variant in (*beside, *fresh)]

@@ -79,6 +79,10 @@ class Model:
         expected = self.expected([one.levels for one in sound])
         return [sound[place] for place in np.argsort(-expected, kind="stable")]
 
+    def leading(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """The one that is expected to be best; None while that one seems no better than the baseline."""
+        return next((one for one in self.ranked(candidates)[:1] if one.worth > 0.0), None)
+
     def believe(self, levels: Sequence[Mapping[str, Level]]) -> None:
         """Takes levels that are about to be measured for as good as expected, so that what is hoped for next
         is something else."""
