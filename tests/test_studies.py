@@ -9,14 +9,17 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from dbdyno.cli.catalogue import catalogue
-from dbdyno.plan.blocks import make_plan
+from dbdyno.cli.estimate import overhead_s
+from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
+from dbdyno.plan.search.pace import least_s
 from dbdyno.study import read_study, study_schema
 from dbdyno.study.designs import trial_count, variants_of
 from tests.built_study import EXHIBITS, mistakes
 
 FOLDER = Path(__file__).parent.parent / "studies"
 STUDIES = sorted(FOLDER.glob("*.toml"))
+SEARCHES = [path for path in STUDIES if path.stem.startswith("tune-")]
 
 
 def test_the_quickstart_is_among_them() -> None:
@@ -29,6 +32,28 @@ def test_a_study_can_be_read_and_planned(path: Path) -> None:
     study = read_study(path, names)
     assert len(make_plan(study, Order(seed=1)).trials) == study.size.trials == trial_count(study)
     jsonschema.Draft202012Validator(study_schema(names)).validate(tomllib.loads(path.read_text()))
+
+
+@pytest.mark.parametrize("path", SEARCHES, ids=lambda path: path.stem)
+def test_a_search_has_time_for_more_than_its_confirmation(path: Path) -> None:
+    study = read_study(path, catalogue(ask_engines=False))
+    assert study.search is not None
+    needed_s = least_s(study, expected_duration_s(1, study, overhead_s(study)))
+    assert needed_s < 0.5 * study.search.time_s
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "postgresql"])
+def test_tpcc_is_tuned_in_the_space_of_the_mixed_load_and_held_against_the_same_guides(engine: str) -> None:
+    names = catalogue(ask_engines=False)
+    mixed, tpcc = (read_study(FOLDER / f"tune-{engine}{load}.toml", names) for load in ("", "-tpcc"))
+    assert (mixed.workload.name, tpcc.workload.name) == ("read_write", "tpcc")
+    assert (tpcc.engine, tpcc.factors, tpcc.search) == (mixed.engine, mixed.factors, mixed.search)
+    assert [one.name for one in tpcc.variants] == [one.name for one in mixed.variants]
+    assert len(tpcc.variants) == 10
+    sizes = {"config.innodb_buffer_pool_size", "config.innodb_log_file_size"}
+    for ours, theirs in zip(tpcc.variants, mixed.variants, strict=True):
+        differs = {name for name, level in ours.levels.items() if level != theirs.levels[name]}
+        assert differs <= sizes, "only sizes follow the data"
 
 
 def test_what_the_study_of_builds_is_to_catch_is_in_it() -> None:
