@@ -9,11 +9,13 @@ from functools import cache
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.model import SearchResult
+from dbdyno.analyse.model import GIVEN_UP, SearchResult
+from dbdyno.analyse.search import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.study import Goal, ListedVariant, Study
+from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
 from tests.searches import Surface, a_search, carried_out, listed, measured, nothing_helps, ranged, step
 
@@ -83,6 +85,38 @@ def test_the_path_tells_the_best_so_far_and_why_others_do_not_count() -> None:
     assert bests == sorted(bests) and bests[-1] > 1.5
     assert any(one.cause and one.ratio is None for one in result.tried)
     assert all(one.changed for one in result.tried)
+
+
+def a_log_gives_up_durability(factor: str, level: Level) -> Promise | None:
+    return Promise.DURABILITY if (factor, level) == ("config.log", 1) else None
+
+
+def test_what_is_given_up_stands_beside_what_is_gained_by_it() -> None:
+    _, whole = ended(two_matter)
+    result = with_given_up(whole, a_log_gives_up_durability).search
+    assert result is not None and result.winner is not None
+    assert result.given_up[result.winner] == (Promise.DURABILITY,)
+    lossy = {one.name for one in result.tried if one.changed.get("config.log") == 1}
+    assert {one.name for one in result.tried if one.name in result.given_up} == lossy
+    counting = [one for one in result.tried if one.ratio is not None]
+    best = max(counting, key=lambda one: one.ratio or 0.0)
+    keeping = max((one for one in counting if one.name not in lossy), key=lambda one: one.ratio or 0.0)
+    assert best.name in lossy
+    leading = {one.name for one in result.tried if GIVEN_UP in one.frontier}
+    assert leading == {best.name, keeping.name}
+
+
+def test_a_loss_that_gains_nothing_is_on_no_frontier() -> None:
+    _, whole = ended(nothing_helps)
+    result = with_given_up(whole, lambda factor, level: Promise.SECURITY).search
+    assert result is not None
+    assert all(one.ratio is not None and one.ratio > 1.0 for one in result.tried if GIVEN_UP in one.frontier)
+
+
+def test_where_nothing_is_given_up_nothing_is_told_of_it() -> None:
+    _, whole = ended(two_matter)
+    assert with_given_up(whole, lambda factor, level: None) is whole
+    assert "given_up" not in whole.model_dump()["search"]
 
 
 def test_each_purpose_has_its_time() -> None:

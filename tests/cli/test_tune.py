@@ -110,6 +110,7 @@ def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(ho
     assert search["confirmed"] and search["winner"]
     assert "config.synchronous" in {change["factor"] for change in search["changes"]}
     assert search["effect"]["low"] > 1.0
+    assert search["given_up"][search["winner"]] == ["durability"]
     assert "candidates tried; best candidate-" in done.stderr
     assert "confirming ..." in done.stderr
     with Store(store_url()) as store:
@@ -126,6 +127,7 @@ def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(ho
         ("terminal", "The search"),
         ("markdown", "## The search"),
         ("html", "Its path"),
+        ("terminal", "The winner gives up durability."),
         ("junit", "testcase"),
     ):
         told = dyno("report", "tuned", "--format", form)

@@ -24,6 +24,7 @@ from dbdyno.frozen import Frozen, Level
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
+from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
 
 FORMAT = 2
@@ -497,6 +498,10 @@ class Round(Frozen):
     too_few: bool = False
 
 
+GIVEN_UP = "given_up"
+"""What stands in a candidate's `frontier` beside metrics where none is as good that gives up no more."""
+
+
 class Tried(Frozen):
     """One candidate of a search: its ratio to the baseline over the `blocks` in which it was compared, which
     proves nothing, and the ratio of the best by then. A `cause` says why it has no ratio that counts. `costs`
@@ -519,7 +524,8 @@ class SearchResult(Frozen):
     `winner` names the variant that is to be kept, which is confirmed; None where nothing helped, or while
     nothing is confirmed. `effect` is winner / baseline. `optimism` is the ratio that the search itself saw of
     the confirmed candidate over the confirmed one. `changes` are the winner's, and `removed` those that the
-    elimination took away, with the share that each had. `took_s` are seconds by purpose.
+    elimination took away, with the share that each had. `took_s` are seconds by purpose. `given_up` is what
+    candidates and variants give up by the levels that they change, by name, without those that keep all.
     """
 
     tried: tuple[Tried, ...]
@@ -532,6 +538,10 @@ class SearchResult(Frozen):
     removed: tuple[Change, ...] = ()
     rounds: tuple[Round, ...] = ()
     took_s: dict[Purpose, float] = Field(default_factory=dict)
+    # Nothing is told of searches in which nothing may be given up.
+    given_up: dict[str, tuple[Promise, ...]] = Field(
+        default_factory=dict, exclude_if=lambda given_up: not given_up
+    )
 
 
 class Analysis(Frozen):

@@ -7,19 +7,33 @@ to their variants, from the blocks that measured it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 from dbdyno.analyse.candidates import COSTS, Candidate, candidates_of, of_purpose, took_s
 from dbdyno.analyse.confirmation import analysed, winner_of
 from dbdyno.analyse.elimination import Elimination, eliminated
-from dbdyno.analyse.model import Analysis, Change, Round, SearchResult, Tried, VariantResult, Verdict
+from dbdyno.analyse.model import (
+    GIVEN_UP,
+    Analysis,
+    Change,
+    Round,
+    SearchResult,
+    Tried,
+    VariantResult,
+    Verdict,
+)
+from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Record, Run
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.builds import changed_levels
+from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
+
+GivesUp = Callable[[str, Level], Promise | None]
+"""What a level of a factor gives up on the engine that was searched; None where it keeps all."""
 
 
 def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
@@ -55,6 +69,43 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         }
     )
     return _with_winner(study, confirmed, result, told)
+
+
+def with_given_up(found: Analysis, gives_up: GivesUp) -> Analysis:
+    """The analysis of a search with what candidates and variants give up, which only layers know. That of
+    another design stays as it is, and so does one in which nothing is given up."""
+    if found.search is None:
+        return found
+    changed = {one.name: one.changed for one in found.search.tried}
+    changed |= {one.name: one.changed for one in found.variants}
+    lost = {name: _promises(levels, gives_up) for name, levels in changed.items()}
+    given_up = {name: promises for name, promises in lost.items() if promises}
+    if not given_up:
+        return found
+    sign = 1.0 if metrics.find(found.method.response).higher_is_better else -1.0
+    worth = {one.name: sign * math.log(one.ratio) for one in found.search.tried if one.ratio is not None}
+    tried = tuple(
+        one.model_copy(update={"frontier": (*one.frontier, GIVEN_UP)})
+        if _pays(one.name, worth, lost)
+        else one
+        for one in found.search.tried
+    )
+    return found.model_copy(
+        update={"search": found.search.model_copy(update={"tried": tried, "given_up": given_up})}
+    )
+
+
+def _promises(changed: Mapping[str, Level], gives_up: GivesUp) -> tuple[Promise, ...]:
+    """What some levels give up, each once."""
+    found = {gives_up(factor, level) for factor, level in changed.items()}
+    return tuple(sorted(promise for promise in found if promise is not None))
+
+
+def _pays(name: str, worth: Mapping[str, float], lost: Mapping[str, tuple[Promise, ...]]) -> bool:
+    """Whether a candidate is better than the baseline, and than all others that give up no more than it
+    does."""
+    rivals = [own for other, own in worth.items() if other != name and set(lost[other]) <= set(lost[name])]
+    return name in worth and worth[name] > max([0.0, *rivals])
 
 
 class _Told(NamedTuple):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import analyse
 from dbdyno.cli import space
 from dbdyno.cli.adapted import adapted, seed_of
 from dbdyno.cli.arrangement import arranged_in_turn, room_bytes
@@ -34,7 +33,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.report import deliver_report, html_beside
+from dbdyno.cli.report import analysed, deliver_report, html_beside
 from dbdyno.cli.resume import extended, interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
@@ -146,7 +145,7 @@ def command(
         # A budget may have changed its blocks.
         run = opened.run(run.run)
         gate = None if against is None else gate_of(opened, run, against)
-    analysis = analyse(read.model_copy(update={"blocks": run.blocks}), run, records)
+    analysis = analysed(read.model_copy(update={"blocks": run.blocks}), run, records)
     if gate is None:
         deliver_report(analysis, form, output, fail_on=fail_on)
     else:

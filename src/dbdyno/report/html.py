@@ -300,6 +300,7 @@ def _of_search(analysis: Analysis) -> dict[str, Any]:
     return {
         "shares": search_figures.shares(found, margin),
         "path": search_figures.path(found, margin),
+        "given-up": search_figures.by_given_up(found, response, margin),
         **{
             f"tradeoff-{cost}": search_figures.tradeoff(found, cost, response, margin)
             for cost in COSTS

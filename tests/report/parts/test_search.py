@@ -9,12 +9,14 @@ import pytest
 from rich.console import Console
 
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.search import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.figures import search as figures
 from dbdyno.report.parts import search
 from dbdyno.report.words import answer
 from dbdyno.report.words.search import sentences
+from dbdyno.study.space import Promise
 from tests.searches import Surface, a_search, carried_out, listed, ranged, step
 
 FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(4)))
@@ -67,6 +69,26 @@ def test_each_form_holds_the_search(ended: Analysis) -> None:
     page = html.render(ended)
     assert 'id="path"' in page and 'id="shares"' in page
     assert '"winner"' in as_json.render(ended)
+
+
+def test_what_is_given_up_is_told_in_each_form(ended: Analysis) -> None:
+    assert ended.search is not None and not any(
+        "given" in one or "gives" in one for one in sentences(ended.search)
+    )
+    assert 'id="given-up"' not in html.render(ended)
+    found = with_given_up(
+        ended, lambda factor, level: Promise.DURABILITY if (factor, level) == ("config.log", 1) else None
+    )
+    assert found.search is not None
+    told = " ".join(sentences(found.search))
+    assert "The winner gives up durability." in told
+    assert " keeps all and has " in told and " gives up durability and has " in told
+    assert "a search cuts no power" in told
+    assert any(row[1].endswith("(gives up durability)") for row in search.finalist_rows(found))
+    assert any(row[3].endswith("(gives up durability)") for row in search.tried_rows(found.search))
+    page = html.render(found)
+    assert 'id="given-up"' in page and search.GIVEN_UP_NOTE in page
+    assert "The winner gives up durability." in markdown.render(found)
 
 
 def test_where_nothing_helped_the_report_says_so() -> None:

@@ -1,10 +1,11 @@
-"""The figures of a search: the ratio of each candidate in its order, and the shares of changes."""
+"""The figures of a search: the ratio of each candidate in its order, the shares of changes, and what
+candidates gain and cost."""
 
 from __future__ import annotations
 
 import altair as alt
 
-from dbdyno.analyse.model import Ratio, SearchResult
+from dbdyno.analyse.model import GIVEN_UP, Ratio, SearchResult
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
     Layer,
@@ -20,6 +21,7 @@ from dbdyno.report.words import numbers, search
 from dbdyno.report.words.naming import factor_text
 
 HEIGHT, ROW_HEIGHT = 260, 34
+KEEPS_ALL = "nothing"
 
 
 def path(found: SearchResult, margin: float) -> Spec | None:
@@ -32,7 +34,7 @@ def path(found: SearchResult, margin: float) -> Spec | None:
             "ratio": one.ratio,
             "best": one.best,
             "text": numbers.ratio_text(one.ratio),
-            "changes": search.levels_text(one.changed),
+            "changes": search.changes_text(found, one.name, one.changed),
         }
         for number, one in enumerate(found.tried, 1)
         if one.ratio is not None
@@ -96,7 +98,7 @@ def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Sp
             "cost": one.costs[cost],
             "text": numbers.ratio_text(one.ratio),
             "cost_text": numbers.ratio_text(one.costs[cost]),
-            "changes": search.levels_text(one.changed),
+            "changes": search.changes_text(found, one.name, one.changed),
             "leads": cost in one.frontier,
         }
         for one in found.tried
@@ -121,6 +123,41 @@ def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Sp
     ]
     about = f"Candidates by {titles['ratio']} and {titles['cost']}"
     return spec(alt.layer(*layers).properties(width="container", height=HEIGHT, description=about))
+
+
+def by_given_up(found: SearchResult, response: str, margin: float) -> Spec | None:
+    """Each candidate by what it gives up and its response, a column for each loss; None where nothing is
+    given up."""
+    rows: Rows = [
+        {
+            "name": one.name,
+            "ratio": one.ratio,
+            "text": numbers.ratio_text(one.ratio),
+            "lost": search.given_up_text(found, one.name) or KEEPS_ALL,
+            "changes": search.levels_text(one.changed),
+            "leads": GIVEN_UP in one.frontier,
+        }
+        for one in found.tried
+        if one.ratio is not None
+    ]
+    lost = sorted({row["lost"] for row in rows} - {KEEPS_ALL})
+    if not lost:
+        return None
+    title = metrics.find(response).title
+    y = alt.Y(
+        "ratio:Q", **ratio_axis([row["ratio"] for row in rows], margin, f"{title}, candidate / baseline")
+    )
+    x = alt.X("lost:N", sort=[KEEPS_ALL, *lost], axis=alt.Axis(title="gives up", labelAngle=0))
+    points = alt.Chart(data(rows)).mark_point(size=55, filled=True, color="var(--point)")
+    layer = points.encode(
+        x=x,
+        y=y,
+        tooltip=tooltip(name="candidate", text=title, lost="gives up", changes="changes"),
+        opacity=alt.condition(alt.datum.leads, alt.value(1.0), alt.value(0.35)),
+    )
+    about = f"Candidates by {title} and what they give up"
+    chart = alt.layer(*margin_band(margin, "y"), layer)
+    return spec(chart.properties(width="container", height=HEIGHT, description=about))
 
 
 def _confirmed(effect: Ratio | None) -> Rows:

@@ -16,6 +16,10 @@ CHANGE_HEADS = ("change", "from", "to", "share", "interval")
 FINALIST_HEADS = ("variant", "changes")
 TRIED_HEADS = ("candidate", "ratio", "blocks", "changes", "why it does not count")
 TRADEOFF = "What candidates gain and what they cost. The line joins those that no other beats in both."
+GIVEN_UP_NOTE = (
+    "What candidates gain by what they give up. Full points: none is better that gives up no more. How much"
+    " is lost was not measured."
+)
 NOTE = "Share: the ratio winner / winner without this change, over the blocks of the last round."
 
 
@@ -46,7 +50,12 @@ def _distance(change: Change) -> float:
 
 def finalist_rows(analysis: Analysis) -> list[tuple[str, str]]:
     """What the confirmed variants change, the baseline left out."""
-    return [(safe.clean(one.name), search.levels_text(one.changed)) for one in analysis.candidates]
+    found = analysis.search
+    assert found is not None
+    return [
+        (safe.clean(one.name), search.changes_text(found, one.name, one.changed))
+        for one in analysis.candidates
+    ]
 
 
 def tried_rows(found: SearchResult) -> list[tuple[str, ...]]:
@@ -56,7 +65,7 @@ def tried_rows(found: SearchResult) -> list[tuple[str, ...]]:
             safe.clean(one.name),
             numbers.DASH if one.ratio is None else numbers.ratio_text(one.ratio),
             str(one.blocks),
-            search.levels_text(one.changed),
+            search.changes_text(found, one.name, one.changed),
             safe.clean(one.cause),
         )
         for one in found.tried

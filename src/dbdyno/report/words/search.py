@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse.model import Analysis, Change, SearchResult, Tried
+from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Tried
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
 from dbdyno.report.words.naming import factor_text
 from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text
 from dbdyno.report.words.safe import clean
+from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
 
 DOING = {
@@ -60,11 +61,55 @@ def levels_text(changed: Mapping[str, Level]) -> str:
     return clean(", ".join(f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()))
 
 
+def changes_text(found: SearchResult, name: str, changed: Mapping[str, Level]) -> str:
+    """What a candidate or a variant changes, and what that gives up."""
+    given_up = given_up_text(found, name)
+    return f"{levels_text(changed)} (gives up {given_up})" if given_up else levels_text(changed)
+
+
+def given_up_text(found: SearchResult, name: str) -> str:
+    """What a candidate or a variant gives up; empty where it keeps all."""
+    return " and ".join(found.given_up.get(name, ()))
+
+
 def sentences(found: SearchResult) -> list[str]:
     """What a reader must know beside the changes: what went, how optimistic the search was, what failed, and
     how long each part took."""
-    told = [_removed(found), _cut_short(found), _optimism(found), _failed(found.tried), _took(found)]
+    told = [
+        *_given_up(found),
+        _removed(found),
+        _cut_short(found),
+        _optimism(found),
+        _failed(found.tried),
+        _took(found),
+    ]
     return [sentence for sentence in told if sentence]
+
+
+def _given_up(found: SearchResult) -> list[str]:
+    """What the winner gives up; and what may be had for what, by the search's own blocks."""
+    told = []
+    if lost := given_up_text(found, found.winner or ""):
+        told.append(f"The winner gives up {lost}.")
+    best = sorted((one for one in found.tried if GIVEN_UP in one.frontier), key=lambda one: one.ratio or 0.0)
+    if best:
+        listed = "; ".join(_bargain(found, one) for one in best)
+        told.append(
+            f"Speed against what is given up, in the search’s own blocks, which prove nothing: {listed}."
+        )
+    if any(Promise.DURABILITY in promises for promises in found.given_up.values()):
+        told.append(
+            "How many transactions a power cut takes along was not measured, because a search cuts no power."
+            " A study of the winner with [restarts] measures that."
+        )
+    return told
+
+
+def _bargain(found: SearchResult, one: Tried) -> str:
+    lost = given_up_text(found, one.name)
+    assert one.ratio is not None  # what has none is on no frontier
+    kept = f"gives up {lost}" if lost else "keeps all"
+    return f"{clean(one.name)} {kept} and has {ratio_text(one.ratio)} times the baseline’s response"
 
 
 def _removed(found: SearchResult) -> str:
