@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Verdict
-from dbdyno.analyse.restarts import ByAct, survival
+from dbdyno.analyse.restarts import ByAct, survival, with_frontier
 from dbdyno.records.record import Loss, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study import DURABLE, Goal, Guard, Restarts
 from dbdyno.study.act import Act
@@ -61,6 +61,27 @@ def test_a_faster_variant_counts_only_if_no_cut_took_anything_along() -> None:
     assert guard_of(lossy) == (Kept.BROKEN, Verdict.BROKEN)
     damaged = kept(damage="the server did not start", ready_s=None, permits=Loss.DATA)
     assert guard_of(analysed(record_of(1, FAST, damaged), CONTROLLED)) == (Kept.BROKEN, Verdict.BROKEN)
+
+
+def test_no_variant_on_the_frontier_is_slower_and_loses_more_than_another() -> None:
+    def frontier(*restarts: Record) -> tuple[str, ...]:
+        found = analysed(*restarts, CONTROLLED).survival
+        assert found is not None
+        return found.frontier
+
+    spared, lossy = record_of(0, "baseline", kept()), record_of(1, FAST, kept(), LOST)
+    assert frontier(spared, lossy) == ("baseline", FAST)
+    damaged = kept(damage="the server did not start", permits=Loss.DATA)
+    assert frontier(record_of(0, "baseline", LOST), record_of(1, FAST, damaged)) == ("baseline", FAST)
+    assert frontier(record_of(0, "baseline", LOST), lossy) == (FAST,), "as much lost, and slower"
+    assert frontier(spared, record_of(1, FAST, kept())) == (), "nothing was lost, so nothing is against speed"
+    assert frontier(record_of(0, "baseline", LOST)) == ("baseline",), "nobody knows what the other loses"
+
+
+def test_a_difference_that_is_not_shown_beats_nothing() -> None:
+    found = survival(STUDY, [record_of(0, "baseline", kept()), record_of(1, FAST, LOST)])
+    assert found is not None
+    assert with_frontier(found, {"baseline": 0.0, FAST: 0.0}).frontier == ("baseline",)
 
 
 def test_what_the_settings_do_not_permit_breaks_a_variant_without_any_guard() -> None:

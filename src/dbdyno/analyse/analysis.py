@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.request import request_times
 from dbdyno.analyse.resets import mixed_resets
-from dbdyno.analyse.restarts import Survival, survival
+from dbdyno.analyse.restarts import Survival, survival, with_frontier
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.statements import statement_times
 from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
@@ -104,7 +105,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         overhead=None if run.brought else overhead(in_order),
         conditions=conditions(in_order),
         counted=counted_work(_counted(latest), variants[0].name),
-        survival=survived,
+        survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
         trials_planned=len(shown) if run.sequential or run.brought else _planned(study, run, records),
     )
 
@@ -154,6 +155,19 @@ def _with_survivors(trials: Sequence[Trials], survived: Survival | None) -> list
     """Each variant's trials, with what became of it without power."""
     by_name = {one.variant: one for one in survived.variants} if survived else {}
     return [replace(each, survivor=by_name.get(each.variant.name)) for each in trials]
+
+
+def _worths(results: Sequence[VariantResult], response: str) -> dict[str, float]:
+    """How much better than the baseline each variant is shown to be, as a log ratio: one whose interval
+    holds 1 is as good."""
+    sign = 1.0 if metrics.find(response).higher_is_better else -1.0
+    worths = {results[0].name: 0.0}
+    for one in results:
+        effect = one.effect
+        if effect is not None and effect.low is not None and effect.high is not None:
+            shown = effect.low > 1.0 or effect.high < 1.0
+            worths[one.name] = sign * math.log(effect.ratio) if shown else 0.0
+    return worths
 
 
 def _in_blocks(records: Sequence[Record]) -> list[Record]:

@@ -7,7 +7,7 @@ cut that could not take anything along would prove nothing, so a control that mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pydantic import Field
@@ -76,6 +76,13 @@ class Survivor(Frozen):
         return tuple(one for one in self.acts if one.act in OF_POWER)
 
     @property
+    def loss(self) -> tuple[int, int]:
+        """What the power cuts did at worst: after how many the data were damaged, and how many acknowledged
+        transactions one of them took along."""
+        damaged = sum(one.damaged for one in self.power)
+        return damaged, max((one.lost_most for one in self.power), default=0)
+
+    @property
     def harmed(self) -> bool:
         """Whether a power cut took something along that a client was told of, or damaged the data."""
         return any(one.losing or one.damaged for one in self.power)
@@ -83,11 +90,13 @@ class Survivor(Frozen):
 
 class Survival(Frozen):
     """All variants, in the study's order, and the control; None where no power was cut. Where `unproven` says
-    why, that nothing was lost says nothing."""
+    why, that nothing was lost says nothing. `frontier` names the variants that none beats in both, its speed
+    and what power cuts took along; it is empty where they took nothing along of any variant."""
 
     variants: tuple[Survivor, ...]
     control: Survivor | None = None
     unproven: str = ""
+    frontier: tuple[str, ...] = Field(default=(), exclude_if=lambda frontier: not frontier)
 
     @property
     def tried(self) -> tuple[Survivor, ...]:
@@ -105,6 +114,22 @@ def survival(study: Study, records: Sequence[Record]) -> Survival | None:
         return Survival(variants=variants)
     tried = Survival(variants=variants, control=survivor(CONTROL, found))
     return tried.model_copy(update={"unproven": _unproven(tried)})
+
+
+def with_frontier(found: Survival, worths: Mapping[str, float]) -> Survival:
+    """With the variants that none beats in both. Of `worths`, by variant, more is better. What was not tried
+    without power is left out, because nobody knows what it loses."""
+    tried = [one for one in found.variants if one.power and not one.cause and one.variant in worths]
+    if not any(one.harmed for one in tried):
+        return found
+    # Damage comes before losses, because no count of lost transactions is as bad.
+    points = [(worths[one.variant], tuple(-part for part in one.loss)) for one in tried]
+    leading = [
+        one.variant
+        for one, (worth, kept) in zip(tried, points, strict=True)
+        if not any(other != (worth, kept) and other[0] >= worth and other[1] >= kept for other in points)
+    ]
+    return found.model_copy(update={"frontier": tuple(leading)})
 
 
 def survivor(name: str, records: Iterable[Record]) -> Survivor:

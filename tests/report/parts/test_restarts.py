@@ -37,6 +37,18 @@ def test_notes_say_what_is_proved_and_how_well() -> None:
     assert f"{FAST}: no page was on its way in any of 1 torn-page cut, so none was torn." in notes
 
 
+def test_speed_stands_beside_what_was_lost_for_it() -> None:
+    [told] = [note for note in part.notes(two_variants()) if note.startswith("Speed against loss")]
+    assert "baseline (1.000 times, nothing lost in 20 power cuts)" in told
+    assert f"{FAST} (" in told
+    assert "at most 7 transactions lost in one of 3 power cuts, the oldest 12.50 ms old" in told
+    nothing_lost = part.notes(analysed(record_of(0, "baseline", kept()), CONTROLLED))
+    assert not any(note.startswith("Speed against loss") for note in nothing_lost)
+    damaged = kept(permits=Loss.DATA, damage="it did not start")
+    notes = part.notes(analysed(record_of(1, FAST, damaged), CONTROLLED))
+    assert any("the data damaged after 1 of 1 power cut" in note for note in notes)
+
+
 def test_a_control_that_lost_nothing_is_not_said_to_have_lost() -> None:
     damaged = record_of(9, CONTROL, kept(permits=Loss.DATA, damage="it did not start"))
     notes = part.notes(analysed(record_of(1, FAST, kept()), damaged))

@@ -70,7 +70,35 @@ def notes(analysis: Analysis) -> list[str]:
     """How it was found, what it proves, and what the settings did not permit."""
     found = analysis.survival
     assert found is not None
-    return [METHOD, *_proof(found), *(line for one in found.variants for line in _of_variant(one))]
+    lines = (line for one in found.variants for line in _of_variant(one))
+    return [METHOD, *_proof(found), *_frontier(analysis, found), *lines]
+
+
+def _frontier(analysis: Analysis, found: Survival) -> Iterator[str]:
+    """The variants that none beats in both, each with what it gains and what it lost."""
+    if not found.frontier:
+        return
+    ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
+    by_name = {one.variant: one for one in found.variants}
+    told = [
+        f"{safe.clean(name)} ({numbers.ratio_text(ratios.get(name, 1.0))} times, {_lost(by_name[name])})"
+        for name in found.frontier
+    ]
+    yield f"Speed against loss, no variant beats these in both: {'; '.join(told)}."
+
+
+def _lost(one: Survivor) -> str:
+    """What the power cuts took along of a variant at worst."""
+    rounds = numbers.plural(sum(act.rounds for act in one.power), "power cut")
+    damaged, lost_most = one.loss
+    parts = []
+    if lost_most:
+        oldest_ms = max(act.lost_ms_most for act in one.power)
+        lost = numbers.plural(lost_most, "transaction")
+        parts.append(f"at most {lost} lost in one of {rounds}, the oldest {number_text(oldest_ms)} ms old")
+    if damaged:
+        parts.append(f"the data damaged after {damaged:,} of {rounds}")
+    return " and ".join(parts) or f"nothing lost in {rounds}"
 
 
 def _proof(found: Survival) -> Iterator[str]:
