@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,7 +18,7 @@ from dbdyno.errors import Blocked
 from dbdyno.host import cgroups
 from dbdyno.host.journal import open_journal
 from dbdyno.host.stopper import send
-from dbdyno.layers.fault import FAULT
+from dbdyno.layers.fault import FAULT, HISTOGRAM_SHARE
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
 from tests.fakes import FakeEngine
@@ -70,6 +72,31 @@ def test_a_server_that_stands_still_now_and_then_answers_in_between(homes_with_d
     assert programs() == []
 
 
+@pytest.mark.parametrize("engine", ["mariadb", "postgresql"])
+def test_a_slow_network_is_in_every_flight_of_requests(homes_with_data: Path, engine: str) -> None:
+    with skipping_blocked(), tried(engine, fault__network_delay="3ms") as found:
+        told = re.fullmatch(r"(\S+) ms a round trip, (\S+) ms without", found.value("fault.network_delay"))
+        assert told
+        assert float(told[1]) >= 3 * HISTOGRAM_SHARE
+        # From BEGIN to COMMIT a transaction has six flights at least.
+        tally = found.running.load.run(found.running.setup.job)
+        assert tally.latency_us.min is not None
+        assert tally.latency_us.min >= 6 * 3000 * HISTOGRAM_SHARE
+        evidence = found.evidence["fault.network_delay"]
+        shown = LAYERS["fault"].exercised(evidence, replace(found.running, tally=tally)).exercised
+        assert shown is not None and "ms at least" in shown.value
+
+
+def test_a_delay_that_the_driver_does_not_keep_is_not_in_effect(homes_with_data: Path) -> None:
+    with tried("mariadb") as found:
+        evidence = LAYERS["fault"].prove({"network_delay": "2ms"}, found.running)
+        assert not evidence[0].in_effect and "asked for 2ms" in evidence[0].reason
+        job = found.running.setup.job.but(network_delay_s=0.002)
+        slowed = replace(found.running, setup=replace(found.running.setup, job=job))
+        [none] = LAYERS["fault"].prove({"network_delay": "none"}, slowed)
+        assert not none.in_effect and none.reason == "asked for none, found 2 ms"
+
+
 @needs_root
 def test_a_full_volume_has_no_more_room_than_the_level(homes: Path) -> None:
     with (
@@ -112,9 +139,10 @@ def test_what_cannot_be_is_blocked_with_what_would_allow_it(
     assert why in refused.value.message and refused.value.hint and refused.value.factor == factor
 
 
-def test_an_engine_in_the_load_process_is_not_paused() -> None:
+@pytest.mark.parametrize(("knob", "level"), [("pause", "200ms/5s"), ("network_delay", "2ms")])
+def test_an_engine_in_the_load_process_is_neither_paused_nor_behind_a_network(knob: str, level: str) -> None:
     with pytest.raises(Blocked, match="driver's process"):
-        LAYERS["fault"].ask({"pause": "200ms/5s"}, FakeEngine(embedded=True).engine)
+        LAYERS["fault"].ask({knob: level}, FakeEngine(embedded=True).engine)
 
 
 @needs_root

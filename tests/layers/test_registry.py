@@ -62,6 +62,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "fault.disk_free": ("none", "64M"),
     "fault.stolen_cpu": ("none", "50%"),
     "fault.pause": ("none", "200ms/5s"),
+    "fault.network_delay": ("none", "500us"),
 }
 """Two levels of every knob. Several of them no host has: asking for them must not look."""
 

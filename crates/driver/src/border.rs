@@ -84,6 +84,7 @@ fn jobs() -> Vec<Job> {
             storage_engine: Some("Aria".to_owned()),
             sql: vec!["SET @shop = 1".to_owned()],
         },
+        network_delay_s: 0.25,
     };
     let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
     let ledger = Some(Ledger { path: "books".to_owned(), cut: 3 });

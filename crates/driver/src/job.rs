@@ -2,7 +2,7 @@
 //! as `src/dbdyno/driver/job.py`.
 
 use crate::error::{Error, Result};
-use crate::session::{Opening, Target};
+use crate::session::{AnySession, Opening, Target};
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -75,6 +75,10 @@ pub struct Job {
     /// What each connection is told first.
     #[serde(default)]
     pub opening: Opening,
+    /// How long each flight of a run's requests waits, as over a network with that round-trip time. Opening a connection
+    /// waits as well. What a run looks at beforehand, `prepare` and `check` do not wait.
+    #[serde(default)]
+    pub network_delay_s: f64,
 }
 
 /// The books of a run that will be cut short. The rows of the table `dyno_ledger` have the number `cut`.
@@ -217,6 +221,7 @@ impl Job {
             ("answer_timeout_s", job.answer_timeout_s, 0.001),
             ("ramp_s", job.ramp_s.unwrap_or(0.0), 0.0),
             ("settle_s", job.settle_s, 0.0),
+            ("network_delay_s", job.network_delay_s, 0.0),
         ];
         for (name, value, least) in seconds {
             if !(least..=SECONDS_MAX).contains(&value) {
@@ -259,6 +264,13 @@ impl Job {
 
     pub fn target(&self) -> Result<Target> {
         let mut target = Target::parse(&self.url)?;
+        if self.network_delay_s > 0.0 && AnySession::is_blocking(target.protocol) {
+            let protocol = target.protocol.as_str();
+            return Err(Error::user(format!(
+                "{protocol} is called as a library: there is no network to delay"
+            ))
+            .hint("leave out network_delay_s, or drive a server that listens on a socket"));
+        }
         target.connect_timeout = Duration::from_secs_f64(self.connect_timeout_s);
         target.answer_timeout = Duration::from_secs_f64(self.answer_timeout_s);
         target.opening = self.opening.statements(target.protocol)?;
@@ -305,6 +317,7 @@ mod tests {
             r#", "duration_s": -1"#,
             r#", "cpus": []"#,
             r#", "slices": 0"#,
+            r#", "network_delay_s": -0.001"#,
             r#", "slices": 2, "operations": 9"#,
             r#", "opening": {"isolation": "none"}"#,
             r#", "opening": {"schema": "shop"}"#,
@@ -331,5 +344,25 @@ mod tests {
         assert_eq!(target.storage_engine.as_deref(), Some("Aria"));
         let sqlite = Job { url: "sqlite:///tmp/x".to_owned(), ..job };
         assert_eq!(sqlite.target().unwrap_err().kind(), crate::error::Kind::User);
+    }
+
+    #[test]
+    fn only_what_listens_on_a_socket_has_a_network_that_is_slow() {
+        let mut job = parse(r#", "network_delay_s": 0.002"#).unwrap();
+        for (url, listens) in [
+            ("mysql://h/x", true),
+            ("postgresql://h/x", true),
+            ("http://h:80", true),
+            ("sqlite:///tmp/x", false),
+            ("firebird:///tmp/x", false),
+        ] {
+            job.url = url.to_owned();
+            let outcome = job.target();
+            assert_eq!(outcome.is_ok(), listens, "{url}");
+            if let Err(error) = outcome {
+                assert_eq!(error.kind(), crate::error::Kind::User);
+                assert!(error.message().contains("no network") && !error.hint_text().is_empty(), "{error}");
+            }
+        }
     }
 }

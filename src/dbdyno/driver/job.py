@@ -116,7 +116,8 @@ class Job(Frozen):
     `settle_s` pass before each slice is measured. `cpus` are those that the driver's threads are bound to, in
     turn. `baseline` is the value of an earlier check of a read-only workload. `ledger` is kept of a run that
     will be cut short. `by_statement` times each statement by its kind. `opening` is for every connection,
-    those of `prepare` and `check` included.
+    those of `prepare` and `check` included. In a run each flight of a client's requests waits for
+    `network_delay_s`, and so does the opening of a connection, as over a network with that round-trip time.
     """
 
     url: str = ""
@@ -144,6 +145,7 @@ class Job(Frozen):
     ledger: Ledger | None = None
     by_statement: bool = False
     opening: Opening = Opening()
+    network_delay_s: float = 0.0
 
     def but(self, **changes: Any) -> Self:
         """The same job with other values, which are validated."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.driver.job import Job
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
@@ -36,6 +37,10 @@ EVENTS = ("memory.events", "memory.failcnt")
 BLOCKS = ("io", "blkio")
 """The controller of block devices, by the version of control groups, the newer first."""
 NOWHERE = "the server is in no group with a limit of Dyno's"
+TRIP, TRIPS = "SELECT 1", 10
+"""What the network's delay is proved with, and how often it is sent."""
+HISTOGRAM_SHARE = 0.999
+"""The driver tells the least latency to three digits, rounded down."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,16 @@ class Pauses(Request):
         _start(setup, "fault.pause", STOPPER, str(group), str(self.stop_s), str(self.every_s))
 
 
+@dataclass(frozen=True)
+class SlowNetwork(Request):
+    """The driver lets each flight of requests wait, as over a network with that round-trip time."""
+
+    round_trip_s: float
+
+    def apply(self, setup: Setup) -> None:
+        setup.job = setup.job.but(network_delay_s=self.round_trip_s)
+
+
 def _start(setup: Setup, factor: str, *module: str) -> None:
     """A process of Dyno's own beside the server, which the journal ends."""
     with Path(os.devnull).open("wb") as output:
@@ -167,9 +182,18 @@ def _ask_pause(level: str, engine: Engine) -> tuple[Request, ...]:
     return (Pauses(stop, every),)
 
 
+def _ask_network(level: str, engine: Engine) -> tuple[Request, ...]:
+    if level == NONE:
+        return ()
+    if engine.embedded:
+        reason = f"{engine.title} lives in the driver's process, with no network between the two"
+        raise Blocked("fault.network_delay", reason, "take a server of its own")
+    return (SlowNetwork(_seconds(level)),)
+
+
 def _seconds(text: str) -> float:
-    unit = "ms" if text.endswith("ms") else "s"
-    return float(text.removesuffix(unit)) * SECONDS[unit]
+    unit = text.lstrip("0123456789")
+    return float(text.removesuffix(unit)) * {"us": 1e-6, **SECONDS}[unit]
 
 
 def _number(device: Path) -> str:
@@ -247,6 +271,48 @@ def _taken(running: Running) -> Reading | None:
     return Reading(value=f"{taken_s:.2f} s of CPU time taken", source="/proc/PID/stat of its processes")
 
 
+def _least_trip_ms(running: Running, delay_s: float) -> float | None:
+    """The shortest of some round trips to the server by the load process; None where there was none."""
+    script = running.setup.scratch / "round-trip.sql"
+    script.write_text(f"{TRIP};\n")
+    job = Job(
+        url=running.server.url,
+        workload="script",
+        options={"file": str(script), "mode": "simple"},
+        operations=TRIPS,
+        gather="off",
+        network_delay_s=delay_s,
+    )
+    least_us = running.load.run(job).latency_us.min
+    return None if least_us is None else least_us / 1000
+
+
+def _prove_network(level: str, running: Running) -> Evidence:
+    """That the least round trip takes as long as the level says, and less without it."""
+    prove = partial(proof, "fault.network_delay", level, accepted="the driver's job")
+    delay_s = running.setup.job.network_delay_s
+    if level == NONE:
+        found = NONE if delay_s == 0 else f"{delay_s * 1000:g} ms"
+        return prove(Reading(value=found, source="the driver's job"), delay_s == 0)
+    slow_ms, fast_ms = _least_trip_ms(running, delay_s), _least_trip_ms(running, 0.0)
+    source = f"the least of {TRIPS} times {TRIP} by the load process"
+    if slow_ms is None or fast_ms is None:
+        return prove(Reading(value="no answer", source=source), False)
+    found = f"{slow_ms:.3f} ms a round trip, {fast_ms:.3f} ms without"
+    in_effect = slow_ms >= _seconds(level) * 1000 * HISTOGRAM_SHARE and slow_ms > fast_ms
+    return prove(Reading(value=found, source=source), in_effect)
+
+
+def _waited(running: Running) -> Reading | None:
+    """The shortest transaction of the load, which contains each wait of its flights."""
+    least_us = running.tally.latency_us.min if running.tally else None
+    if least_us is None or running.setup.job.network_delay_s == 0:
+        return None
+    return Reading(
+        value=f"a transaction took {least_us / 1000:.3f} ms at least", source="tally: latency_us.min"
+    )
+
+
 SIZE = r"[1-9]\d{0,6}[MG]"
 TIME = r"[1-9]\d{0,5}(?:ms|s)"
 
@@ -308,6 +374,17 @@ FAULT = LayerOfKnobs(
         prove=partial(_prove_beside, "fault.pause"),
         in_production=False,
         needs=ROOT_OR_GROUP,
+    ),
+    Knob(
+        name="fault.network_delay",
+        levels="none, or the time of a round trip below 1s, such as 2ms or 500us",
+        pattern=r"none|[1-9]\d{0,2}(?:us|ms)",
+        effect="the driver lets each flight of requests wait for that time",
+        proof="the least of some round trips by the load process, with it and without it",
+        ask=_ask_network,
+        prove=_prove_network,
+        in_production=False,
+        exercised=_waited,
     ),
 )
 """`fault.KNOB = LEVEL`."""

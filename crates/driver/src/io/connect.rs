@@ -20,6 +20,7 @@ pub(super) struct Held(pub u32);
 impl Drop for Held {
     fn drop(&mut self) {
         with_loop_if_any(|this| {
+            this.network.deliver_last_words(&mut this.slots, self.0);
             if let Some(slot) = this.slots.get(self.0) {
                 slot.closing = true;
                 slot.waiting = None;
@@ -36,7 +37,13 @@ pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Held
         Address::Unix(path) => connect_unix(path, give_up_ns).await?,
         Address::Tcp { host, port } => connect_tcp(host, *port, give_up_ns).await?,
     };
-    with_loop(|this| this.slots.to_receive.push(slot.0));
+    let round_trip_ns = with_loop(|this| {
+        this.slots.to_receive.push(slot.0);
+        this.network.round_trip_ns
+    });
+    if round_trip_ns > 0 {
+        sleep_ns(round_trip_ns).await;
+    }
     Ok(slot)
 }
 

@@ -3,6 +3,7 @@
 use super::backend::Backend;
 use super::epoll::Epoll;
 use super::gather::give_way;
+use super::network::Network;
 use super::slots::Slots;
 use super::uring::Uring;
 use crate::clock;
@@ -16,15 +17,19 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The longest wait: how late a stop, an interrupt or a silent server may be noticed.
 const TURN_MAX_NS: u64 = 20_000_000;
 const SILENCE_CHECK_NS: u64 = 100_000_000;
+/// Stands for the network among the tasks that a timer wakes.
+const NETWORK: u32 = u32::MAX;
 
 pub(super) struct Loop {
     pub slots: Slots,
     driver: Driver,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
+    pub network: Network,
     /// The task that is being polled.
     pub running: u32,
     /// The time at the start of this turn: near enough for a server's patience.
@@ -68,7 +73,7 @@ impl Loop {
         match &mut self.driver {
             Driver::Uring(uring) => uring.turn(&mut self.slots, self.turn_ns, wait_ns)?,
             Driver::Epoll(epoll) => epoll.turn(&mut self.slots, wait_ns)?,
-            Driver::Blocking if wait_ns > 0 => std::thread::sleep(std::time::Duration::from_nanos(wait_ns)),
+            Driver::Blocking if wait_ns > 0 => std::thread::sleep(Duration::from_nanos(wait_ns)),
             Driver::Simulated => clock::simulate(Some(self.turn_ns + wait_ns)),
             Driver::Blocking => {}
         }
@@ -85,8 +90,26 @@ impl Loop {
                 break;
             }
             self.timers.pop();
-            self.slots.ready.push_back(task);
+            match task {
+                NETWORK => self.network.deliver(&mut self.slots, self.turn_ns),
+                task => self.slots.ready.push_back(task),
+            }
         }
+    }
+
+    /// Takes what a connection has to say: it goes out with the next turn, or when the network has carried it.
+    #[inline]
+    pub fn hand_over(&mut self, slot: u32, outbox: &mut Vec<u8>) {
+        match self.network.round_trip_ns {
+            0 => self.slots.hand_over(slot, outbox),
+            _ => self.carry(slot, outbox),
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self, slot: u32, outbox: &mut Vec<u8>) {
+        let due_ns = self.network.carry(slot, outbox, clock::now_ns());
+        self.timers.push(Reverse((due_ns, NETWORK)));
     }
 }
 
@@ -113,6 +136,7 @@ impl<'a> Executor<'a> {
             slots: Slots::default(),
             driver,
             timers: BinaryHeap::new(),
+            network: Network::default(),
             running: 0,
             turn_ns: now_ns,
             silence_checked_ns: now_ns,
@@ -134,6 +158,13 @@ impl<'a> Executor<'a> {
             // The thread is the server itself, or there is none.
             Driver::Blocking | Driver::Simulated => {}
         });
+        self
+    }
+
+    /// Has each flight of requests wait for so long before it goes out, and so each connection before it is used, as
+    /// over a network with that round-trip time. Other tasks go on meanwhile.
+    pub fn over_network(self, round_trip: Duration) -> Self {
+        with_loop(|this| this.network.round_trip_ns = round_trip.as_nanos() as u64);
         self
     }
 

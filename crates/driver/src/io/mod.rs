@@ -12,6 +12,7 @@ mod epoll;
 mod executor;
 mod gate;
 mod gather;
+mod network;
 mod slots;
 mod stream;
 mod tls;

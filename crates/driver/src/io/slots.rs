@@ -113,6 +113,21 @@ impl Slots {
         self.ready.extend(waiting);
     }
 
+    /// Takes what a connection has to say, which goes out with the next turn; leaves the outbox for something else.
+    #[inline]
+    pub fn hand_over(&mut self, number: u32, outbox: &mut Vec<u8>) {
+        let Some(slot) = self.get(number) else { return };
+        if slot.unsent {
+            slot.sending.extend_from_slice(outbox);
+        } else {
+            slot.sending.clear();
+            slot.sent = 0;
+            slot.unsent = true;
+            std::mem::swap(&mut slot.sending, outbox);
+            self.to_send.push(number);
+        }
+    }
+
     /// Takes in bytes that the back end received.
     pub fn receive(&mut self, number: u32, bytes: &[u8]) {
         let Some(slot) = self.get(number) else { return };

@@ -111,18 +111,7 @@ impl Stream {
     fn hand_over(&mut self) {
         self.traffic.bytes_sent += self.outbox.len() as u64;
         let outbox = &mut self.outbox;
-        with_loop(|this| {
-            let Some(slot) = this.slots.get(self.slot.0) else { return };
-            if slot.unsent {
-                slot.sending.extend_from_slice(outbox);
-            } else {
-                slot.sending.clear();
-                slot.sent = 0;
-                slot.unsent = true;
-                std::mem::swap(&mut slot.sending, outbox);
-                this.slots.to_send.push(self.slot.0);
-            }
-        });
+        with_loop(|this| this.hand_over(self.slot.0, outbox));
         outbox.clear();
         if outbox.capacity() > KEPT_BYTES {
             *outbox = Vec::new();

@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 /// How long transactions under way at the end may take to finish.
 const GRACE_NS: u64 = 10_000_000_000;
@@ -81,7 +82,8 @@ impl<W: Workload> Thread<'_, W> {
         let lane = Lane::new();
         let (sched_batch, gather_us_max);
         {
-            let mut executor = Executor::new(self.backend)?;
+            let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
+            let mut executor = Executor::new(self.backend)?.over_network(round_trip);
             if self.course.gather != Gather::Off {
                 executor = executor.giving_way(self.course.crowded.clone());
             }

@@ -3,14 +3,14 @@
 use dyno_driver::error::Fate;
 use dyno_driver::io::{block_on, sleep_ns, within, Address, Backend, Executor, Stream};
 use dyno_driver::session::Target;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn backends() -> Vec<Backend> {
     let mut all = vec![Backend::Epoll];
@@ -172,6 +172,61 @@ fn on_a_crowded_machine_answers_that_wait_for_each_other_all_come_back() {
         }
         executor.run(|| false).unwrap();
         assert_eq!(done.get(), 64);
+    }
+}
+
+#[test]
+fn over_a_network_each_flight_waits_for_a_round_trip_while_others_go_on() {
+    const ROUND_TRIP: Duration = Duration::from_millis(20);
+    for backend in backends() {
+        let (address, target) = (serve(&format!("network-{}", backend.as_str()), echo), target());
+        let (turns, waits) = (Cell::new(0), RefCell::new(Vec::new()));
+        let mut executor = Executor::new(backend).unwrap().over_network(ROUND_TRIP);
+        executor.spawn(async {
+            let (since, turns_before) = (Instant::now(), turns.get());
+            let mut stream =
+                Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+            waits.borrow_mut().push((since.elapsed(), turns.get() - turns_before));
+            for _ in 0..3 {
+                let (since, turns_before) = (Instant::now(), turns.get());
+                round_trip(&mut stream, b"hello").await;
+                waits.borrow_mut().push((since.elapsed(), turns.get() - turns_before));
+            }
+        });
+        executor.spawn(async {
+            while waits.borrow().len() < 4 {
+                sleep_ns(100_000).await;
+                turns.set(turns.get() + 1);
+            }
+        });
+        executor.run(|| false).unwrap();
+        drop(executor);
+        for (wait, turns) in waits.into_inner() {
+            assert!(wait >= ROUND_TRIP && turns > 0, "{backend:?}: {wait:?}, {turns} turns of the other");
+        }
+    }
+}
+
+#[test]
+fn over_a_network_too_last_words_arrive() {
+    for backend in backends() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let address = serve(&format!("words-{}", backend.as_str()), move |mut stream| {
+            let mut text = String::new();
+            let _ = stream.read_to_string(&mut text);
+            let _ = sender.send(text);
+        });
+        let target = target();
+        let mut executor = Executor::new(backend).unwrap().over_network(Duration::from_millis(5));
+        executor.spawn(async {
+            let mut stream =
+                Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+            stream.outbox().extend_from_slice(b"goodbye");
+            stream.send().unwrap();
+        });
+        executor.run(|| false).unwrap();
+        drop(executor);
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(5)).as_deref(), Ok("goodbye"));
     }
 }
 

@@ -12,6 +12,7 @@ mod http;
 mod ledger;
 mod lua;
 mod lua_reports;
+mod network;
 mod oltp_and_tpcb;
 mod own_workloads;
 mod round_trips;
