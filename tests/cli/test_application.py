@@ -11,8 +11,8 @@ from tests.cli.test_cli import dyno
 ROOT = Path(__file__).parents[2]
 
 
-def a_study(folder: Path, name: str) -> str:
-    text = (ROOT / "studies" / "application.toml").read_text()
+def a_study(folder: Path, name: str, file: str = "application.toml") -> str:
+    text = (ROOT / "studies" / file).read_text()
     script = ROOT / "docs" / "guides" / "keystone.toml"
     text = text.replace('name     = "keystone"', f'name     = "{name}"').replace(
         "docs/guides/keystone.toml", str(script)
@@ -45,3 +45,12 @@ def test_a_plan_says_how_to_install_an_application_that_is_missing(tmp_path: Pat
     said = " ".join(told.stdout.split())
     assert "application: Keystone 29, 4 workers" in said
     assert "Keystone 29 is not on this machine" in said and "pip install keystone==29" in said
+
+
+def test_a_plan_says_which_builds_the_applications_own_load_trains(tmp_path: Path) -> None:
+    told = dyno("plan", a_study(tmp_path, "keystone@30", "application-builds.toml"), "--json")
+    assert told.returncode == 0, told.stderr
+    trainers = [build.get("trainer", "") for build in json.loads(told.stdout)["builds"]]
+    assert trainers[0] == "" and len(trainers) == 3
+    assert trainers[1].startswith("read_write ") and trainers[1].endswith("2,000 transactions of 4 clients")
+    assert trainers[2].startswith("script ") and "docs/guides/keystone.toml" in trainers[2]
