@@ -13,12 +13,15 @@ from dbdyno.applications.registry import installed
 from dbdyno.cli.progress import Quiet
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
-from dbdyno.records.record import Outcome
+from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.run import run_trial
 from dbdyno.study import Workload
 from dbdyno.study.nouns import Application
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
+from dbdyno.trial import prepare
+from tests.applications.shop import SCRIPT as SHOP_SCRIPT
+from tests.applications.shop import shop
 from tests.cli.test_cli import dyno
 from tests.trials import bench_of, study_of
 
@@ -54,6 +57,106 @@ def test_keystone_takes_the_load_in_front_of_mariadb(homes_with_engines: Path) -
     [users] = [check for check in record.checks if check.name == "every_acknowledged_user_is_there"]
     assert users.holds, users
     assert record.tally is not None and not record.tally.errors, record.tally
-    assert record.observation is not None and record.observation.totals["application_cpu_user_s"] > 0
+    assert record.observation is not None
+    totals = record.observation.totals
+    assert totals["application_cpu_user_s"] > 0
+    assert totals["application_busy_s"] > totals["application_database_s"] > 0
+    assert totals["application_requests"] >= record.tally.operations
     left = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
     assert not [command for command in left if "gunicorn" in command]
+
+
+@pytest.fixture(scope="module")
+def shop_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests: data are made for a script once."""
+    script = tmp_path_factory.mktemp("shop") / "shop.toml"
+    script.write_text(SHOP_SCRIPT)
+    return script
+
+
+def behind_the_shop(manner: str, script: Path, **levels: Level) -> Record:
+    """A short trial of MariaDB behind the shop, which leaves no process behind."""
+    # Long enough for a client to be refused a hundred times; most trials end before.
+    workload = Workload(name="script", clients=3, duration_s=3.0, warmup_s=0.0, options={"file": str(script)})
+    wanted = {f"config.{name}": level for name, level in levels.items()}
+    study = study_of("mariadb", wanted).model_copy(update={"workload": workload})
+    variant = Variant(name="baseline", levels=wanted)
+    trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
+    with open_journal() as journal:
+        bench = replace(bench_of(study, journal), application=shop(manner))
+        record = run_trial(trial, bench, lambda _: None, Quiet())
+    left = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+    assert not [command for command in left if "shop_served" in command or "mariadbd" in command], left
+    return record
+
+
+def test_an_application_that_works_is_measured(homes_with_data: Path, shop_script: Path) -> None:
+    record = behind_the_shop("sells", shop_script)
+    assert record.outcome is Outcome.MEASURED, (record.cause, record.server_log)
+    assert record.tally is not None and record.tally.operations > 0 and not record.tally.errors
+
+
+def test_an_application_that_does_not_start_fails_the_trial_with_what_it_said(
+    homes_with_data: Path, shop_script: Path
+) -> None:
+    record = behind_the_shop("does not start", shop_script)
+    assert record.outcome is Outcome.FAILED
+    assert "Shop 1.0" in record.cause and "while it was starting" in record.cause, record.cause
+    assert "the shelf has no column `price`" in record.cause
+    assert record.remedy == "read the shop's log"
+
+
+def test_an_application_that_answers_500_alone_fails_the_trial_with_its_answer(
+    homes_with_data: Path, shop_script: Path
+) -> None:
+    record = behind_the_shop("breaks", shop_script)
+    assert record.outcome is Outcome.FAILED
+    assert "POST /buy was answered with 500 Internal Server Error" in record.cause, record.cause
+    assert "the till is empty" in record.cause and record.remedy == "read the log of the application"
+
+
+def test_an_application_that_answers_503_now_and_then_makes_the_trial_doubtful(
+    homes_with_data: Path, shop_script: Path
+) -> None:
+    record = behind_the_shop("stumbles", shop_script)
+    assert record.outcome is Outcome.MEASURED, (record.cause, record.server_log)
+    assert "503 Service Unavailable (" in record.doubts[Doubt.ERRORS_IN_LOAD], record.doubts
+
+
+def test_an_application_that_leaves_its_server_no_connection_fails_the_trial_with_the_servers_words(
+    homes_with_data: Path, shop_script: Path
+) -> None:
+    record = behind_the_shop("leaks", shop_script, max_connections=10)
+    assert record.outcome is Outcome.FAILED, (record.outcome, record.cause)
+    assert record.cause.startswith("the server accepts no connection beside the application's:")
+    assert "Too many connections (error 1040)" in record.cause, record.cause
+    assert "500 Internal Server Error" in record.cause, record.cause
+    assert "max_connections" in record.remedy and "leak" in record.remedy, record.remedy
+
+
+def test_an_application_that_gives_no_answer_loses_its_clients(
+    homes_with_data: Path, shop_script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "REQUEST_PATIENCE_S", 0.5)
+    record = behind_the_shop("sleeps", shop_script)
+    assert record.outcome is Outcome.BROKEN
+    assert "3 of 3 clients lost their connection" in record.cause, record.cause
+    assert "no answer (3)" in record.cause, record.cause
+
+
+def test_an_application_that_never_answers_start_fails_the_trial_with_the_place_of_the_request(
+    homes_with_data: Path, shop_script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "REQUEST_PATIENCE_S", 0.5)
+    record = behind_the_shop("never lets in", shop_script)
+    assert record.outcome is Outcome.FAILED
+    assert "still waits for the answer to start (" in record.cause, record.cause
+    assert "shop.toml:" in record.cause, record.cause
+
+
+def test_an_application_that_dies_breaks_the_trial_and_leaves_its_log(
+    homes_with_data: Path, shop_script: Path
+) -> None:
+    record = behind_the_shop("dies", shop_script)
+    assert (record.outcome, record.cause) == (Outcome.BROKEN, "the application died under the load")
+    assert "the roof came down" in record.server_log

@@ -28,6 +28,12 @@ def test_a_trial_without_a_success_is_broken_and_says_why() -> None:
     assert operations.detail.endswith("errors: 1146 no such table (9), 1054 unknown column (3)")
 
 
+def test_a_trial_without_an_answer_says_so() -> None:
+    checks, _ = judge(make_tally(operations=0, unfinished=3), HOLDS, [], CALM, cores=2)
+    [operations] = [check for check in checks if not check.holds]
+    assert operations.detail == "0 transactions succeeded, and 3 had no answer when the load was over"
+
+
 def test_a_hurt_invariant_is_kept_with_its_detail() -> None:
     hurt = [Invariant(name="balances_equal", holds=False, detail="account 12, teller 11")]
     checks, _ = judge(make_tally(), hurt, [], CALM, cores=2)

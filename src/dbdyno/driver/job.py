@@ -9,6 +9,9 @@ from pydantic import Field
 from dbdyno.driver.tally import Gather
 from dbdyno.frozen import Frozen
 
+ANSWER_TIMEOUT_S = 300.0
+"""After so long without a byte of an answer a connection counts as lost."""
+
 
 class ThinkTime(Frozen):
     """A distribution of the seconds that a client rests between transactions."""
@@ -137,7 +140,7 @@ class Job(Frozen):
     gather: Gather = "when_crowded"
     reconnect: bool = False
     connect_timeout_s: float = 10.0
-    answer_timeout_s: float = 300.0
+    answer_timeout_s: float = ANSWER_TIMEOUT_S
     ramp_s: float | None = None
     hdr_log: str | None = None
     metrics_port: int | None = None

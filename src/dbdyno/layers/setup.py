@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.applications.product import Front
-from dbdyno.driver.job import Job
+from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
@@ -157,7 +157,7 @@ class Running:
     @property
     def data_job(self) -> Job:
         """The job as it concerns the data, which are the server's whoever takes the load."""
-        return self.setup.job.but(url=self.server.url)
+        return self.setup.job.but(url=self.server.url, answer_timeout_s=ANSWER_TIMEOUT_S)
 
     def ask(self, sql: str) -> list[list[str | float | None]]:
         """Runs one SQL statement on the system under test and returns its rows."""

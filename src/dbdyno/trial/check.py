@@ -78,6 +78,8 @@ def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:
 
 def _operations(tally: Tally) -> str:
     text = f"{tally.operations} transactions succeeded"
+    if tally.operations == 0 and tally.unfinished:
+        text += f", and {tally.unfinished} had no answer when the load was over"
     return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
 
 

@@ -203,7 +203,8 @@ class Draft:
             code=self.code,
             phases=tuple(self._phases),
             trial_doubts=dict(self._doubts),
-            server_log=running.log() if running else self._log,
+            # Once the host is restored, the log of what has died is known from its failure alone.
+            server_log=(running.log() if running else "") or self._log,
             whole=whole,
         )
 

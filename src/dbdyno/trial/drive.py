@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from dbdyno.errors import ServerFailed
+from dbdyno.driver.tally import by_kind
+from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.study.phases import Phase
 
@@ -17,6 +18,10 @@ AtWork = Callable[[], AbstractContextManager[object]]
 """What surrounds each stretch in which the load is on the server."""
 LOOK_EVERY_S = 0.5
 """How long a server that rests may be gone before that is noticed."""
+MEND_FULL = (
+    "raise the server's max_connections, give the application fewer workers, or look for a leak: connections "
+    "that it opens and never closes"
+)
 
 
 Steps = Generator[int | None, bool | None, T]
@@ -45,12 +50,44 @@ def drive(running: Running, phase: Phase, at_work: AtWork) -> Steps[Running]:
     )
     with at_work():
         before = running.status()
-        tally = running.load.begin(job)
+        with naming_full_server(running):
+            tally = running.load.begin(job)
     while tally is None:
         over = yield running.load.told.acknowledged if running.load.told else None
-        with at_work():
+        with at_work(), naming_full_server(running):
             tally = running.load.end() if over else running.load.go_on()
-    return replace(running, tally=tally, told=told, status_before=before, status_after=running.status())
+    came_to = f"{tally.operations} transactions succeeded; errors: {by_kind(tally.errors)}"
+    with naming_full_server(running, came_to):
+        after = running.status()
+    return replace(running, tally=tally, told=told, status_before=before, status_after=after)
+
+
+@contextmanager
+def naming_full_server(running: Running, came_to: str = "") -> Iterator[None]:
+    """Names the server beneath an application, where something fails and that server has no connection left.
+    The application itself answers with little more than a 500. `came_to` is what the load came to, once it is
+    over."""
+    try:
+        yield
+    except DriverFailed as failure:
+        refused = _refused(running)
+        if not refused:
+            raise
+        full = f"the server accepts no connection beside the application's: {refused}"
+        raise DriverFailed(f"{full}; {came_to or failure.message}", MEND_FULL, failure.kind) from None
+
+
+def _refused(running: Running) -> str:
+    """What the server beneath an application says to a client that comes now; empty where it lets that in."""
+    if running.front is None or not running.server.alive():
+        return ""
+    try:
+        running.ask("SELECT 1")
+    except LoadDied:
+        return ""
+    except DriverFailed as refusal:
+        return refusal.message
+    return ""
 
 
 def _rest(running: Running, duration_s: float) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dbdyno.applications.product import Front, Place
 from dbdyno.datasets.vectors import with_vector_set
-from dbdyno.driver.job import Job
+from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
 from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked, DynoError, ServerFailed
@@ -37,6 +37,10 @@ from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
 
 TRAINING_PATIENCE = 20.0
 """How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
+
+REQUEST_PATIENCE_S = 45.0
+"""How long a client waits for an application's answer. It gives up before the load process is given up for
+hanging, so that what is told is that the application did not answer."""
 
 
 def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
@@ -65,8 +69,10 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     undo.push(_stop_or_kill(stop, server.kill))
     bench.journal.note_processes(server.process_ids)
     front = _in_front(server, setup, runtime, bench, undo)
-    url = front.process.url if front else server.url
-    setup.job = setup.job.but(url=url, baseline=baseline)
+    setup.job = setup.job.but(url=server.url, baseline=baseline)
+    if front is not None:
+        patience_s = min(ANSWER_TIMEOUT_S, REQUEST_PATIENCE_S * setup.launch.patience)
+        setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
     launch = setup.launch if setup.engine.embedded else setup.load_launch
     load = bench.open_load(server.driver_environment, launch)

@@ -25,6 +25,7 @@ pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
 pub(crate) use executor::{gather_us_max, loop_use, turn_ns, LoopUse};
 pub(crate) use gate::{Bell, Gate};
 pub(crate) use gather::gives_way;
+pub(crate) use stream::SILENT;
 pub use stream::{Stream, Traffic};
 pub use within::within;
 

@@ -14,6 +14,8 @@ const KEPT_BYTES: usize = 64 << 10;
 
 /// The label of the error of a connection that its server has closed in order.
 const CLOSED: &str = "connection closed";
+/// The label of the error of a connection on which an answer did not come in time.
+pub const SILENT: &str = "no answer";
 
 /// What went over the connection so far; bytes are 0 for an engine within the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,7 +237,7 @@ impl Stream {
 fn lost(ending: Ending) -> Error {
     match ending {
         Ending::Closed => Error::lost(CLOSED, "the server closed the connection"),
-        Ending::Silent => Error::lost("no answer", "the server gave no answer in time"),
+        Ending::Silent => Error::lost(SILENT, "the server gave no answer in time"),
         Ending::Flooded => Error::protocol("the server sent more than 64 MiB that nobody had asked for"),
         Ending::Errno(number) => {
             let error = std::io::Error::from_raw_os_error(number);

@@ -89,10 +89,21 @@ impl<W: Workload> Client<'_, W> {
         let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
         let place = Place { client: self.number, clients: self.job.clients, cut };
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
-        let ready = ready
-            .unwrap_or_else(|| Err(Error::lost("no answer", "the statements were not prepared in time")));
+        let ready = match ready {
+            // The session may give up first, and says less.
+            Some(Err(error)) if error.label() == io::SILENT => Err(self.late()),
+            Some(outcome) => outcome,
+            None => Err(self.late()),
+        };
         let state = ready.map_err(|error| advised(error, &self.job.workload))?;
         Ok(Connection { session, state, traffic_before: None })
+    }
+
+    #[cold]
+    fn late(&self) -> Error {
+        let (patience_s, awaited) = (self.target.answer_timeout.as_secs_f64(), self.workload.awaited());
+        Error::lost(io::SILENT, format!("after {patience_s} s a client still waits for {awaited}"))
+            .hint("look at the log of what does not answer, and at what is locked in it")
     }
 
     async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {

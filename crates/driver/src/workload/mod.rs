@@ -125,6 +125,9 @@ pub struct CheckAgainst<'a> {
     pub baseline: Option<&'a str>,
 }
 
+/// What most workloads do with a session before its first transaction.
+pub(crate) const PREPARED: &str = "its statements to be prepared";
+
 /// A workload with its options set. Shared by all threads; what changes during a run lives in `Client`.
 pub trait Workload: Sized + Send + Sync + 'static {
     /// What one client keeps between transactions: prepared statements, buffers, its own counters.
@@ -178,6 +181,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
 
     /// Readies one client on its session. Called again after a reconnect.
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Self::Client>;
+
+    /// What a client waits for while it is readied, as the end of a sentence.
+    fn awaited(&self) -> String {
+        PREPARED.to_owned()
+    }
 
     /// Draws which transaction comes next.
     fn choose(&self, _client: &mut Self::Client, _random: &mut Random) -> usize {

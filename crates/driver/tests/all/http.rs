@@ -365,6 +365,17 @@ fn what_changes_nothing_is_asked_again_where_the_application_closes_between_requ
 }
 
 #[test]
+fn an_application_that_does_not_answer_start_ends_the_run_with_the_place_of_the_request() {
+    let application = Application::start("start");
+    let script = format!("[[start.statements]]\nrequest = \"GET /silence\"\n{}", one("GET /early"));
+    let failed =
+        application.try_run(&application.file(&script), json!({"answer_timeout_s": 0.2})).unwrap_err();
+    let told = failed.to_string();
+    assert!(told.contains("after 0.2 s a client still waits for the answer to start ("), "{told}");
+    assert!(told.contains("script.toml:1") && told.contains("log"), "{told}");
+}
+
+#[test]
 fn an_application_that_is_not_there_is_told_before_any_request() {
     let application = Application::start("gone");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -25,7 +25,7 @@ mod variable;
 mod tests;
 
 use super::options::of_file;
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload};
+use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload, PREPARED};
 use crate::error::{Error, Result};
 use crate::io;
 use crate::random::Random;
@@ -36,7 +36,7 @@ use program::Mode;
 use run::Client;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
 
@@ -73,6 +73,8 @@ pub struct Script {
     started: OnceLock<Vec<(usize, Variable)>>,
     /// A client asks those questions; the others wait for its answers.
     asked: AtomicBool,
+    /// Which of them it has asked last.
+    question: AtomicUsize,
     /// The sequences of each client, which outlive its connections.
     counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
 }
@@ -153,6 +155,7 @@ impl Workload for Script {
             weights,
             started: OnceLock::new(),
             asked: AtomicBool::default(),
+            question: AtomicUsize::default(),
             counters: Mutex::default(),
         })
     }
@@ -200,6 +203,15 @@ impl Workload for Script {
         frame.variables[CLIENT_ID] = Variable::int(i64::from(place.client));
         self.give_sequences(&mut frame, place);
         Client::new(program, frame, session).await
+    }
+
+    fn awaited(&self) -> String {
+        match self.content.start.get(self.question.load(Ordering::Relaxed)) {
+            Some(question) if self.started.get().is_none() => {
+                format!("the answer to start ({})", question.place)
+            }
+            _ => PREPARED.to_owned(),
+        }
     }
 
     fn choose(&self, _client: &mut Client, random: &mut Random) -> usize {
@@ -307,24 +319,27 @@ impl Script {
     /// What the questions of `start` were answered with. One client asks them, because a thousand that sign in to an
     /// application at once would be a load of their own, and no client sees what another has changed since.
     async fn started<S: Session>(&self, session: &mut S) -> Result<&[(usize, Variable)]> {
-        loop {
+        let _asking = loop {
             if let Some(answers) = self.started.get() {
                 return Ok(answers);
             }
-            if !self.asked.swap(true, Ordering::Relaxed) {
-                break;
+            if let Some(asking) = Asking::begin(&self.asked) {
+                break asking;
             }
             io::sleep_ns(LOOK_NS).await;
+        };
+        // Between the two looks another may have had the answers.
+        if let Some(answers) = self.started.get() {
+            return Ok(answers);
         }
-        let answers = self.answers(session).await;
-        self.asked.store(answers.is_ok(), Ordering::Relaxed);
-        let answers = answers?;
+        let answers = self.answers(session).await?;
         Ok(self.started.get_or_init(|| answers))
     }
 
     async fn answers<S: Session>(&self, session: &mut S) -> Result<Vec<(usize, Variable)>> {
         let mut answers = Vec::new();
-        for question in &self.content.start {
+        for (number, question) in self.content.start.iter().enumerate() {
+            self.question.store(number, Ordering::Relaxed);
             let rows = question.ask(session).await?;
             for (column, slot) in question.slots.iter().enumerate() {
                 let mut value = Variable::default();
@@ -334,6 +349,24 @@ impl Script {
             }
         }
         Ok(answers)
+    }
+}
+
+/// One client's turn to ask. It ends with the answers, with an error, and where the client is given up meanwhile: then
+/// another one asks.
+struct Asking<'a>(&'a AtomicBool);
+
+impl<'a> Asking<'a> {
+    /// `None` while another client asks.
+    fn begin(asked: &'a AtomicBool) -> Option<Self> {
+        // Lazily: a turn that is made and not given away would end the other client's.
+        (!asked.swap(true, Ordering::AcqRel)).then(|| Asking(asked))
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -5,9 +5,11 @@ use super::frame::Frame;
 use super::function::Language;
 use super::text::write_double;
 use super::variable::{Names, CLIENT_ID, DEFAULT_SEED, SCALE};
+use super::Asking;
 use crate::random::Random;
 use crate::session::Value;
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 /// What `\set x debug(EXPRESSION)` shows: "int 7", "double 0.5", "boolean true", "null", or "error".
 fn debugged(text: &str) -> String {
@@ -208,4 +210,16 @@ fn same(ours: &str, theirs: &str) -> bool {
         }
         _ => ours == theirs,
     }
+}
+
+#[test]
+fn where_the_client_that_asks_is_given_up_another_asks() {
+    let asked = AtomicBool::default();
+    let first = Asking::begin(&asked);
+    assert!(first.is_some());
+    for _ in 0..2 {
+        assert!(Asking::begin(&asked).is_none(), "who is refused a turn ends nobody's");
+    }
+    drop(first);
+    assert!(Asking::begin(&asked).is_some());
 }
