@@ -462,6 +462,7 @@ fn a_script_that_fails_ends_the_run_with_its_line() {
         ),
         ("function event()\n  sysbench.sql.driver('pgsql')\nend", "x.lua:2: the driver pgsql is not that"),
         ("function event()\n  coroutine.yield('x')\nend", "calls coroutine.yield outside"),
+        ("function event()\n  ffi.C.sb_lua_custom(1)\nend", "x.lua:2: ffi.C.sb_lua_custom is not supported: missing"),
         ("#!/usr/bin/sysbench\nfunction event()\n  nowhere()\nend", "x.lua:3: attempt to call"),
     ] {
         let error = failure(script);

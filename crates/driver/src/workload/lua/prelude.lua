@@ -563,6 +563,10 @@ local function asleep(nanoseconds)
    return 0
 end
 
+local function symbol(name)
+   return system.C[name]
+end
+
 local program = setmetatable({
    -- The tally counts errors and reconnects by itself.
    sb_counter_inc = function() end,
@@ -574,7 +578,11 @@ local program = setmetatable({
    end,
 }, {
    __index = function(_, name)
-      return system.C[name]
+      local there, found = pcall(symbol, name)
+      if not there then
+         raise("ffi.C." .. tostring(name) .. " is not supported: " .. tostring(found):gsub("^.-:%d+: ", ""))
+      end
+      return found
    end,
 })
 ffi = setmetatable({ C = program }, { __index = system })
