@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dbdyno.engines.log import doubtful_lines, hint_in, tail, unknown_setting, untold
+from dbdyno.engines.log import doubtful_lines, hint_in, reason_in, tail, unknown_setting, untold
 
 
 def test_the_end_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> None:
@@ -25,6 +25,14 @@ def test_the_first_pattern_that_is_found_gives_the_hint() -> None:
     hints = (("full", "make room"), ("disk", "look at the disk"))
     assert hint_in("the disk is full", hints) == "make room"
     assert hint_in("nothing known", hints) == "look at the end of its log"
+
+
+def test_the_first_error_says_why_a_server_ended() -> None:
+    warning, error = "[Warning] No argument for --log-bin", "[ERROR] InnoDB: corrupted page 67"
+    assert reason_in([warning, error, "[ERROR] Aborting"]) == error
+    assert reason_in([warning]) == warning
+    assert reason_in(["WARNING:  out of memory", "FATAL:  no start"]) == "FATAL:  no start"
+    assert reason_in([]) == ""
 
 
 def test_the_nearest_setting_is_named() -> None:

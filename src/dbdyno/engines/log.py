@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 LOG_BYTES = 64 * 1024
+WARNING = re.compile(r"\[Warning\]|\bWARNING:")
+"""How the servers mark what they can live with."""
 
 Hints = Sequence[tuple[str, str]]
 """A pattern of the log, and what to do where it is found; the first that is found counts."""
@@ -30,6 +32,12 @@ def tail(path: Path, size_bytes: int = LOG_BYTES) -> str:
 def doubtful_lines(log: str, alarming: re.Pattern[str], benign: re.Pattern[str]) -> list[str]:
     """The lines that alarm and are not known to be harmless."""
     return [line.strip() for line in log.splitlines() if alarming.search(line) and not benign.search(line)]
+
+
+def reason_in(lines: Sequence[str]) -> str:
+    """The one of the doubtful lines that says why a server ended: the first error, because the last one is
+    mostly "aborting"; else the first warning. Empty where there is no line."""
+    return next((line for line in lines if not WARNING.search(line)), next(iter(lines), ""))
 
 
 def untold(lines: Sequence[str], told: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.driver.query import query
-from dbdyno.engines.log import LOG_BYTES, tail
+from dbdyno.engines.log import LOG_BYTES, reason_in, tail
 from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
@@ -185,9 +185,8 @@ def _answer(url: str, socket: Path, sql: str) -> str | None:
 
 
 def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:
-    lines = problems(log)
-    # The last error is mostly "aborting"; the first one says why.
-    return f": {lines[0]}" if lines else ""
+    reason = reason_in(problems(log))
+    return f": {reason}" if reason else ""
 
 
 def make_data(
@@ -212,7 +211,7 @@ def make_data(
         return
     shutil.rmtree(data, ignore_errors=True)
     log = (done.stderr or done.stdout).decode("utf-8", "replace")[-LOG_BYTES:]
-    reason = next(iter(problems(log)), process.how_it_ended(done.returncode))
+    reason = reason_in(problems(log)) or process.how_it_ended(done.returncode)
     raise ServerFailed(f"{title} could not make its data directory: {reason}", hint(log), log)
 
 

@@ -136,7 +136,7 @@ def _of_variant(one: Survivor) -> Iterator[str]:
         elif act.stop_s is not None:
             yield f"{name}: a clean stop took {number_text(act.stop_s)} s."
     for fault in one.faults:
-        yield f"{name}: its settings do not permit this: {safe.clean(fault)}."
+        yield f"{name}: its settings do not permit this: {safe.clean(fault).rstrip('.')}."
     if one.cause:
         yield f"{name}: not all rounds could be tried: {safe.clean(one.cause)}."
 
