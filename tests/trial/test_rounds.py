@@ -272,7 +272,7 @@ def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
     [
         (DriverFailed("the database disk image is malformed", kind="server"), True),
         (LoadDied("the load process died"), True),
-        (ServerFailed("it did not start"), True),
+        (ServerFailed("it did not start", log="page 67 is corrupted"), True),
         (DriverFailed("a bug of the driver", kind="internal"), False),
     ],
 )
@@ -282,7 +282,9 @@ def test_only_what_the_engine_did_wrong_is_damage(
     monkeypatch.setattr(rounds, "_first_answer", Mock(side_effect=failure))
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         if of_the_engine:
-            assert round_of(up, round_with(Act.KILL), bench, undo).recovery.damage == failure.message
+            found = round_of(up, round_with(Act.KILL), bench, undo)
+            assert found.recovery.damage == failure.message
+            assert found.log == getattr(failure, "log", "")
         else:
             with pytest.raises(DriverFailed, match="a bug of the driver"):
                 round_of(up, round_with(Act.KILL), bench, undo)

@@ -22,11 +22,13 @@ from dbdyno.trial.invariants import checks_of
 
 @dataclass(frozen=True)
 class Acted:
-    """The server that runs again, how it came there, and whether all is there that any client was told."""
+    """The server that runs again, how it came there, and whether all is there that any client was told. `log`
+    is that of one that did not come back."""
 
     running: Running
     recovery: Recovery
     checks: tuple[Check, ...] = ()
+    log: str = ""
 
 
 Deed = Callable[[Running, Phase, Bench, ExitStack], Acted]

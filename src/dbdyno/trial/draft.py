@@ -159,6 +159,7 @@ class Draft:
         self._running = acted.running
         self._note(recovery=acted.recovery, checks=acted.checks)
         self._damaged = bool(acted.recovery.damage)
+        self._log = acted.log or self._log
         if acted.recovery.fault:
             self._outcome, self._cause = Outcome.BROKEN, acted.recovery.fault
         return acted.running

@@ -138,7 +138,8 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
     except (ServerFailed, DriverFailed) as failure:
         if not _of_the_engine(failure, running.setup):
             raise
-        return Acted(running, found.model_copy(update={"damage": failure.message}), ())
+        last_words = failure.log if isinstance(failure, ServerFailed) else running.log()
+        return Acted(running, found.model_copy(update={"damage": failure.message}), log=last_words)
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
     return Acted(again, found.model_copy(update={"damage": broken}), (*checks, *log))
 
