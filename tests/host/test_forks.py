@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -50,27 +49,3 @@ def test_an_interruption_ends_all_tasks(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(KeyboardInterrupt):
         carry_out(tasks, 2)
     assert psutil.Process().children() == others
-
-
-def test_an_interrupted_task_puts_back_what_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed, put_back = tmp_path / "changed", tmp_path / "put back"
-
-    def task() -> None:
-        changed.touch()
-        try:
-            time.sleep(LONG_S)
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)
-            put_back.touch()
-
-    def interrupted(_sentinels: object) -> None:
-        while not changed.exists():
-            time.sleep(0.01)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(forks, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        carry_out([task, task], 1)
-    assert put_back.exists()

@@ -121,7 +121,7 @@ def make_builds(
 ) -> None:
     """Makes and trains all builds before the first trial, so that no compiler disturbs a trial, and compares
     each with the baseline's. One that cannot be made is told, and its trials then end with the same cause;
-    one that is the same file as another is told too. Forks of this process may call `train`.
+    one that is the same file as another is told too.
 
     Raises UserError where `earlier` records of the run are of other builds.
     """
@@ -130,7 +130,7 @@ def make_builds(
     measured = _keys(earlier()) if wishes else {}
     if not measured:
         # A run that goes on may first find that its baseline is another build now.
-        _make_side_by_side(study, wishes, train, tell)
+        _make_side_by_side(study, wishes, tell)
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
@@ -149,16 +149,15 @@ def make_builds(
             tell(f"{wish.words}: {functions_text(code)} functions differ from the baseline's")
 
 
-def _make_side_by_side(
-    study: Study, wishes: Iterable[BuildWish], train: Train, tell: Callable[[str], None]
-) -> None:
-    """Makes the builds that keep one CPU busy each, as many at a time as there are CPUs. Those that are
-    trained begin, because they take longest; `train` has each of them wait for its turn to train."""
+def _make_side_by_side(study: Study, wishes: Iterable[BuildWish], tell: Callable[[str], None]) -> None:
+    """Makes the builds that keep one CPU busy each, as many at a time as there are CPUs. A training drives a
+    load, so it waits for its turn."""
     engine, folder = registry.engine(study.engine.engine), study.folder
     alone = [
         wish
         for wish in wishes
-        if not (seen := foreseen(engine, wish, folder, ())).there
+        if not wish.trainers
+        and not (seen := foreseen(engine, wish, folder, ())).there
         and not seen.problem
         and not recipe_of(engine, wish, folder).is_parallel
     ]
@@ -167,8 +166,7 @@ def _make_side_by_side(
             # Builds share sources, and one of them would wait for another.
             with suppress(DynoError):
                 prepare_source(engine, wish, folder, tell)
-        alone.sort(key=lambda wish: not wish.trainers)
-        tasks = [partial(built, engine, wish, folder, tell, train) for wish in alone]
+        tasks = [partial(built, engine, wish, folder, tell) for wish in alone]
         forks.carry_out(tasks, at_a_time=len(os.sched_getaffinity(0)))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -12,12 +10,9 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 
 from dbdyno.errors import DynoError
-from dbdyno.host.interrupts import raise_on_signals
 from dbdyno.host.process import die_with_parent
 
 Task = Callable[[], object]
-ENDING_S = 10.0
-"""What a task may take to put back what it changed, once it is interrupted."""
 FORK = multiprocessing.get_context("fork")
 """So that a task knows all that this process knows. What it finds stays its own."""
 
@@ -38,24 +33,13 @@ def carry_out(tasks: Sequence[Task], at_a_time: int) -> None:
             process.join()
     finally:
         for process in going:
-            _end(process)
-
-
-def _end(process: ForkProcess) -> None:
-    """Interrupts a task that still goes on, which may have the host to put back, and kills what stays."""
-    if process.pid is not None and process.is_alive():
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)
-        process.join(ENDING_S)
-    if process.is_alive():
-        process.kill()
-        process.join()
+            if process.is_alive():
+                process.kill()
+                process.join()
 
 
 def _quietly(tie: Callable[[], None], task: Task) -> None:
-    """A task in its fork. An interruption from the terminal reaches the fork as well, and one is enough: the
-    next would cut short what puts the host back."""
+    """A task in its fork. An interruption from the terminal reaches the fork as well."""
     tie()
-    raise_on_signals(lambda: None)
     with suppress(DynoError, OSError, KeyboardInterrupt):
         task()
