@@ -12,6 +12,7 @@ from itertools import groupby
 
 from pydantic import Field
 
+from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import median_of
 from dbdyno.records.record import Loss, Outcome, Record
@@ -123,13 +124,9 @@ def with_frontier(found: Survival, worths: Mapping[str, float]) -> Survival:
     if not any(one.harmed for one in tried):
         return found
     # Damage comes before losses, because no count of lost transactions is as bad.
-    points = [(worths[one.variant], tuple(-part for part in one.loss)) for one in tried]
-    leading = [
-        one.variant
-        for one, (worth, kept) in zip(tried, points, strict=True)
-        if not any(other != (worth, kept) and other[0] >= worth and other[1] >= kept for other in points)
-    ]
-    return found.model_copy(update={"frontier": tuple(leading)})
+    points = {one.variant: (worths[one.variant], tuple(-part for part in one.loss)) for one in tried}
+    leading = tuple(name for name, point in points.items() if not is_beaten(point, points.values()))
+    return found.model_copy(update={"frontier": leading})
 
 
 def survivor(name: str, records: Iterable[Record]) -> Survivor:

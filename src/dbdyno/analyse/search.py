@@ -24,6 +24,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Record, Run
@@ -210,4 +211,4 @@ def _leads(one: Candidate, cost: str, tried: Sequence[Candidate]) -> bool:
         return False
     own = one.worth, -fmean(one.costs[cost])
     others = [(other.worth, -fmean(other.costs[cost])) for other in tried if other.costs.get(cost)]
-    return not any(worth >= own[0] and cheap >= own[1] and (worth, cheap) != own for worth, cheap in others)
+    return not is_beaten(own, others)
