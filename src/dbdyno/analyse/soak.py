@@ -211,14 +211,15 @@ def _drifts(record: Record, confidence: float, margin: float) -> tuple[Drift, ..
     sustained, control = _phase(record, SUSTAINED), _phase(record, CONTROL)
     if sustained is None or sustained.tally is None:
         return ()
-    at_rest = _slopes(control, confidence) if control else {}
-    loaded = _slopes(sustained, confidence)
+    at_rest = _slopes(_measured(control), confidence) if control else {}
+    alone = _measured(sustained)
+    loaded = _slopes(alone, confidence)
     found = [_drift(gauge, slope, at_rest.get(gauge), sustained, margin) for gauge, slope in loaded.items()]
-    reached = {gauge: median(values) for gauge, (_, values) in _measured(sustained).items()}
+    reached = {gauge: median(values) for gauge, (_, values) in alone.items()}
     for phase in filter(_disturbed, record.phases):
-        highest = {gauge: max(values) for gauge, (_, values) in _measured(phase).items()}
-        for gauge, slope in _slopes(phase, confidence).items():
-            within = highest[gauge] <= reached.get(gauge, -math.inf)
+        beside = _measured(phase)
+        for gauge, slope in _slopes(beside, confidence).items():
+            within = max(beside[gauge][1]) <= reached.get(gauge, -math.inf)
             found.append(_drift(gauge, slope, loaded.get(gauge), phase, margin, within))
     return tuple(found)
 
@@ -229,11 +230,10 @@ def _disturbed(phase: PhaseRecord) -> bool:
     return phase.tally is not None and bool(names) and names <= set(Disturbance)
 
 
-def _slopes(phase: PhaseRecord, confidence: float) -> dict[str, Slope]:
-    """The slope of each gauge of a phase whose series is long enough."""
+def _slopes(measured: Mapping[str, Series], confidence: float) -> dict[str, Slope]:
+    """The slope of each gauge whose series is long enough."""
     made = {
-        gauge: slope_of(values, interval_s, confidence)
-        for gauge, (interval_s, values) in _measured(phase).items()
+        gauge: slope_of(values, interval_s, confidence) for gauge, (interval_s, values) in measured.items()
     }
     return {gauge: slope for gauge, slope in made.items() if slope is not None}
 
@@ -323,9 +323,7 @@ def _drift(
     """One gauge in a phase, where it stayed `within` what the load alone had reached or went beyond it."""
     per_s = _rate(slope) if control is None else _rate(slope).less(_rate(control).above_zero())
     limit = phase.watched.limits.get(gauge) if phase.watched else None
-    standing = _standing(per_s, slope, limit, margin)
-    if within and standing is not Standing.STEADY:
-        standing = Standing.WITHIN
+    standing = _standing(per_s, slope, limit, margin, within)
     hours = None
     if limit is not None and standing is Standing.RISING:
         # What the control has as well fills the rest of the room, too.
@@ -348,9 +346,11 @@ def _drift(
     )
 
 
-def _standing(per_s: Rate, slope: Slope, limit: Limit | None, margin: float) -> Standing:
+def _standing(per_s: Rate, slope: Slope, limit: Limit | None, margin: float, within: bool) -> Standing:
     if per_s.low <= 0.0:
         return Standing.STEADY
+    if within:
+        return Standing.WITHIN
     room, time_s = (limit.most - slope.last, YEAR_S) if limit else (margin * abs(slope.last), DAY_S)
     if per_s.value * time_s < room:
         return Standing.NEGLIGIBLE
