@@ -145,7 +145,7 @@ def test_a_server_that_dies_in_its_training_fails_the_build(folder: Path) -> Non
 
 def test_what_is_no_trainer_is_a_mistake_of_the_study(folder: Path) -> None:
     said = complaint("plan", study_in(folder, "off", "tpcbb"))
-    assert '"tpcbb" is no workload' in said and "`tpcb`" in said
+    assert '"tpcbb" is no workload that could train a build' in said and "`tpcb`" in said
 
 
 ENDS_WITHIN_S = 600.0

@@ -29,7 +29,7 @@ def offers() -> tuple[WorkloadOffer, ...]:
 
 def parsed(text: str) -> tuple[WorkloadOffer, dict[str, Level]]:
     """The workload that a level names, and the options that it gives. Raises Fault."""
-    return parse_workload(text, offers(), OWN, (OFF,))
+    return parse_workload(text, offers(), OWN, (OFF,), " that could train a build")
 
 
 def refused(factor: str, text: str) -> Mistake | None:

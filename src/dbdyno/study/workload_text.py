@@ -15,15 +15,20 @@ FORM = 'write "read_write tables=4 table_size=10000": a workload, then options w
 
 
 def parse_workload(
-    text: str, offers: Sequence[WorkloadOffer], own: Sequence[Option] = (), others: Sequence[str] = ()
+    text: str,
+    offers: Sequence[WorkloadOffer],
+    own: Sequence[Option] = (),
+    others: Sequence[str] = (),
+    purpose: str = "",
 ) -> tuple[WorkloadOffer, dict[str, Level]]:
     """The workload that a text names, and the options that it gives: the workload's, and those that are the
-    asker's `own`. `others` are words that could stand in the place of a workload. Raises Fault."""
+    asker's `own`. `others` are words that could stand in the place of a workload, and `purpose` is what it
+    would do, as the end of a sentence. Raises Fault."""
     name, *words = text.split() or [""]
     offer = next((offer for offer in offers if offer.name == name), None)
     if offer is None:
         hint = nearest(name, [*others, *(offer.name for offer in offers)])
-        raise Fault(f"{shown(name)} is no workload", hint)
+        raise Fault(f"{shown(name)} is no workload{purpose}", hint)
     options = {option.name: option for option in (*offer.options, *own)}
     given: dict[str, Level] = {}
     for word in words:
