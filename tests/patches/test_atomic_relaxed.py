@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
-
-import pytest
 
 from dbdyno.obtain.source.patch import apply, files_named, read_patch
 from tests.needs import needs_patch
+from tests.patches.mariadb import PATCHES_TO_11_8, tree_with
 
-PATCH = Path(__file__).parents[2] / "patches" / "mariadb" / "11.8" / "atomic-relaxed.patch"
+PATCH = PATCHES_TO_11_8 / "atomic-relaxed.patch"
 CHANGED = "include/my_atomic_wrapper.h"
-SOURCE = "DYNO_MARIADB_SOURCE"
-"""The folder of an unpacked MariaDB 11.8.6."""
 
 
 def test_the_patch_changes_one_line_of_one_file() -> None:
@@ -26,12 +21,7 @@ def test_the_patch_changes_one_line_of_one_file() -> None:
 
 @needs_patch
 def test_the_patch_applies(tmp_path: Path) -> None:
-    source = os.environ.get(SOURCE)
-    if not source:
-        pytest.skip(f"needs MariaDB 11.8.6: unpack its source, and name the folder in {SOURCE}")
-    tree = tmp_path / "tree"
-    (tree / "include").mkdir(parents=True)
-    shutil.copy(Path(source) / CHANGED, tree / CHANGED)
+    tree = tree_with(CHANGED, tmp_path)
     before = (tree / CHANGED).read_bytes()
     apply(read_patch(PATCH), tree)
     assert (tree / CHANGED).read_bytes() != before

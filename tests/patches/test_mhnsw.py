@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -11,12 +9,11 @@ import pytest
 
 from dbdyno.obtain.source.patch import apply, files_named, read_patch
 from tests.needs import needs_patch
+from tests.patches.mariadb import PATCHES_TO_11_8, tree_with
 
 ROOT = Path(__file__).parents[2]
-SERIES = sorted((ROOT / "patches" / "mariadb" / "11.8").glob("mhnsw-*.patch"))
+SERIES = sorted(PATCHES_TO_11_8.glob("mhnsw-*.patch"))
 CHANGED = "sql/vector_mhnsw.cc"
-SOURCE = "DYNO_MARIADB_SOURCE"
-"""The folder of an unpacked MariaDB 11.8.6."""
 
 
 def test_the_series_is_numbered_without_a_gap() -> None:
@@ -41,12 +38,7 @@ def test_the_study_takes_the_series_from_its_beginning() -> None:
 
 @needs_patch
 def test_the_series_applies_in_its_order(tmp_path: Path) -> None:
-    source = os.environ.get(SOURCE)
-    if not source:
-        pytest.skip(f"needs MariaDB 11.8.6: unpack its source, and name the folder in {SOURCE}")
-    tree = tmp_path / "tree"
-    (tree / "sql").mkdir(parents=True)
-    shutil.copy(Path(source) / CHANGED, tree / CHANGED)
+    tree = tree_with(CHANGED, tmp_path)
     texts = [(tree / CHANGED).read_bytes()]
     for path in SERIES:
         apply(read_patch(path), tree)

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from dbdyno.obtain.source import patch
-from tests.patches.programs import COMPILER, PATCHES, PROGRAMS, SHIM, compiled, needs_compiler, started
+from tests.patches.mariadb import PATCHES_TO_11_8
+from tests.patches.programs import COMPILER, PROGRAMS, SHIM, compiled, needs_compiler, started
 
 pytestmark = needs_compiler
 
-FOR_MARIADB = PATCHES / "mariadb" / "11.8"
 BACK_END = "sql/threadpool_pollset.h"
 THREADS, CLIENTS, REQUESTS = 4, 8, 2000
 
 
 def new_file(patch_name: str, name: str) -> str:
     """The text of a file that a patch creates."""
-    text = (FOR_MARIADB / patch_name).read_text()
+    text = (PATCHES_TO_11_8 / patch_name).read_text()
     body = text.split(f"\n+++ b/{name}\n", 1)[1].split("\ndiff --git", 1)[0]
     return "".join(line[1:] + "\n" for line in body.splitlines() if line.startswith("+"))
 
@@ -108,4 +108,4 @@ def test_the_shims_patch_carries_the_shim() -> None:
 
 def test_the_patches_can_be_read() -> None:
     for name in ("pollset-back-end.patch", "pollset-shim.patch"):
-        assert patch.read_patch(FOR_MARIADB / name).digest
+        assert patch.read_patch(PATCHES_TO_11_8 / name).digest
