@@ -269,6 +269,14 @@ def by_kind(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
 
 
+def came_to(tally: Tally) -> str:
+    """What a load came to: what succeeded, what had no answer at all, and the errors."""
+    text = f"{tally.operations} transactions succeeded"
+    if tally.operations == 0 and tally.unfinished:
+        text += f", and {tally.unfinished} had no answer when the load was over"
+    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
+
+
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "gather": None,
     "gathered_share": None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import OpenLoop, Tally, by_kind
+from dbdyno.driver.tally import OpenLoop, Tally, by_kind, came_to
 from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Doubt, Observation
@@ -49,7 +49,7 @@ def judge(
     cores: int,
 ) -> Findings:
     """The judgement alone: no server, no clock."""
-    checks = [Check(name="operations", holds=tally.operations > 0, detail=_operations(tally))]
+    checks = [Check(name="operations", holds=tally.operations > 0, detail=came_to(tally))]
     checks.append(Check(name="clients", holds=tally.clients_lost == 0, detail=_clients(tally)))
     checks += checks_of(invariants)
     warnings = {
@@ -74,13 +74,6 @@ def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:
     if tally.interrupted:
         return (Check(name="slices", holds=True, detail=f"{text}, because it was far behind"),)
     return (Check(name="slices", holds=len(tally.slices) == phase.slices, detail=text),)
-
-
-def _operations(tally: Tally) -> str:
-    text = f"{tally.operations} transactions succeeded"
-    if tally.operations == 0 and tally.unfinished:
-        text += f", and {tally.unfinished} had no answer when the load was over"
-    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
 
 
 def _clients(tally: Tally) -> str:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from dbdyno.driver.tally import by_kind
+from dbdyno.driver.tally import came_to
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.study.phases import Phase
@@ -56,16 +56,15 @@ def drive(running: Running, phase: Phase, at_work: AtWork) -> Steps[Running]:
         over = yield running.load.told.acknowledged if running.load.told else None
         with at_work(), naming_full_server(running):
             tally = running.load.end() if over else running.load.go_on()
-    came_to = f"{tally.operations} transactions succeeded; errors: {by_kind(tally.errors)}"
-    with naming_full_server(running, came_to):
+    with naming_full_server(running, came_to(tally)):
         after = running.status()
     return replace(running, tally=tally, told=told, status_before=before, status_after=after)
 
 
 @contextmanager
-def naming_full_server(running: Running, came_to: str = "") -> Iterator[None]:
+def naming_full_server(running: Running, outcome: str = "") -> Iterator[None]:
     """Names the server beneath an application, where something fails and that server has no connection left.
-    The application itself answers with little more than a 500. `came_to` is what the load came to, once it is
+    The application itself answers with little more than a 500. `outcome` is what the load came to, once it is
     over."""
     try:
         yield
@@ -74,7 +73,7 @@ def naming_full_server(running: Running, came_to: str = "") -> Iterator[None]:
         if not refused:
             raise
         full = f"the server accepts no connection beside the application's: {refused}"
-        raise DriverFailed(f"{full}; {came_to or failure.message}", MEND_FULL, failure.kind) from None
+        raise DriverFailed(f"{full}; {outcome or failure.message}", MEND_FULL, failure.kind) from None
 
 
 def _refused(running: Running) -> str:

@@ -22,6 +22,11 @@ def test_clean_lines_keep_their_lines(text: str) -> None:
     assert safe.clean_lines(text).count("\n") == text.replace("\r\n", "\n").count("\n")
 
 
+def test_a_clause_leaves_the_full_stop_to_its_sentence() -> None:
+    assert safe.clause("the disk is full.\n\x1b") == "the disk is full. ⏎ \\u{1b}"
+    assert safe.clause("the disk is full.") == "the disk is full"
+
+
 def test_passwords_do_not_travel_with_a_report() -> None:
     text = 'engine = "mysql://root:s3cret@localhost/test" and http://plain/:x@y'
     assert safe.clean(text) == 'engine = "mysql://root:***@localhost/test" and http://plain/:x@y'

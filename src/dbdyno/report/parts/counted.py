@@ -185,14 +185,14 @@ def changes_tables(analysis: Analysis) -> list[Shown]:
 def beside_notes(analysis: Analysis) -> list[str]:
     """What the counts are, and why some are missing."""
     missing = [
-        f"{safe.clean(one.variant)} was not counted: {safe.clean(one.cause)}."
+        f"{safe.clean(one.variant)} was not counted: {safe.clause(one.cause)}."
         for one in analysis.counted
         if one.cause
     ]
     counted = [*missing, BESIDE, NOTES[0]] if analysis.counted else []
     counting = analysis.run.counting
     why_not = counting.why_not if counting is not None else ""
-    not_counted = [f"Instructions are not counted: {safe.clean(why_not)}."] if why_not else []
+    not_counted = [f"Instructions are not counted: {safe.clause(why_not)}."] if why_not else []
     return [*counted, *not_counted, *([BY_COUNTERS] if _by(analysis) == "counters" else [])]
 
 

@@ -103,7 +103,7 @@ def _lost(one: Survivor) -> str:
 
 def _proof(found: Survival) -> Iterator[str]:
     if found.unproven:
-        yield f"That nothing was lost proves nothing: {safe.clean(found.unproven)}."
+        yield f"That nothing was lost proves nothing: {safe.clause(found.unproven)}."
         return
     for act in found.control.power if found.control else ():
         rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
@@ -136,9 +136,9 @@ def _of_variant(one: Survivor) -> Iterator[str]:
         elif act.stop_s is not None:
             yield f"{name}: a clean stop took {number_text(act.stop_s)} s."
     for fault in one.faults:
-        yield f"{name}: its settings do not permit this: {safe.clean(fault).rstrip('.')}."
+        yield f"{name}: its settings do not permit this: {safe.clause(fault)}."
     if one.cause:
-        yield f"{name}: not all rounds could be tried: {safe.clean(one.cause)}."
+        yield f"{name}: not all rounds could be tried: {safe.clause(one.cause)}."
 
 
 def _of_flips(act: ByAct) -> str:

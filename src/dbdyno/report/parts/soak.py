@@ -83,8 +83,8 @@ def findings(found: SoakResult) -> Iterator[str]:
     """What whoever deploys this must know of each rung, and what to do next."""
     for rung in found.rungs:
         if rung.cause:
-            remedy = f" Next: {safe.clean(rung.remedy)}." if rung.remedy else ""
-            yield f"{rung_name(rung)}: {safe.clean(rung.cause)}.{remedy}"
+            remedy = f" Next: {safe.clause(rung.remedy)}." if rung.remedy else ""
+            yield f"{rung_name(rung)}: {safe.clause(rung.cause)}.{remedy}"
         for drift in rung.drifts:
             if drift.standing in MATTERS and drift.fault:
                 yield f"{rung_name(rung)}: {gauge_text(drift)} {says(drift)}{_source(drift)}."
@@ -349,7 +349,7 @@ def _ended(rung: Rung, recovery: Recovery) -> Iterator[str]:
     """What whoever deploys this must know of an act: that it was left out, or what it took along."""
     if recovery.blocked:
         told = f"{recovery.blocked}; {recovery.remedy}" if recovery.remedy else recovery.blocked
-        yield f"Not done, {recovery.act.value}: {safe.clean(told)}."
+        yield f"Not done, {recovery.act.value}: {safe.clause(told)}."
     elif price := _price(recovery):
         last = " Nothing was done to the server after it." if recovery.damage else ""
         yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {safe.clean(price)}.{last}"

@@ -22,6 +22,11 @@ def clean(text: str) -> str:
     return "".join(_visible(character) for character in lines.replace("\n", " ⏎ "))
 
 
+def clause(text: str) -> str:
+    """The same without a full stop at its end, because the sentence that it stands in has its own."""
+    return clean(text).rstrip(".")
+
+
 def argument(text: str) -> str:
     """Text from outside as one argument of a command that a reader copies into a shell."""
     return shlex.quote(clean(text))
