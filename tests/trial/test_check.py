@@ -76,6 +76,15 @@ def test_the_drivers_own_limits_warn() -> None:
     }
 
 
+def test_transactions_that_are_long_beside_their_slices_make_a_trial_doubtful() -> None:
+    slices = [{"started_unix_s": 1.0 + one, "duration_s": 0.5, "operations": 500} for one in range(2)]
+    assert judge(make_tally(clients=25, slices=slices), HOLDS, [], CALM, 2)[1] == {}
+    assert judge(make_tally(clients=26, slices=slices), HOLDS, [], CALM, 2)[1] == {
+        Doubt.SHORT_SLICES: "up to 26 transactions were under way at the end of a slice that counted 500"
+    }
+    assert judge(make_tally(clients=26), HOLDS, [], CALM, 2)[1] == {}, "a whole load has no such edges"
+
+
 def test_a_driver_that_waits_for_a_cpu_makes_a_trial_doubtful_unless_it_is_to_wait() -> None:
     def doubt(wait: float, busy: float, **changes: object) -> str | None:
         shares = {"driver_run_wait_share": [0.1, wait], "driver_busy_share": [0.2, busy]}

@@ -52,6 +52,7 @@ class Doubt(StrEnum):
     THROTTLED = "throttled"
     MIXED_RESETS = "mixed_resets"
     CACHES_FILLING = "caches_filling"
+    SHORT_SLICES = "short_slices"
 
 
 class Loss(StrEnum):

@@ -20,6 +20,8 @@ OTHERS_SHARE_MAX = 0.05
 """Shares of the host's CPU time that the hypervisor, or strangers' processes, may take unmentioned."""
 THROTTLED_SHARE_MAX = 0.01
 """Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
+EDGES_SHARE_MAX = 0.05
+"""Transactions under way at the edges of slices, as a share of those that the slices counted."""
 LOG_LINES_MAX = 5
 
 
@@ -61,6 +63,7 @@ def judge(
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
         Doubt.THROTTLED: _throttled(observation),
+        Doubt.SHORT_SLICES: _edges(tally),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
@@ -94,6 +97,16 @@ def _errors(tally: Tally) -> str:
         f"{count} errors that were not retried and {tally.operations} successful operations; "
         f"all errors: {by_kind(tally.errors)}"
     )
+
+
+def _edges(tally: Tally) -> str:
+    # Clients begin a slice together, and what they have not finished at its end is not counted. By Little's
+    # law the share below is also the mean time of a transaction over the length of a slice.
+    under_way = tally.clients * len(tally.slices)
+    if under_way <= EDGES_SHARE_MAX * tally.operations:
+        return ""
+    counted = f"{tally.operations / len(tally.slices):.0f}"
+    return f"up to {tally.clients} transactions were under way at the end of a slice that counted {counted}"
 
 
 def _rate(open_loop: OpenLoop | None) -> str:

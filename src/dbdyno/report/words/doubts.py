@@ -59,6 +59,11 @@ WARNINGS: dict[Doubt, Advice] = {
         "the caches of the index were still being filled when the load began",
         "raise workload.warmup until it holds several passes over the queries, or take fewer queries",
     ),
+    Doubt.SHORT_SLICES: Advice(
+        "transactions took long beside the slices in which they were counted, so the edges of slices blur the"
+        " figures",
+        'give longer slices (slice, workload.duration), or arrangement = "one-after-the-other" and a ramp',
+    ),
     Doubt.MIXED_RESETS: Advice(
         "the pristine data were restored in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",
