@@ -46,8 +46,8 @@ def _not_confirmed(found: SearchResult) -> str:
     best = bests[-1]
     assert best.ratio is not None  # chosen for it
     return (
-        f"The search is not over. Its best so far, {clean(best.name)}, has {ratio_text(best.ratio)} times the"
-        " baseline’s response in the search’s own blocks, which proves nothing."
+        f"The search is not over. The best response in its own blocks so far, that of {clean(best.name)}, is"
+        f" {ratio_text(best.ratio)} times the baseline’s, which proves nothing."
     )
 
 
