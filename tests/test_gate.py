@@ -230,7 +230,7 @@ def test_a_baseline_whose_gate_cannot_run_ends_the_run_with_what_would_help(
 ) -> None:
     make_fork(tmp_path)
     monkeypatch.setattr(
-        gate, "_answered", lambda question: Correctness(unable="no page", remedy="take another")
+        gate, "_answered", lambda question, engine: Correctness(unable="no page", remedy="take another")
     )
     with bench(tmp_path) as found, pytest.raises(BaselineFailed, match="could not run: no page") as ended:
         pass_gates(found, silently)
@@ -243,7 +243,7 @@ def fake_answers(engine: FakeEngine | None = None) -> Correctness:
     asked = asked_of(study, Variant(name="baseline", levels={"config.speed": 1}), "")
     with open_journal() as journal:
         on_build = make_bench(study, make_run(study), journal, engine)
-        return gate._answered(partial(answers, asked, on_build))
+        return gate._answered(partial(answers, asked, on_build), on_build.engine)
 
 
 @pytest.fixture

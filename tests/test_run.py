@@ -18,7 +18,7 @@ from dbdyno import run
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import BaselineFailed, DynoError, LoadDied
+from dbdyno.errors import BaselineFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import interrupts, paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.layers.setup import Running
@@ -206,14 +206,20 @@ def crash_driver(load: FakeLoad) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on_run", "cause"),
-    [(kill_server, "the server died under the load"), (crash_driver, "SIGSEGV")],
-    ids=["server dies", "load process dies"],
+    ("on_run", "embedded", "cause", "outcome"),
+    [
+        (kill_server, False, "the server died under the load", Outcome.BROKEN),
+        (crash_driver, True, "SIGSEGV", Outcome.BROKEN),
+        (crash_driver, False, "SIGSEGV", Outcome.FAILED),
+    ],
+    ids=["server dies", "embedded engine dies", "driver of a server dies"],
 )
-def test_a_death_under_load_is_broken(homes: Path, on_run: Callable[[FakeLoad], None], cause: str) -> None:
+def test_an_engine_that_dies_under_load_is_broken(
+    homes: Path, on_run: Callable[[FakeLoad], None], embedded: bool, cause: str, outcome: Outcome
+) -> None:
     with pytest.raises(DynoError):
-        carry_out(make_study(1, 2, blocks=1), on_run=on_run)
-    assert {record.outcome for record in stored()} == {Outcome.BROKEN}
+        carry_out(make_study(1, 2, blocks=1), on_run=on_run, engine=FakeEngine(embedded=embedded))
+    assert {record.outcome for record in stored()} == {outcome}
     assert cause in stored()[0].cause
     assert leftovers() == []
 
@@ -505,7 +511,7 @@ def test_a_server_that_fails_beside_others_is_stopped_at_once(homes: Path) -> No
 def test_a_server_that_dies_between_slices_breaks_its_own_trial(homes: Path) -> None:
     def die_once(load: FakeLoad) -> None:
         if load.speed == 2:
-            raise LoadDied("the load process died during `go on`")
+            raise ServerFailed("the server died")
 
     records = carry_out(beside(1, 2, 3, blocks=1), on_run=die_once)
     assert {(record.levels["config.speed"], record.outcome) for record in records} == {

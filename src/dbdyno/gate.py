@@ -17,8 +17,8 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines.built import Built, code_beside
-from dbdyno.engines.engine import Ask
-from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.engines.engine import Ask, Engine
+from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.once import Tell, silently
 from dbdyno.layers.setup import Running
@@ -30,6 +30,7 @@ from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.act import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.blame import died, of_the_engine
 from dbdyno.trial.check import judge
 from dbdyno.trial.code import equal_text
 from dbdyno.trial.correctness import (
@@ -110,7 +111,7 @@ def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
     """Asks all that the gate asks, up to the first check that does not hold, and keeps what it found."""
     began, found = time.monotonic(), Correctness(asked=asked.words)
     for question in _questions(built, asked, bench):
-        found = found.plus(_answered(question))
+        found = found.plus(_answered(question, bench.engine))
         if not found.passed:
             break
     found = found.model_copy(update={"took_s": round(time.monotonic() - began, 3)})
@@ -143,17 +144,15 @@ def _baselines_code(built: Built, bench: Bench) -> Check | None:
     return Check(name="baselines_code", holds=True, detail=f"not asked again, because {equal_text(code)}")
 
 
-def _answered(question: Callable[[], Correctness]) -> Correctness:
+def _answered(question: Callable[[], Correctness], engine: Engine) -> Correctness:
     """An engine that dies when it is asked, or answers with an error of its own, has failed. Whatever else
     goes wrong says nothing of the engine."""
     try:
         return question()
-    except (ServerFailed, LoadDied) as failure:
-        return _failed("survives", failure)
-    except DriverFailed as failure:
-        return _failed("answers", failure) if failure.of_the_engine else _unable(failure)
     except DynoError as failure:
-        return _unable(failure)
+        if died(failure, engine):
+            return _failed("survives", failure)
+        return _failed("answers", failure) if of_the_engine(failure, engine) else _unable(failure)
     except OSError as failure:
         return _unable(DynoError(str(failure)))
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.driver.tally import by_kind
-from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, LoadDied, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.binary import CodeBeside
@@ -28,6 +28,7 @@ from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.blame import died
 from dbdyno.trial.correctness import Correctness
 
 UNDER_LOAD = ("fill", "drive", "restart", "check")
@@ -220,7 +221,7 @@ class Draft:
             return Outcome.BROKEN
         if isinstance(failure, Inert):
             return Outcome.INERT
-        crashed = isinstance(failure, ServerFailed | LoadDied)
+        crashed = died(failure, self.bench.engine)
         if isinstance(failure, DriverFailed) and self._running is not None:
             crashed = crashed or not self._running.server.alive()
         return Outcome.BROKEN if crashed and self._stage in UNDER_LOAD else Outcome.FAILED

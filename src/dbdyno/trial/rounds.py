@@ -17,7 +17,7 @@ from threading import Event
 
 from dbdyno.driver.job import Closed, Job
 from dbdyno.driver.load import Invariant
-from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.process import standing_still
 from dbdyno.host.volumes import power
@@ -30,6 +30,7 @@ from dbdyno.study.phases import Phase
 from dbdyno.trial.act import in_the_midst, start_again, stopped_s, strike
 from dbdyno.trial.acts import Acted, log_after, not_done
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.blame import of_the_engine
 from dbdyno.trial.flips import Mark, told_of
 from dbdyno.trial.invariants import checks_of
 from dbdyno.trial.ledger import (
@@ -136,19 +137,12 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
         checks = _judged(again.load.check(again.setup.job, None), rows)
         again, log = log_after(phase.then, again)
     except (ServerFailed, DriverFailed) as failure:
-        if not _of_the_engine(failure, running.setup):
+        if not of_the_engine(failure, running.setup.engine):
             raise
         last_words = failure.log if isinstance(failure, ServerFailed) else running.log()
         return Acted(running, found.model_copy(update={"damage": failure.message}), log=last_words)
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
     return Acted(again, found.model_copy(update={"damage": broken}), (*checks, *log))
-
-
-def _of_the_engine(failure: ServerFailed | DriverFailed, setup: Setup) -> bool:
-    """Whether the engine did not come back whole. A driver that fails says nothing of the data."""
-    if isinstance(failure, LoadDied):
-        return setup.engine.embedded
-    return isinstance(failure, ServerFailed) or failure.of_the_engine
 
 
 def permitted(setup: Setup, act: Act) -> Loss:
