@@ -261,7 +261,12 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
     with (
         accompanied(draft, bench, running, phase),
         beside(running),
-        Observer(running.process_ids, bench.engine.embedded, front=running.front) as observer,
+        Observer(
+            running.process_ids,
+            bench.engine.embedded,
+            front=running.front,
+            driver_id=running.load.process_id,
+        ) as observer,
     ):
         at_work = partial(under_load, draft, observer, phase)
         if bench.callgrind:

@@ -19,7 +19,7 @@ from tests.report.forms import on_terminal
 TOTALS = {
     "cycles": 2.0e9, "instructions": 3.0e9, "cache_misses": 1.0e6, "stalled_cycles_frontend": 1.0e8,
     "dtlb_load_misses": 1.0e5, "throttled_s": 0.1, "outer_throttled_s": 0.1, "other_cpu_s": 0.2,
-    "driver_run_queue_wait_s": 0.1,
+    "beside_cpu_s": 0.1, "driver_run_queue_wait_s": 0.1,
 }  # fmt: skip
 """What a host with counters tells beside what the factory's records hold."""
 

@@ -85,6 +85,15 @@ def test_transactions_that_are_long_beside_their_slices_make_a_trial_doubtful() 
     assert judge(make_tally(clients=26), HOLDS, [], CALM, 2)[1] == {}, "a whole load has no such edges"
 
 
+def test_servers_that_work_without_a_slice_make_a_trial_doubtful() -> None:
+    slices = [{"started_unix_s": 1.0, "duration_s": 0.5, "operations": 1000}]
+    busy = Observation(duration_s=10.0, totals={"beside_cpu_s": 1.2})
+    assert judge(make_tally(slices=slices), HOLDS, [], busy, 2)[1] == {
+        Doubt.BESIDE_BUSY: "servers without a slice took 6.0% of the host's CPU time"
+    }
+    assert judge(make_tally(), HOLDS, [], busy, 2)[1] == {}, "a soak's guests are there on purpose"
+
+
 def test_a_driver_that_waits_for_a_cpu_makes_a_trial_doubtful_unless_it_is_to_wait() -> None:
     def doubt(wait: float, busy: float, **changes: object) -> str | None:
         shares = {"driver_run_wait_share": [0.1, wait], "driver_busy_share": [0.2, busy]}

@@ -18,7 +18,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.observer import of_application, spent_by
-from dbdyno.trial.observe.processes import KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.processes import Bystanders, KernelThreads, ProcessCounters, host_counters
 from tests.fakes import make_tally
 
 BURN = """
@@ -80,6 +80,28 @@ def test_a_thread_that_is_gone_still_counts() -> None:
 
 def test_the_host_has_been_busy() -> None:
     assert host_counters()["host_busy_s"] > 0
+
+
+def test_who_descends_from_dyno_and_has_no_part_in_a_trial_is_beside_it() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as own,
+        subprocess.Popen(
+            [sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other,
+    ):
+        beside = Bystanders((own.pid,))
+        beside.look()
+        began_s = beside.read()["beside_cpu_s"]
+        for child, least_s, most_s in ((own, 0.0, 0.36), (other, 0.37, 9.0)):
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            child.stdout.readline()
+            assert least_s <= beside.read()["beside_cpu_s"] - began_s <= most_s
+            child.kill()
+            child.wait()
+        assert beside.read()["beside_cpu_s"] - began_s >= 0.37
 
 
 def _observed(embedded: bool, tally: Tally) -> dict[str, float]:

@@ -293,7 +293,10 @@ _HOST = (
            _total("steal_s")),
     Metric("other_cpu_s", "CPU time of other processes", "s", _LOWER,
            "CPU time in the measured part, over all the host's CPUs, of what is neither server nor driver "
-           "nor Dyno nor the kernel's own threads.", _total("other_cpu_s")),
+           "nor Dyno nor a child of Dyno nor the kernel's own threads.", _total("other_cpu_s")),
+    Metric("beside_cpu_s", "CPU time of servers beside", "s", _LOWER,
+           "CPU time in the measured part of Dyno's other children: the servers of a block that have no "
+           "slice, and those who disturb a soak.", _total("beside_cpu_s")),
     Metric("throttled_s", "time held back", "s", _LOWER,
            "Time for which the kernel held threads back in the measured part because a CPU quota was used "
            "up, asked for by the study or not, summed over CPUs.", _total("throttled_s")),

@@ -53,6 +53,7 @@ class Doubt(StrEnum):
     MIXED_RESETS = "mixed_resets"
     CACHES_FILLING = "caches_filling"
     SHORT_SLICES = "short_slices"
+    BESIDE_BUSY = "beside_busy"
 
 
 class Loss(StrEnum):

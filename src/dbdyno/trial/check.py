@@ -17,7 +17,8 @@ ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
 STEAL_SHARE_MAX = 0.01
 OTHERS_SHARE_MAX = 0.05
-"""Shares of the host's CPU time that the hypervisor, or strangers' processes, may take unmentioned."""
+"""Shares of the host's CPU time that the hypervisor, or processes that are not of the trial, may take
+unmentioned."""
 THROTTLED_SHARE_MAX = 0.01
 """Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
 EDGES_SHARE_MAX = 0.05
@@ -64,6 +65,7 @@ def judge(
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
         Doubt.THROTTLED: _throttled(observation),
         Doubt.SHORT_SLICES: _edges(tally),
+        Doubt.BESIDE_BUSY: _beside(tally, observation, cores),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
@@ -107,6 +109,13 @@ def _edges(tally: Tally) -> str:
         return ""
     counted = f"{tally.operations / len(tally.slices):.0f}"
     return f"up to {tally.clients} transactions were under way at the end of a slice that counted {counted}"
+
+
+def _beside(tally: Tally, observation: Observation, cores: int) -> str:
+    # Without slices whoever is beside the load was put there on purpose.
+    if not tally.slices:
+        return ""
+    return _host_share(observation, "beside_cpu_s", OTHERS_SHARE_MAX, cores, "servers without a slice")
 
 
 def _rate(open_loop: OpenLoop | None) -> str:

@@ -59,6 +59,10 @@ WARNINGS: dict[Doubt, Advice] = {
         "the caches of the index were still being filled when the load began",
         "raise workload.warmup until it holds several passes over the queries, or take fewer queries",
     ),
+    Doubt.BESIDE_BUSY: Advice(
+        "servers that had no slice used the host's CPUs in their background during the load",
+        'compare beside_cpu_s; where variants differ in it, give arrangement = "one-after-the-other"',
+    ),
     Doubt.SHORT_SLICES: Advice(
         "transactions took long beside the slices in which they were counted, so the edges of slices blur the"
         " figures",

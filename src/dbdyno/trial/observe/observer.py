@@ -13,7 +13,13 @@ from dbdyno.host.counters import HardwareCounters
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Observation
 from dbdyno.trial.observe import window
-from dbdyno.trial.observe.processes import Counters, KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.processes import (
+    Bystanders,
+    Counters,
+    KernelThreads,
+    ProcessCounters,
+    host_counters,
+)
 from dbdyno.trial.observe.quotas import QuotaCounters
 from dbdyno.trial.observe.window import Totals
 
@@ -33,7 +39,8 @@ class Observer:
     context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
-    server's. `front` is the application in front of the server, where there is one.
+    server's. `front` is the application in front of the server, where there is one. `driver_id` is the load
+    process.
     """
 
     def __init__(
@@ -42,9 +49,13 @@ class Observer:
         embedded: bool,
         clock: Callable[[], float] = time.time,
         front: Front | None = None,
+        driver_id: int | None = None,
     ) -> None:
+        in_front = front.process.process_ids if front else ()
         self._processes = ProcessCounters(process_ids)
-        self._application = ProcessCounters(front.process.process_ids if front else ())
+        self._application = ProcessCounters(in_front)
+        drivers = () if driver_id is None else (driver_id,)
+        self._bystanders = Bystanders((*process_ids, *in_front, *drivers))
         self._front = front
         self._hardware = HardwareCounters(process_ids)
         self._kernel = KernelThreads()
@@ -70,6 +81,7 @@ class Observer:
         thread = threading.Thread(
             target=self._sample_until, args=(over, first_s), name="observer", daemon=True
         )
+        self._bystanders.look()
         self._sample()
         thread.start()
         try:
@@ -101,7 +113,7 @@ class Observer:
         else:
             self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
-        known_s = _sum(totals, "server_", "application_", "driver_", "dyno_", "kernel_")
+        known_s = _sum(totals, "server_", "application_", "driver_", "dyno_", "kernel_", "beside_")
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         changed = _changed(running.status_before, running.status_after)
         return Observation(
@@ -133,7 +145,8 @@ class Observer:
     def _sample(self) -> None:
         counters, missing = self._processes.read()
         counters |= of_application(self._application) | spent_by(self._front)
-        counters |= host_counters() | self._kernel.read() | self._hardware.read() | self._quotas.read()
+        counters |= host_counters() | self._kernel.read() | self._bystanders.read()
+        counters |= self._hardware.read() | self._quotas.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from dbdyno.host.process import families
+from dbdyno.host.process import families, family
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -92,6 +92,30 @@ class KernelThreads:
                 continue
             self._last[f"{thread}:{fields[19]}"] = int(fields[11]) + int(fields[12])
         return {"kernel_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+
+
+@dataclass
+class Bystanders:
+    """CPU seconds of what descends from this process and is none of its `own`: the servers of other trials,
+    which go on working in their background, and those who disturb a soak."""
+
+    own: tuple[int, ...]
+    _members: frozenset[int] = frozenset()
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Finds out who is there. Who comes later is a stranger until then."""
+        self._members = frozenset(family(os.getpid())) - {os.getpid(), *families(self.own)}
+
+    def read(self) -> Counters:
+        """`beside_cpu_s`, a running total like others."""
+        for member in self._members:
+            try:
+                fields = _stat(f"/proc/{member}")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            self._last[f"{member}:{fields[19]}"] = int(fields[11]) + int(fields[12])
+        return {"beside_cpu_s": sum(self._last.values()) / TICKS_PER_S}
 
 
 def _stat(folder: str) -> list[str]:
