@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pytest
 
 from dbdyno.analyse.soak import Rate, SoakResult, SoakVerdict, Standing, soaked
 from dbdyno.driver.tally import Second
+from dbdyno.records.gauges import GAUGES
 from dbdyno.records.record import (
     Check,
     Guested,
@@ -267,6 +269,24 @@ def test_what_grows_with_connections_alone_is_told_by_the_thousand() -> None:
     found = soaked(STUDY, RUN, [churned(rung(first, leaking(64.0)), leaking(64.0)), *rest])
     [drift] = [one for one in found.rungs[0].drifts if one.phase == "churn"]
     assert drift.standing is Standing.STEADY
+
+
+@pytest.mark.parametrize(
+    ("longer", "standing", "verdict"),
+    [(False, Standing.BRIEF, SoakVerdict.STANDS), (True, Standing.RISING, SoakVerdict.DRIFTS)],
+)
+def test_an_undo_log_that_rises_in_a_short_load_is_no_drift(
+    monkeypatch: pytest.MonkeyPatch, longer: bool, standing: Standing, verdict: SoakVerdict
+) -> None:
+    least_s = SECONDS / 2 if longer else SECONDS * 2
+    monkeypatch.setitem(GAUGES, "undo", replace(GAUGES["undo"], judged_after_s=least_s))
+    records = [rung(record, flat) for record in records_of(STUDY)]
+    rising = watched({"undo": leaking(64.0), "private_bytes": flat}, STARTED_UNIX_S)
+    first = records[0].phases[0].model_copy(update={"watched": rising})
+    records[0] = records[0].model_copy(update={"phases": (first, *records[0].phases[1:])})
+    found = soaked(STUDY, RUN, records)
+    assert found.verdict is verdict
+    assert [drift.standing for drift in found.rungs[0].drifts if drift.gauge == "undo"] == [standing]
 
 
 def test_what_fills_up_again_beside_others_is_no_drift() -> None:

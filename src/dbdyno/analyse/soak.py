@@ -49,7 +49,8 @@ class Standing(StrEnum):
     """What may be said of one gauge. `NEGLIGIBLE`: it rises beyond doubt, and too slowly to matter.
     `WITHIN`: beside other clients it rises, and only as high as the load alone took it before them.
     `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends. `EARLY`: it
-    rises, and its limit is too far away to be told from so short a time."""
+    rises, and its limit is too far away to be told from so short a time. `BRIEF`: it rises, as it does at the
+    beginning of any load, and the load was no longer than that."""
 
     STEADY = "steady"
     NEGLIGIBLE = "negligible"
@@ -57,6 +58,7 @@ class Standing(StrEnum):
     RISING = "rising"
     FILLING = "still filling"
     EARLY = "too early to tell"
+    BRIEF = "as at the beginning of any load"
 
 
 class SoakVerdict(StrEnum):
@@ -324,6 +326,8 @@ def _drift(
     per_s = _rate(slope) if control is None else _rate(slope).less(_rate(control).above_zero())
     limit = phase.watched.limits.get(gauge) if phase.watched else None
     standing = _standing(per_s, slope, limit, margin, within)
+    if standing in (Standing.RISING, Standing.FILLING) and slope.until_s < GAUGES[gauge].judged_after_s:
+        standing = Standing.BRIEF
     hours = None
     if limit is not None and standing is Standing.RISING:
         # What the control has as well fills the rest of the room, too.

@@ -20,7 +20,8 @@ class Source(StrEnum):
 class Gauge:
     """One gauge. `definition` says what its value is. What is `counted` grows with the transactions, so that
     its growth is told by the million of them. Where a rise is no `fault`, it is told and not judged: the load
-    itself writes rows."""
+    itself writes rows. What an engine clears away in its background falls behind at first, so its rise in a
+    load shorter than `judged_after_s` is no more than told."""
 
     name: str
     title: str
@@ -30,6 +31,7 @@ class Gauge:
     unit: str = ""
     counted: bool = True
     fault: bool = True
+    judged_after_s: float = 0.0
 
     def format(self, value: float) -> str:
         """A value with its unit."""
@@ -68,7 +70,7 @@ GAUGES: dict[str, Gauge] = {
               "Blocks that the files of the data directory occupy.", Format.BYTES, fault=False),
         Gauge("undo", "undo log", Source.ENGINE,
               "Versions of rows that the engine still keeps for older readers: InnoDB's history list, "
-              "PostgreSQL's dead rows."),
+              "PostgreSQL's dead rows.", judged_after_s=600.0),
         Gauge("redo_bytes", "redo log", Source.ENGINE,
               "Redo log that the engine still needs: InnoDB's checkpoint age, the files of PostgreSQL's "
               "write-ahead log.", Format.BYTES, fault=False),

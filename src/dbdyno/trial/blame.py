@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 
 
-def died(failure: DynoError, engine: Engine) -> bool:
+def died(failure: Exception, engine: Engine) -> bool:
     """Whether the engine died. An embedded one lives in the load process and dies with it. The load process
     of a server that dies says nothing of the server."""
     return isinstance(failure, ServerFailed) or (isinstance(failure, LoadDied) and engine.embedded)
 
 
-def of_the_engine(failure: DynoError, engine: Engine) -> bool:
+def of_the_engine(failure: Exception, engine: Engine) -> bool:
     """Whether the engine died, refused, was not reached or spoke nonsense."""
     return died(failure, engine) or (isinstance(failure, DriverFailed) and failure.of_the_engine)

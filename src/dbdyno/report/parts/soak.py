@@ -172,6 +172,9 @@ def says(drift: Drift) -> str:
         return "still filling: it rose, and more slowly towards the end"
     if drift.standing is Standing.EARLY:
         return "rises, and it is too early to tell whether that goes on: its limit is far away"
+    if drift.standing is Standing.BRIEF:
+        least = f"{gauge.judged_after_s / 60.0:.0f} minutes"
+        return f"rises, as it does at first; a load of {least} shows whether that goes on"
     if drift.standing is Standing.WITHIN:
         return "rises, and no higher than the load alone had taken it"
     if drift.standing is Standing.NEGLIGIBLE:
