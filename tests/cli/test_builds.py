@@ -11,7 +11,7 @@ import pytest
 from dbdyno.cli import counting
 from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
-from dbdyno.host import once
+from dbdyno.host import once, paths
 from dbdyno.obtain.source import commands, compared, making
 from dbdyno.records.store import Store, store_url
 from dbdyno.trial import count
@@ -96,6 +96,19 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     once.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []
+
+
+def test_a_build_that_failed_beside_others_is_not_tried_again(study: Path) -> None:
+    code, recipe = study.parent / "fork" / "fork.c", study.parent / "recipe.toml"
+    code.write_text(f"#ifdef BAD\n#error it is bad\n#endif\n{code.read_text()}")
+    counting = 'name = "count"\ncommand = ["sh", "-c", "echo once >>{source}/../../count"]'
+    recipe.write_text(recipe.read_text().replace("[[steps]]", f"[[steps]]\n{counting}\n[[steps]]"))
+    study.write_text(STUDY.split('"build.opt')[0] + '"build.flags" = ["none", "-DBAD"]\n')
+    done = dyno("run", str(study), "--json")
+    assert "it is bad" in done.stderr
+    outcomes = {trial["variant"]: trial["outcome"] for trial in json.loads(done.stdout)["trials"]}
+    assert outcomes == {"baseline": "measured", "build.flags=-DBAD": "failed"}
+    assert (paths.cache() / "builds" / "count").read_text() == "once\n" * 2
 
 
 def test_a_build_that_answers_wrongly_is_broken_and_stays_so(study: Path) -> None:

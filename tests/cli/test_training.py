@@ -78,7 +78,7 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     assert re.fullmatch(r"point_select .*\btable_size=100\b.*, 60 transactions of 1 client", point_select)
     done = dyno("run", study, "--json")
     assert done.returncode == 0, done.stderr
-    assert "training it by tpcb scale=1, 50 transactions of 1 client" in done.stderr
+    assert "training a build by tpcb scale=1, 50 transactions of 1 client" in done.stderr
     report = json.loads(done.stdout)
     assert {outcome for outcome, _ in outcomes(report).values()} == {"measured"}
     kept = dyno("builds", "--json").stdout
@@ -95,7 +95,7 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     evidence = [one for trial in trials for one in trial["evidence"] if one["factor"] == "build.pgo"]
     assert sum("3 of 3 functions executed" in one["effective"]["value"] for one in evidence) == 2
     again = dyno("run", study, "--quiet")
-    assert again.returncode == 0 and "training it" not in again.stderr
+    assert again.returncode == 0 and "training a build" not in again.stderr
 
 
 def test_bolt_lays_a_trained_build_out_anew_by_a_training_of_its_own(folder: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path,
     )
     assert "trained" in ended.stdout, ended.stderr
     assert ended.returncode in (-signal.SIGKILL, 130)
-    assert [row["training"] for row in json.loads(dyno("builds", "--json").stdout)] == [None]
+    assert not any(row["training"] for row in json.loads(dyno("builds", "--json").stdout))
     done = dyno("run", study, "--json")
     assert done.returncode == 0, done.stderr
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}

@@ -13,19 +13,22 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
 from dbdyno.engines.built import (
     Foreseen,
+    Instrumented,
     Train,
     built,
     code_beside,
     foreseen,
     kept_key,
+    materials_of,
     prepare_source,
     recipe_of,
 )
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import BuildFailed, DynoError, UserError
 from dbdyno.host import forks
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.source import key_in
 from dbdyno.layers.wishes import variants_by_wish
+from dbdyno.obtain.source import making
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
@@ -36,6 +39,9 @@ from dbdyno.trial.correctness import Asked, asked_of_each, expected_s, kept
 
 NOT_YET = "not yet"
 """What the correctness gate found of a build that it did not ask."""
+Trained = int | BuildFailed | OSError
+"""What comes of a training: its transactions, or what went wrong."""
+Ask = Callable[[Instrumented], Trained]
 
 
 def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
@@ -130,7 +136,7 @@ def make_builds(
     measured = _keys(earlier()) if wishes else {}
     if not measured:
         # A run that goes on may first find that its baseline is another build now.
-        _make_side_by_side(study, wishes, tell)
+        _make_side_by_side(study, wishes, train, tell)
     files: dict[str, str] = {}
     for wish, names in wishes.items():
         try:
@@ -149,34 +155,89 @@ def make_builds(
             tell(f"{wish.words}: {functions_text(code)} functions differ from the baseline's")
 
 
-def _make_side_by_side(study: Study, wishes: Iterable[BuildWish], tell: Callable[[str], None]) -> None:
-    """Makes the builds that keep one CPU busy each, as many at a time as there are CPUs. A training drives a
-    load, so it waits for its turn."""
+def _make_side_by_side(
+    study: Study, wishes: Mapping[BuildWish, tuple[str, ...]], train: Train, tell: Callable[[str], None]
+) -> None:
+    """Makes the builds that keep one CPU busy each, as many at a time as there are CPUs, and compares each
+    with the baseline's where that is there. A fork makes a build, and this process trains it, because trials
+    share the host: one trains at a time. What it executes does not depend on the builds beside it, because a
+    training is so many transactions, and their keys are drawn from a seed."""
     engine, folder = registry.engine(study.engine.engine), study.folder
     alone = [
         wish
         for wish in wishes
-        if not wish.trainers
-        and not (seen := foreseen(engine, wish, folder, ())).there
+        if not (seen := foreseen(engine, wish, folder, ())).there
         and not seen.problem
         and not recipe_of(engine, wish, folder).is_parallel
     ]
     if len(alone) > 1:
-        for wish in alone:
-            # Builds share sources, and one of them would wait for another.
-            with suppress(DynoError):
-                prepare_source(engine, wish, folder, tell)
-        tasks = [partial(built, engine, wish, folder, tell) for wish in alone]
-        forks.carry_out(tasks, at_a_time=len(os.sched_getaffinity(0)))
+        _fetch_sources(study, alone, tell)
+        # The baseline's is compared with all others, and those that are trained take longest.
+        in_order = [alone[0], *sorted(alone[1:], key=lambda wish: not wish.trainers)]
+        against = _baselines(study, wishes)
+        tasks = [partial(_make_in_fork, study, wish, against, tell) for wish in in_order]
+        at_a_time = len(os.sched_getaffinity(0))
+        for failures in forks.carry_out(tasks, at_a_time, partial(_trained, train)):
+            making.note_failures(failures or {})
+
+
+def _fetch_sources(study: Study, wishes: Iterable[BuildWish], tell: Callable[[str], None]) -> None:
+    """Fetches the sources of builds that will be made at once, and prepares those that several of them share,
+    because one of them would wait for another."""
+    engine = registry.engine(study.engine.engine)
+    sharing: dict[tuple[str, ...], list[BuildWish]] = {}
+    for wish in wishes:
+        sharing.setdefault(wish.prepared_from, []).append(wish)
+    for first, *others in sharing.values():
+        with suppress(DynoError):
+            get = prepare_source if others else materials_of
+            get(engine, first, study.folder, tell)
+
+
+def _make_in_fork(
+    study: Study, wish: BuildWish, against: BuildWish | None, tell: Callable[[str], None], ask: Ask
+) -> dict[str, BuildFailed]:
+    """Makes a build that another process trains when it is asked. Returns the builds that failed, by key."""
+    engine, folder = registry.engine(study.engine.engine), study.folder
+    with suppress(DynoError):
+        built(engine, wish, folder, tell, partial(_train_by_asking, ask))
+        if against is not None and against != wish and foreseen(engine, against, folder, ()).there:
+            # What it finds is kept with the build.
+            code_beside(engine, wish, against, folder)
+    return making.failures()
+
+
+def _train_by_asking(ask: Ask, instrumented: Instrumented) -> int:
+    trained = ask(instrumented)
+    if isinstance(trained, int):
+        return trained
+    raise trained
+
+
+def _trained(train: Train, instrumented: Instrumented) -> Trained:
+    """What the fork that asked for a training gets to know of it."""
+    try:
+        return train(instrumented)
+    except (BuildFailed, OSError) as failed:
+        return failed
+    except DynoError as failed:
+        return BuildFailed(failed.message, failed.hint)
 
 
 def _beside_baseline(
     study: Study, wish: BuildWish, wishes: Mapping[BuildWish, tuple[str, ...]], tell: Callable[[str], None]
 ) -> CodeBeside | None:
     """How a build that is there differs from the baseline's; None for the baseline's own."""
-    engine = registry.engine(study.engine.engine)
-    baseline = next((one for one, names in wishes.items() if variants_of(study)[0].name in names), wish)
-    return None if baseline == wish else code_beside(engine, wish, baseline, study.folder, tell)
+    engine, baseline = registry.engine(study.engine.engine), _baselines(study, wishes)
+    if baseline is None or baseline == wish:
+        return None
+    return code_beside(engine, wish, baseline, study.folder, tell)
+
+
+def _baselines(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> BuildWish | None:
+    """The build of a study's baseline; None where that is the installed engine."""
+    name = variants_of(study)[0].name
+    return next((wish for wish, names in wishes.items() if name in names), None)
 
 
 def require_baseline_build(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:

@@ -95,9 +95,9 @@ def make_builds_of(measured: Measured, reference: Measured | None, here: Here) -
     with open_journal() as journal:
         bench = partial(bench_of, journal=journal, callgrind=None, devices=here.devices)
         earlier = partial(here.store.records, measured.run.run)
-        make_builds(measured.study, training_on(bench(measured)), earlier, here.tell)
+        make_builds(measured.study, training_on(bench(measured), here.tell), earlier, here.tell)
         if reference is not None:
-            training = training_on(bench(reference))
+            training = training_on(bench(reference), here.tell)
             make_builds(reference.study, training, tuple, here.tell, of_reference=True)
 
 

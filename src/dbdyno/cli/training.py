@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dbdyno.cli.progress import Quiet
 from dbdyno.engines.built import Instrumented, Train
+from dbdyno.host.once import Tell
 from dbdyno.run import run_trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.training import TRAINING, bench_of, transactions_of
 
 
-def training_on(bench: Bench) -> Train:
+def training_on(bench: Bench, tell: Tell) -> Train:
     """Trains engines by trials on a bench, which no run keeps."""
 
     def train(instrumented: Instrumented) -> int:
+        tell(f"training a build by {instrumented.trainer.words}")
         record = run_trial(TRAINING, bench_of(bench, instrumented), lambda _: None, Quiet())
         return transactions_of(record, instrumented.trainer)
 

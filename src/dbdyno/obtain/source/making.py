@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -105,6 +106,16 @@ class Materials:
     @property
     def title(self) -> str:
         return f"{self.recipe.engine}, {self.words}"
+
+
+def failures() -> dict[str, BuildFailed]:
+    """The builds that failed in this process, by key."""
+    return dict(_failures)
+
+
+def note_failures(found: Mapping[str, BuildFailed]) -> None:
+    """Notes the `failures` of another process, so that this one does not try those builds again."""
+    _failures.update(found)
 
 
 def is_made(build: Build) -> bool:

@@ -71,7 +71,6 @@ def trained(
         shutil.rmtree(left, ignore_errors=True)
     raw.mkdir(parents=True)
     prefix = profiling.instrument(raw)
-    tell(f"training it by {trainer.words}")
     began = time.monotonic()
     transactions = train(Untrained(prefix, trainer, raw, profiling.environment(raw)))
     took_s = round(time.monotonic() - began, 3)

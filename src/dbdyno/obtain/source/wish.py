@@ -72,6 +72,11 @@ class BuildWish(Frozen):
         return tuple(one for one in (self.trainer, self.bolt_trainer) if one is not None)
 
     @property
+    def prepared_from(self) -> tuple[str, ...]:
+        """What decides on the source that it is made of. Builds that agree in it share that."""
+        return self.origin, self.revision, self.patches, self.recipe
+
+    @property
     def seed(self) -> int | None:
         """What shuffles the functions; None where they lie as compiler and linker put them."""
         return None if self.layout in (DEFAULT, NONE) else int(self.layout)
