@@ -172,8 +172,10 @@ def _make_side_by_side(
     ]
     if len(alone) > 1:
         _fetch_sources(study, alone, tell)
-        # The baseline's is compared with all others, and those that are trained take longest.
-        in_order = [alone[0], *sorted(alone[1:], key=lambda wish: not wish.trainers)]
+        # The baseline's is compared with all others, and those that are trained take longest. Placebos are
+        # linked of objects that the baseline's has made by then.
+        rest = sorted(alone[1:], key=lambda wish: (not wish.trainers, wish.seed is not None))
+        in_order = [alone[0], *rest]
         against = _baselines(study, wishes)
         tasks = [partial(_make_in_fork, study, wish, against, tell) for wish in in_order]
         at_a_time = len(os.sched_getaffinity(0))

@@ -78,6 +78,27 @@ def test_a_source_is_prepared_once_for_all_builds(tmp_path: Path) -> None:
     assert (trees.pop() / "generated").read_text() == "x\n"
 
 
+def test_builds_that_differ_in_the_linkers_flags_share_their_objects(tmp_path: Path) -> None:
+    count = "echo once >> {source}/../../count; {cc} $CFLAGS $LDFLAGS -c -o {build}/toy.o {source}/toy.c"
+    link = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{build}/toy.o", "{ldflags}")
+    plain = materials(tmp_path, ("sh", "-c", count), link)
+    compiling = plain.recipe.steps[0].model_copy(update={"shared": True})
+    recipe = plain.recipe.model_copy(update={"steps": (compiling, plain.recipe.steps[1])})
+    plain = replace(plain, recipe=recipe)
+    linked = replace(plain, flags=plain.flags + Flags(link=("-fno-such-flag",)))
+    others = [
+        replace(plain, seed=7),
+        replace(plain, flags=plain.flags + Flags(link=("-Wl,-z,now",))),
+        replace(plain, flags=plain.flags + Flags(compile=("-O2",))),
+    ]
+    folders = [made(each, silently) for each in (plain, *others)]
+    assert all(subprocess.run([one / "prefix" / "toy"], check=False).returncode == 3 for one in folders)
+    assert all("toy.o" in (one / "build.log").read_text() for one in folders)
+    with pytest.raises(BuildFailed, match="step 2: "):
+        made(linked, silently)
+    assert (paths.cache() / "sources" / "count").read_text() == "once\n" * 2
+
+
 def test_what_a_build_writes_into_its_source_stays_its_own(tmp_path: Path) -> None:
     change = ("sh", "-c", "echo 'int main(void) { return 9; }' >{source}/toy.c; touch {source}/more")
     changing = materials(tmp_path, change, COMPILE)

@@ -109,6 +109,30 @@ def test_a_step_is_run_in_a_place_of_the_build(key: str, said: str, tmp_path: Pa
     assert said in message
 
 
+HEAD = GOOD.partition("[[")[0]
+SHARED = '[[steps]]\nname = "compile"\nshared = true\ncommand = ["make"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + SHARED.replace('"make"', '"make", "LDFLAGS={ldflags}"'), "{ldflags} is a build's own"),
+        (HEAD + SHARED + 'folder = "{prefix}"\n', "{prefix} is a build's own"),
+        (GOOD + SHARED, "come before all others"),
+        (GOOD + SHARED.replace("steps", "generate"), "[[steps]] alone can be `shared`"),
+        (GOOD + SHARED.replace("steps", "tests"), "[[steps]] alone can be `shared`"),
+    ],
+)
+def test_a_step_that_builds_share_is_the_same_for_all_of_them(text: str, said: str, tmp_path: Path) -> None:
+    assert any(said in message for _, message in mistakes(text, tmp_path))
+
+
+def test_a_recipe_without_shared_steps_has_the_digest_that_it_had(tmp_path: Path) -> None:
+    """Else all kept builds would be made again."""
+    assert "shared" not in read(GOOD, tmp_path).model_dump_json()
+    assert read(HEAD + SHARED, tmp_path).steps[0].shared
+
+
 def test_an_environment_names_known_places(tmp_path: Path) -> None:
     [(_, message)] = mistakes(GOOD + '[environment]\nDESTDIR = "{perfix}"\n', tmp_path)
     assert "{perfix} is no place; there are: build, cc, cflags" in message

@@ -258,11 +258,44 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
     copy(shared, tree)
     lay_profile(folder)
     workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
+    objects = _objects(materials, tell)
+    if objects is not None:
+        copy(objects / WORK, work)
+        if not log.exists():
+            shutil.copy(objects / LOG, log)
     for number, step in enumerate(recipe.steps, 1):
-        tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
-        run_step(step, workplace, tell)
+        if not (step.shared and objects):
+            tell(f"{materials.title}: {step.name}, {number} of {len(recipe.steps)}")
+            run_step(step, workplace, tell)
     _require_program(prefix, recipe.program, log)
     return prefix
+
+
+def _objects(materials: Materials, tell: Tell) -> Path | None:
+    """The folder of what the shared steps of a recipe make, once for all builds that differ in the linker's
+    flags alone. None for a recipe without such steps, and for a build that is trained, because a compiler
+    finds an object's profile by the object's path."""
+    if materials.trainer is not None or not any(step.shared for step in materials.recipe.steps):
+        return None
+    flags = Flags(compile=materials.flags.compile)
+    alike = materials.build.model_copy(update={"flags": flags, "script": "", "bolting": None})
+    name = f"{materials.recipe.engine}-objects-{alike.key}"
+    return once.shelf("sources").once(
+        name, partial(_compile, materials=materials, flags=flags, tell=tell), tell
+    )
+
+
+def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tuple[str, str]:
+    tree, work = folder / TREE, folder / WORK
+    copy(prepared(materials, tell), tree)
+    work.mkdir()
+    workplace = _workplace(materials, tree, work, folder / PREFIX, folder / LOG, flags)
+    for step in materials.recipe.steps:
+        if step.shared:
+            tell(f"{materials.title}: {step.name}")
+            run_step(step, workplace, tell)
+    shutil.rmtree(tree)
+    return f"objects of {materials.title}", materials.source.title
 
 
 def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ...]:

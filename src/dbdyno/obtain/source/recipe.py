@@ -15,6 +15,8 @@ from dbdyno.study.document import Document, Unreadable, parse_document, read_byt
 
 PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs"))
 """What a command may name in braces. `cflags` and `ldflags` alone in an argument become several."""
+OWN_PLACES = frozenset(("prefix", "ldflags"))
+"""What may differ between builds that share their objects."""
 PLACE = re.compile(r"\{(\w+)\}")
 FOLDERS = ("{build}", "{source}", "{prefix}")
 """Where a step may be run."""
@@ -23,13 +25,15 @@ FOLDERS = ("{build}", "{source}", "{prefix}")
 class Step(Frozen):
     """One command, which no shell sees, in a folder. A step whose file `makes` is there already is left out.
     `needs` are programs beside the compiler and headers of libraries (`zlib.h`), with the Debian package that
-    holds each."""
+    holds each. What a `shared` one makes does not depend on the linker's flags, so builds that differ in
+    those alone share it."""
 
     name: str
     command: tuple[str, ...] = Field(min_length=1)
     makes: str = ""
     folder: str = "{build}"
     needs: dict[str, str] = Field(default_factory=dict)
+    shared: bool = Field(default=False, exclude_if=lambda shared: not shared)
 
     @field_validator("command")
     @classmethod
@@ -95,9 +99,9 @@ class Recipe(Frozen):
     """How an engine is built.
 
     `program` is what Dyno starts or loads, below the prefix. `generate` are commands that make files of the
-    source itself, once for all builds; `steps` make a build, and `cxx` says that they compile C++. `tests`
-    are the source's own that a build must pass; they run in its folder. Builds read each other's data where
-    `format_parts` leading parts of their versions agree.
+    source itself, once for all builds; `steps` make a build, those that are shared first, and `cxx` says that
+    they compile C++. `tests` are the source's own that a build must pass; they run in its folder. Builds read
+    each other's data where `format_parts` leading parts of their versions agree.
     `seconds` is about how long a build takes on two CPUs, `room_mib` what it needs on disk.
     `run_environment` is what the built engine needs in its environment.
     """
@@ -114,6 +118,24 @@ class Recipe(Frozen):
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
     tests: tuple[SourceTest, ...] = Field(default=(), exclude_if=lambda tests: not tests)
+
+    @field_validator("generate", "tests")
+    @classmethod
+    def _shared_by_all(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        if any(step.shared for step in steps):
+            raise ValueError("[[steps]] alone can be `shared`: leave it out")
+        return steps
+
+    @field_validator("steps")
+    @classmethod
+    def _shared_ones_first(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        shared = tuple(step for step in steps if step.shared)
+        if shared != steps[: len(shared)]:
+            raise ValueError("steps that are `shared` come before all others")
+        texts = [text for step in shared for text in (*step.command, step.folder)]
+        if own := sorted({place for text in texts for place in PLACE.findall(text)} & OWN_PLACES):
+            raise ValueError(f"{{{own[0]}}} is a build's own, so no step that names it is `shared`")
+        return steps
 
     @field_validator("program")
     @classmethod
