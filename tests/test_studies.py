@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -24,6 +25,11 @@ SEARCHES = [path for path in STUDIES if path.stem.startswith("tune-")]
 
 def test_the_quickstart_is_among_them() -> None:
     assert FOLDER / "quickstart.toml" in STUDIES
+
+
+def test_the_list_of_studies_names_each() -> None:
+    listed = re.findall(r"\]\(([\w-]+\.toml)\)", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == [path.name for path in STUDIES]
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
