@@ -80,8 +80,8 @@ def command(
     """Measure how far one setup differs from itself here, under several bindings, and keep the best.
 
     One server runs the study's baseline. Pairs of short slices follow one another under each binding of
-    server and driver, in random order. Studies of this engine, workload and number of clients use the
-    best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
+    server and driver, in random order. Studies of this engine, workload with its options, and number of
+    clients use the best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
     """
     asked = study_at(study) if study else _asked(engine, workload, clients)
     _require_server_alone(asked)
