@@ -1,4 +1,5 @@
-"""Calibrations on disk: one file for each host, engine and workload, and whether it still holds."""
+"""Calibrations on disk: one file for each host, engine, workload with its options, and number of clients; and
+whether it still holds."""
 
 from __future__ import annotations
 

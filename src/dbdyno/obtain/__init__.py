@@ -1,1 +1,2 @@
-"""Where an installation comes from: a path on this machine, a distribution's packages, a wheel."""
+"""Where an installation comes from: a path on this machine, a distribution's packages, a
+wheel, a build."""
