@@ -93,7 +93,7 @@ def test_a_load_that_only_reads_keeps_no_ledger() -> None:
     with pytest.raises(StudyError) as caught:
         parse_study(reading.encode(), that_may_only_read(LOSING))
     [found] = caught.value.mistakes
-    assert "cannot be had under tpcb that only reads" in found.message
+    assert "is not known under tpcb that only reads" in found.message
     assert found.line == 4
 
 

@@ -1,4 +1,4 @@
-"""`dyno engines`: what is here, what can be had, and fetching it."""
+"""`dyno engines`: what is here, what can be obtained, and fetching it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbdyno.engines import registry
 @json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the engines that are here, and those that can be had."""
+    """List the engines that are here, and those that can be obtained."""
     if context.invoked_subcommand is not None:
         return
     offers = registry.offers()

@@ -353,9 +353,9 @@ class _Reader(SectionReader):
         asked = next((name for name in named if name in ACT_OF_METRIC), "")
         if asked and workload.name not in KEEPS_LEDGER:
             hint = f"take one that keeps a ledger: {', '.join(KEEPS_LEDGER)}"
-            self.note(("workload", "name"), f"`{asked}` cannot be had under {workload.name}", hint)
+            self.note(("workload", "name"), f"`{asked}` is not known under {workload.name}", hint)
         elif asked and not workload.keeps_ledger:
-            told = f"`{asked}` cannot be had under {workload.name} that only reads"
+            told = f"`{asked}` is not known under {workload.name} that only reads"
             self.note(("workload", "select_only"), told, "leave it out")
         for guard in goal.guards:
             bound = None if guard.relative else guard.bound
