@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dbdyno.host.process import families, family
@@ -66,6 +67,23 @@ class ProcessCounters:
         }
 
 
+@dataclass
+class _CpuTimes:
+    """CPU seconds of processes, each followed by itself, as in ProcessCounters."""
+
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def read(self, process_ids: Iterable[int]) -> float:
+        """The running total of these, and of all that were read before."""
+        for process_id in process_ids:
+            try:
+                fields = _stat(f"/proc/{process_id}")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            self._last[f"{process_id}:{fields[19]}"] = int(fields[11]) + int(fields[12])
+        return sum(self._last.values()) / TICKS_PER_S
+
+
 KERNEL_THREADS = "/proc/2/task/2/children"
 
 
@@ -73,11 +91,10 @@ KERNEL_THREADS = "/proc/2/task/2/children"
 class KernelThreads:
     """CPU seconds of the kernel's own threads: write-back, a file system's journal, io_uring's workers.
 
-    They work for whoever asked, here mostly for the server, and are nobody's process. Each is followed by
-    itself, as in ProcessCounters.
+    They work for whoever asked, here mostly for the server, and are nobody's process.
     """
 
-    _last: dict[str, int] = field(default_factory=dict)
+    _times: _CpuTimes = field(default_factory=_CpuTimes)
 
     def read(self) -> Counters:
         """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
@@ -85,13 +102,7 @@ class KernelThreads:
             threads = _text(KERNEL_THREADS).split()
         except FileNotFoundError:
             threads = []
-        for thread in threads:
-            try:
-                fields = _stat(f"/proc/{thread}")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            self._last[f"{thread}:{fields[19]}"] = int(fields[11]) + int(fields[12])
-        return {"kernel_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+        return {"kernel_cpu_s": self._times.read(map(int, threads))}
 
 
 @dataclass
@@ -101,7 +112,7 @@ class Bystanders:
 
     own: tuple[int, ...]
     _members: frozenset[int] = frozenset()
-    _last: dict[str, int] = field(default_factory=dict)
+    _times: _CpuTimes = field(default_factory=_CpuTimes)
 
     def look(self) -> None:
         """Finds out who is there. Who comes later is a stranger until then."""
@@ -109,13 +120,7 @@ class Bystanders:
 
     def read(self) -> Counters:
         """`beside_cpu_s`, a running total like others."""
-        for member in self._members:
-            try:
-                fields = _stat(f"/proc/{member}")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            self._last[f"{member}:{fields[19]}"] = int(fields[11]) + int(fields[12])
-        return {"beside_cpu_s": sum(self._last.values()) / TICKS_PER_S}
+        return {"beside_cpu_s": self._times.read(self._members)}
 
 
 def _stat(folder: str) -> list[str]:
