@@ -64,6 +64,8 @@ BROKEN = {
         "requirements.txt", lines(21, "--index-url x", "polars==1.0 --hash=sha256:0")
     ),
     "each_version_has_a_date": Source("CHANGELOG.md", "## 0.1.0\n"),
+    "prose_is_wrapped": Source("docs/guide.md", lines(1, "## Long", "long " * 21)),
+    "links_lead_somewhere": Source("docs/guide.md", "See [this](#there) and [that](guide.md).\n## Here"),
     "nothing_is_declared_for_nobody": Source("src/dbdyno/frozen.py", "UNUSED = 1\n"),
 }
 
@@ -94,6 +96,8 @@ def test_the_rule_refuses_what_breaks_it(name: str) -> None:
         ),
         (Source("src/dbdyno/frozen.py", "class Outcome(StrEnum):\n    INERT = 'inert result'"), "line 1"),
         (Source("requirements.txt", "a==1\n" * 21), "no hash"),
+        (Source("docs/guide.md", "See [that](../nowhere.md)."), "nothing is at ../nowhere.md"),
+        (Source("docs/guide.md", "```\n## There\n```\n[this](#there)"), "no such heading: #there"),
     ],
     ids=lambda value: value.path if isinstance(value, Source) else "",
 )
@@ -109,6 +113,8 @@ def test_a_rule_refuses_its_other_cases(broken: Source, said: str) -> None:
         Source("src/dbdyno/trial/pristine.py", "from dbdyno.trial import placement"),
         Source("src/dbdyno/driver/load_process.py", 'if __name__ == "__main__":\n    print()'),
         Source("crates/driver/src/io/mod.rs", lines(90, "fn one(&self);", "fn other() {}")),
+        Source("docs/wide.md", f"| {'cell ' * 30}|\n\n```\n{'shown ' * 30}\n```\n"),
+        Source("docs/linked.md", "[a](#own--name) [b](#own--name-1)\n\n## Own & name\n## Own & name"),
         Source("CHANGELOG.md", "## 0.2.0, unreleased\n\n## 0.1.0, 2026-01-31\n"),
     ],
     ids=lambda source: source.path,

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tests.structure import room_of
+from tests.structure import ROOT, room_of
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ ENGINE_ASKED = re.compile(
 )
 KNOWS_ENGINES = ("src/dbdyno/engines/", "src/dbdyno/obtain/", "/session/", "records/store.py", "tests/")
 PERCENTAGE = re.compile(r"100(\.0)? \* .* %|:[^{}]*%\}")
+PROSE_COLUMNS_MAX = 100
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
 
 
@@ -248,6 +252,49 @@ def each_version_has_a_date(source: Source) -> Iterator[str]:
     for heading in re.findall(r"^## (.*)", source.text, re.MULTILINE):
         if not re.fullmatch(r"\d+\.\d+\.\d+, (\d{4}-\d{2}-\d{2}|unreleased)", heading):
             yield f"{heading}: not VERSION, YYYY-MM-DD or VERSION, unreleased"
+
+
+@rule
+def prose_is_wrapped(source: Source) -> Iterator[str]:
+    """Tables, and what a fence shows as it stands, may be wider."""
+    if not source.path.endswith(".md"):
+        return
+    for line in _prose(source.text).splitlines():
+        if len(line) > PROSE_COLUMNS_MAX and not line.lstrip().startswith("|"):
+            yield f"{len(line)} columns: {line.strip()[:60]}"
+
+
+def links_lead_somewhere(sources: Iterable[Source]) -> list[str]:
+    """Links of a page to a file that is not there, or to a heading that its page has not."""
+    pages = {source.path: source for source in sources if source.path.endswith(".md")}
+    faults = []
+    for page in pages.values():
+        for link in LINK.findall(_prose(page.text)):
+            path, _, heading = link.partition("#")
+            to = posixpath.normpath(posixpath.join(posixpath.dirname(page.path), path)) if path else page.path
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            if to not in pages and not (ROOT / to).exists():
+                faults.append(f"{page.path}: nothing is at {link}")
+            elif heading and (to not in pages or heading not in set(_anchors(pages[to].text))):
+                faults.append(f"{page.path}: no such heading: {link}")
+    return faults
+
+
+RULES["links_lead_somewhere"] = links_lead_somewhere
+
+
+def _prose(text: str) -> str:
+    return FENCED.sub("", text)
+
+
+def _anchors(text: str) -> Iterator[str]:
+    """The names that forges give to the headings of a page: the second of a name has `-1` at its end."""
+    seen: Counter[str] = Counter()
+    for heading in re.findall(r"^#+ (.+)$", _prose(text), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        yield f"{name}-{seen[name]}" if seen[name] else name
+        seen[name] += 1
 
 
 CALLED_BY_LIBRARIES = frozenset({"convert", "format_commands", "model_config"})
