@@ -226,7 +226,7 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     order.add_column("variants in their order")
     for block in range(study.blocks):
         order.add_row(
-            str(block), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)
+            str(block + 1), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)
         )
     console.print(order)
     if study.design is Design.FRACTIONAL:

@@ -28,7 +28,7 @@ WARNINGS: dict[Doubt, Advice] = {
         "raise workload.threads, give the driver more CPUs, or lower workload.clients",
     ),
     Doubt.DRIVER_WAITED: Advice(
-        "the driver waited for a CPU for most of the time, so part of each latency is its wait",
+        "a driver thread waited for a CPU half of the time or more, so part of each latency is its wait",
         "give server and driver CPUs of their own (cpu.server, cpu.driver), or lower workload.clients",
     ),
     Doubt.RATE_NOT_KEPT: Advice(

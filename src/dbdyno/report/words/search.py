@@ -151,9 +151,10 @@ def _failed(tried: tuple[Tried, ...]) -> str:
         return ""
     ranked = sorted(causes.items(), key=lambda item: -item[1])
     most, count = ranked[0]
-    others = f"; {plural(len(ranked) - 1, 'other cause')} as well" if ranked[1:] else ""
-    failed = plural(sum(causes.values()), "candidate")
-    return f"{failed} had no speed that counts, {count} of them because: {most}{others}."
+    failed = f"{plural(sum(causes.values()), 'candidate')} had no speed that counts"
+    if not ranked[1:]:
+        return f"{failed}: {most}."
+    return f"{failed}, {count} of them because: {most}; {plural(len(ranked) - 1, 'other cause')} as well."
 
 
 def _took(found: SearchResult) -> str:
