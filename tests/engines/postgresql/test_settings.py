@@ -17,6 +17,9 @@ from dbdyno.frozen import Level
         ("wal_buffers", "-1", "4MB", True),  # the server chose the size
         ("wal_buffers", -1, "16MB", True),
         ("wal_buffers", "16MB", "4MB", False),
+        ("wal_compression", "on", "pglz", True),  # a switch once, which has several ways now
+        ("wal_compression", "lz4", "pglz", False),
+        ("wal_compression", "off", "pglz", False),
         ("transaction_buffers", 0, "256kB", True),
         ("autovacuum_work_mem", -1, "-1", True),
         ("autovacuum_work_mem", -1, "64MB", False),  # this one never shows another size

@@ -10,7 +10,7 @@ from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, ri
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import as_text, cache_mib, quantity, same_value, size_bytes
+from dbdyno.engines.values import TRUE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -135,6 +135,9 @@ SIZED_BY_SERVER: Mapping[str, str] = {
 }
 """The level that leaves a size to the server, which then shows the size that it chose and not the level."""
 
+MEANT_BY_ON: Mapping[str, str] = {"wal_compression": "pglz"}
+"""What a server shows where a setting that was a switch once, and has several ways now, is on."""
+
 PAGE_BYTES = 8192
 BASE_BYTES = 300 << 20
 """What a server takes beside its buffers: its processes' own memory."""
@@ -256,6 +259,8 @@ def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
 
 def same(name: str, requested: Level, effective: str) -> bool:
     if same_value(requested, effective):
+        return True
+    if as_text(requested).lower() in TRUE and effective == MEANT_BY_ON.get(name):
         return True
     if as_text(requested) == SIZED_BY_SERVER.get(name):
         return quantity(effective) is not None
