@@ -14,7 +14,7 @@ from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
 from dbdyno.plan.search.ask import ask, finalists, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Observation, Outcome, Record, Run
 from dbdyno.study import BASELINE, Goal, Guard, ListedVariant, Study
 from dbdyno.study.search import constraint
 from dbdyno.study.space import Condition, Search
@@ -192,6 +192,29 @@ def test_a_confirmation_that_does_not_fit_into_memory_runs_in_parts() -> None:
     over = run.model_copy(update={"budget_s": 0.0, "room_bytes": 1})
     assert len(ask(lambda levels: 1, study, over, records)) == 1
     assert next_block(lambda levels: 1, study, narrow, []) is not None
+
+
+def test_a_cache_that_data_did_not_fill_counts_as_what_it_held() -> None:
+    """Servers that are declared too large to be up together are, once it is seen how little they hold."""
+    study, run, whole = searched(2000.0)
+    records = [one for one in whole if one.purpose is Purpose.SEARCH]
+    run = run.model_copy(update={"budget_s": 0.0, "room_bytes": 60})
+    first: list[Record] = []
+    while len(first) < 1 + FINALISTS:
+        [trial] = ask(lambda levels: 50, study, run, [*records, *first])
+        first.append(holding(measured(trial, run, two_changes_help), 10.0))
+    together = ask(lambda levels: 50, study, run, [*records, *first])
+    assert len(together) == 1 + FINALISTS
+    larger = [holding(record, 20.0) for record in first]
+    assert len(ask(lambda levels: 50, study, run, [*records, *larger])) == 2
+
+
+def holding(record: Record, held_bytes: float) -> Record:
+    """The record of a server that held so much memory at most."""
+    [phase] = record.phases
+    seen = phase.observation or Observation(duration_s=1.0)
+    seen = seen.model_copy(update={"totals": {**seen.totals, "resident_bytes_max": held_bytes}})
+    return record.model_copy(update={"phases": (phase.model_copy(update={"observation": seen}),)})
 
 
 def test_constraints_and_conditions_hold_in_every_candidate() -> None:

@@ -26,6 +26,9 @@ from dbdyno.study.trials import Purpose, Trial, Variant
 Memory = Callable[[Mapping[str, Level]], int]
 """About how many bytes a server takes with these levels."""
 
+HELD_TIMES = 1.5
+"""A server that was up before has room enough in this many times what it held: its load is the same again."""
+
 FAILING_MOST = 12
 """Where so many candidates failed and none has a speed, the rest would fail too."""
 
@@ -53,7 +56,7 @@ def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Se
             return ()
         trials = trials_of(study, run, block, len(earlier))
         if left := [trial for trial in trials if trial.index not in done]:
-            return _at_once(memory, study, run, left)
+            return _at_once(memory, study, run, left, held_bytes(whole))
     return ()
 
 
@@ -172,7 +175,10 @@ def fits(memory: Memory, study: Study, room_bytes: int | None, levels: Sequence[
     """Whether the servers of these levels have room in memory: together where they run side by side."""
     if room_bytes is None:
         return True
-    needed = [memory({**study.settings, **own}) for own in levels]
+    return _have_room(study, room_bytes, [memory({**study.settings, **own}) for own in levels])
+
+
+def _have_room(study: Study, room_bytes: int, needed: Sequence[float]) -> bool:
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE
     return (sum(needed) if beside else max(needed)) <= room_bytes
 
@@ -182,14 +188,35 @@ def _even(number: int) -> int:
     return number + number % 2
 
 
-def _at_once(memory: Memory, study: Study, run: Run, trials: Sequence[Trial]) -> Sequence[Trial]:
-    """As many of a block's trials as have room beside each other; at least one. The rest follow."""
+def _at_once(
+    memory: Memory, study: Study, run: Run, trials: Sequence[Trial], held: Mapping[str, float]
+) -> Sequence[Trial]:
+    """As many of a block's trials as have room beside each other; at least one. The rest follow, and what
+    follows meets other disturbances. So a cache that data did not fill counts as what it held."""
+    if run.room_bytes is None:
+        return trials
+    needed = [
+        min(
+            memory({**study.settings, **one.variant.levels}),
+            HELD_TIMES * held.get(one.variant.name, math.inf),
+        )
+        for one in trials
+    ]
     count = len(trials)
-    while count > 1 and not fits(
-        memory, study, run.room_bytes, [one.variant.levels for one in trials[:count]]
-    ):
+    while count > 1 and not _have_room(study, run.room_bytes, needed[:count]):
         count -= 1
     return trials[:count]
+
+
+def held_bytes(records: Sequence[Record]) -> dict[str, float]:
+    """The most memory that the server of each variant held resident in any trial so far."""
+    held: dict[str, float] = {}
+    for record in records:
+        for phase in record.phases:
+            seen = phase.observation.totals.get("resident_bytes_max") if phase.observation else None
+            if seen is not None:
+                held[record.variant] = max(seen, held.get(record.variant, 0.0))
+    return held
 
 
 def _all_fail(tried: Sequence[Candidate]) -> bool:

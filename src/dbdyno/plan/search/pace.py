@@ -24,8 +24,10 @@ def looks_on(study: Study, run: Run, records: Sequence[Record], candidates: Sequ
 
 
 def whole_s(study: Study, records: Sequence[Record], candidates: Sequence[Candidate]) -> float:
-    """Seconds that the run takes in all where one more block of the search is its last."""
-    changes = max((one.changes for one in ranked(candidates)[:FINALISTS]), default=0)
+    """Seconds that the run takes in all where one more block of the search is its last. What seems no better
+    than the baseline is not confirmed, so its changes are never taken back."""
+    better = [one for one in ranked(candidates) if one.worth > 0.0]
+    changes = max((one.changes for one in better[:FINALISTS]), default=0)
     left = 2 + NEW_EACH_BLOCK + trials_after(study, changes)
     return spent_s(records) + left * trial_s(records) + making_s(records)
 
