@@ -18,7 +18,14 @@ from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, processes
 from dbdyno.trial.observe.observer import of_application, spent_by
-from dbdyno.trial.observe.processes import Bystanders, KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.processes import (
+    Bystanders,
+    Held,
+    KernelThreads,
+    ProcessCounters,
+    host_counters,
+    resident_bytes,
+)
 from tests.fakes import make_tally
 
 BURN = """
@@ -76,6 +83,12 @@ def test_a_thread_that_is_gone_still_counts() -> None:
     assert gone["cpu_user_s"] == after["cpu_user_s"]
     assert before["resident_bytes"] > 0
     assert gone["resident_bytes"] == 0
+
+
+def test_memory_that_processes_share_counts_once() -> None:
+    held = [Held(100, 900), Held(200, 1000), Held(0, 0)]
+    assert resident_bytes(held) == 1300
+    assert resident_bytes([]) == 0
 
 
 def test_the_host_has_been_busy() -> None:

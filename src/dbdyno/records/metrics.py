@@ -262,7 +262,8 @@ _RESOURCES = (
     Metric("written_bytes_per_op", "storage written per transaction", "per op", _LOWER,
            f"Bytes sent towards storage {_SERVER_CPU}.", _per_operation("written_bytes"), Format.BYTES),
     Metric("resident_bytes", "resident memory", "", _LOWER,
-           "The most memory that the server's processes held resident at any sample of the measured part.",
+           "The most memory that the server's processes held resident at any sample of the measured part. "
+           "What they share counts once, as the process that holds most of it has it.",
            _total("resident_bytes_max"), Format.BYTES),
     Metric("ready_s", "time until ready", "s", _LOWER,
            "Time from the start of the server's process until it answered.", lambda record: record.ready_s),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dbdyno.host.process import families, family
 
@@ -12,6 +13,19 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 Counters = dict[str, float]
+
+
+class Held(NamedTuple):
+    """What a process holds resident: its own, and what others may hold as well (files, shared memory)."""
+
+    own_bytes: int
+    shared_bytes: int
+
+
+def resident_bytes(held: Sequence[Held]) -> float:
+    """What processes of one server hold together. Shared memory counts once, as the one that holds most of it
+    has it: each of PostgreSQL's processes holds what it touched of the same buffers."""
+    return float(sum(one.own_bytes for one in held) + max((one.shared_bytes for one in held), default=0))
 
 
 @dataclass
@@ -29,14 +43,14 @@ class ProcessCounters:
         """Totals so far, and for each name that could not be read the reason."""
         missing: dict[str, str] = {}
         members = families(self.roots)
-        resident_bytes = sum(self._read_process(process_id, missing) for process_id in members)
-        totals: Counters = {"resident_bytes": resident_bytes}
+        held = [self._read_process(process_id, missing) for process_id in members]
+        totals: Counters = {"resident_bytes": resident_bytes(held)}
         for counters in self._last.values():
             for name, value in counters.items():
                 totals[name] = totals.get(name, 0.0) + value
         return totals, missing
 
-    def _read_process(self, process_id: int, missing: dict[str, str]) -> float:
+    def _read_process(self, process_id: int, missing: dict[str, str]) -> Held:
         folder = f"/proc/{process_id}"
         try:
             fields = _stat(folder)
@@ -51,9 +65,10 @@ class ProcessCounters:
                 missing["read_bytes"] = missing["written_bytes"] = f"{folder}/io belongs to another user"
             for thread_id in os.listdir(f"{folder}/task"):  # noqa: PTH208  as cheap as it gets
                 self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
-            return float(int(_text(f"{folder}/statm").split()[1]) * PAGE_BYTES)
+            _, resident, shared, *_ = map(int, _text(f"{folder}/statm").split())
+            return Held((resident - shared) * PAGE_BYTES, shared * PAGE_BYTES)
         except (FileNotFoundError, ProcessLookupError):
-            return 0.0
+            return Held(0, 0)
 
     def _read_thread(self, folder: str, thread_id: int, started: int) -> None:
         try:
