@@ -95,7 +95,7 @@ def measured(trial: Trial, run: Run, surface: Surface, trial_sd: float = TRIAL_S
     failed = Record(
         run=run.run, trial=trial.index, block=trial.block, purpose=trial.purpose, position=trial.position,
         variant=trial.variant.name, levels=trial.variant.levels, host="here",
-        started_unix_s=TRIAL_S * trial.index, finished_unix_s=TRIAL_S * (trial.index + 1),
+        started_unix_s=TRIAL_S * trial.block, finished_unix_s=TRIAL_S * (trial.block + 1),
         outcome=Outcome.FAILED, cause="the server did not start",
     )  # fmt: skip
     if true is None:

@@ -14,7 +14,8 @@ from dbdyno.analyse.search import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.record import Outcome, Record, Run
-from dbdyno.study import Goal, ListedVariant, Study
+from dbdyno.report.words.search import sentences
+from dbdyno.study import BASELINE, Goal, ListedVariant, Study
 from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
 from tests.searches import Surface, a_search, carried_out, listed, measured, nothing_helps, ranged, step
@@ -122,6 +123,23 @@ def test_where_nothing_is_given_up_nothing_is_told_of_it() -> None:
 def test_each_purpose_has_its_time() -> None:
     result, _ = ended(two_matter)
     assert set(result.took_s) == set(Purpose)
+
+
+def test_blocks_whose_servers_were_not_up_together_are_counted() -> None:
+    study, run, records = searched(two_matter, 1)
+    first = min(one.block for one in records if one.purpose is Purpose.CONFIRMATION)
+    late = [
+        one.model_copy(update={"started_unix_s": one.finished_unix_s + 1.0})
+        if one.block == first and one.variant != BASELINE
+        else one
+        for one in records
+    ]
+    whole, parted = analyse(study, run, records).search, analyse(study, run, late).search
+    assert whole is not None and parted is not None
+    assert (whole.apart_blocks, parted.apart_blocks) == (0, 1)
+    said = "In 1 block of the confirmation not all servers were up together"
+    assert any(sentence.startswith(said) for sentence in sentences(parted))
+    assert not any(sentence.startswith(said) for sentence in sentences(whole))
 
 
 def test_a_search_that_is_not_over_says_so() -> None:

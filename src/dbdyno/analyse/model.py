@@ -524,8 +524,10 @@ class SearchResult(Frozen):
     `winner` names the variant that is to be kept, which is confirmed; None where nothing helped, or while
     nothing is confirmed. `effect` is winner / baseline. `optimism` is the ratio that the search itself saw of
     the confirmed candidate over the confirmed one. `changes` are the winner's, and `removed` those that the
-    elimination took away, with the share that each had. `took_s` are seconds by purpose. `given_up` is what
-    candidates and variants give up by the levels that they change, by name, without those that keep all.
+    elimination took away, with the share that each had. `took_s` are seconds by purpose. `apart_blocks` is
+    how many blocks of the confirmation had servers that were not all up together, though the arrangement is
+    side by side. `given_up` is what candidates and variants give up by the levels that they change, by name,
+    without those that keep all.
     """
 
     tried: tuple[Tried, ...]
@@ -538,6 +540,7 @@ class SearchResult(Frozen):
     removed: tuple[Change, ...] = ()
     rounds: tuple[Round, ...] = ()
     took_s: dict[Purpose, float] = Field(default_factory=dict)
+    apart_blocks: int = Field(default=0, exclude_if=lambda blocks: not blocks)
     # Nothing is told of searches in which nothing may be given up.
     given_up: dict[str, tuple[Promise, ...]] = Field(
         default_factory=dict, exclude_if=lambda given_up: not given_up

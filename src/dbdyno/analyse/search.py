@@ -27,8 +27,8 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.record import Record, Run
-from dbdyno.study import BASELINE, Study
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import BASELINE, Arrangement, Study
 from dbdyno.study.builds import changed_levels
 from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
@@ -51,7 +51,8 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     confirmed = analysed(study, run, confirming)
     over = len(confirming) >= study.blocks * len(confirmed.variants)
     finalists = tuple(one.name for one in confirmed.candidates)
-    result = result.model_copy(update={"finalists": finalists, "confirmed": over})
+    apart = _apart_blocks(study, confirming)
+    result = result.model_copy(update={"finalists": finalists, "confirmed": over, "apart_blocks": apart})
     winner = winner_of(confirmed) if over else None
     if winner is None:
         return confirmed.model_copy(update={"study": study, "search": result})
@@ -70,6 +71,21 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         }
     )
     return _with_winner(study, confirmed, result, told)
+
+
+def _apart_blocks(study: Study, confirming: Sequence[Record]) -> int:
+    """In how many blocks not all servers were up together: their ratios hold what the host did meanwhile. A
+    server that failed is gone before the others, and has no ratio."""
+    if study.arrangement is not Arrangement.SIDE_BY_SIDE:
+        return 0
+    blocks: dict[int, list[Record]] = {}
+    for record in confirming:
+        if record.outcome is Outcome.MEASURED:
+            blocks.setdefault(record.block, []).append(record)
+    return sum(
+        max(one.started_unix_s for one in block) > min(one.finished_unix_s for one in block)
+        for block in blocks.values()
+    )
 
 
 def with_given_up(found: Analysis, gives_up: GivesUp) -> Analysis:

@@ -80,6 +80,7 @@ def sentences(found: SearchResult) -> list[str]:
         _removed(found),
         _cut_short(found),
         _optimism(found),
+        _apart(found),
         _failed(found.tried),
         _took(found),
     ]
@@ -140,6 +141,15 @@ def _optimism(found: SearchResult) -> str:
     else:
         by = f"too low, {ratio_text(found.optimism)} times the confirmed one"
     return f"The search’s own ratio of the confirmed candidate was {by}. Only the confirmed one is told."
+
+
+def _apart(found: SearchResult) -> str:
+    if not found.apart_blocks:
+        return ""
+    return (
+        f"In {plural(found.apart_blocks, 'block')} of the confirmation not all servers were up together, so"
+        " what the host did meanwhile is in its ratios."
+    )
 
 
 def _failed(tried: tuple[Tried, ...]) -> str:
