@@ -4,8 +4,8 @@
 //! The examples name each field, without `..`: a field that is added does not compile until it stands here.
 
 use crate::count::tally::{
-    ByClient, Cpu, CpuPerOperation, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Second, Slice,
-    Statement, Tally,
+    ByClient, Cpu, CpuPerOperation, Failed, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Replay,
+    Second, Slice, Statement, Tally,
 };
 use crate::job::{Arrivals, Gather, Job, Ledger, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::session::{Isolation, Opening};
@@ -58,6 +58,7 @@ fn jobs() -> Vec<Job> {
         url: "mysql://h/x".to_owned(),
         workload: "tpcb".to_owned(),
         options: [("scale".to_owned(), json!(3))].into_iter().collect(),
+        folder: "/studies".to_owned(),
         clients: 2,
         threads: 1,
         backend: "epoll".to_owned(),
@@ -85,6 +86,8 @@ fn jobs() -> Vec<Job> {
             sql: vec!["SET @shop = 1".to_owned()],
         },
         network_delay_s: 0.25,
+        until_s: None,
+        shared: Default::default(),
     };
     let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
     let ledger = Some(Ledger { path: "books".to_owned(), cut: 3 });
@@ -162,9 +165,36 @@ fn tally(some: Option<f64>) -> Tally {
                 operations_per_s,
             })
             .to_vec(),
+        replay: some.map(|_| replay(some)),
         histogram: "HISTFAAA".to_owned(),
         histogram_unit: "ns".to_owned(),
         interrupted: some.is_some(),
+    }
+}
+
+fn replay(some: Option<f64>) -> Replay {
+    Replay {
+        recorded_s: 60.5,
+        speed: some,
+        planned_s: some,
+        took_s: 61.5,
+        sessions: 3,
+        sessions_refused: 1,
+        sessions_lost: 2,
+        statements: 9,
+        unsent: 4,
+        late_by_server: 5,
+        late_by_driver: 6,
+        server_lag_us: latency(some),
+        driver_lag_us: latency(some),
+        failed: vec![Failed {
+            statement: "SELECT ?".to_owned(),
+            error: "1146 no such table".to_owned(),
+            count: 7,
+        }],
+        rows_compared: 8,
+        rows_differ: 2,
+        differing: vec![("SELECT ?".to_owned(), 2)],
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn prepare<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
     let loading = Loading { job, target: &target, together, bytes: AtomicU64::new(0) };
     let sessions = loading.sessions(workload.load_parts());
     let rows = loading.in_parallel(workload.load_parts(), watch, async |part, session| {
-        workload.load(part, session, Random::new(job.seed, part)).await
+        workload.load(part, session, Random::of_loading(job.seed, part)).await
     })?;
     loading.in_parallel(workload.finish_parts(), watch, async |part, session| {
         workload.finish(part, session).await.map(|()| 0)
@@ -160,6 +160,25 @@ fn first_failure_or_sum(outcomes: Vec<Result<u64>>) -> Result<u64> {
         return Err((*error).clone());
     }
     outcomes.into_iter().sum()
+}
+
+/// Makes the tables without their rows, and what stands upon them.
+pub(crate) fn create<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<()> {
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
+        workload.create(session).await?;
+        for part in 0..workload.finish_parts() {
+            workload.finish(part, session).await?;
+        }
+        Ok(())
+    })
+}
+
+/// Has the server prepare the statements that are the user's own.
+pub(crate) fn examine<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Value> {
+    let examined = with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
+        workload.examine(session).await
+    })?;
+    Ok(json!(examined))
 }
 
 /// Asks the data for their shape before a run.

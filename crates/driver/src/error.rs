@@ -1,5 +1,6 @@
 //! The driver's only error: what happened, what to do about it, and what the transaction runner needs to know.
 
+use serde::Serialize;
 use std::fmt;
 
 /// Who is to blame; the binding and the command line choose exit codes by it.
@@ -43,6 +44,15 @@ pub enum Fate {
     Fatal,
 }
 
+/// One of several things that are wrong with a file of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    /// A file and a line, such as `shop.toml:7`; empty where there is none.
+    pub place: String,
+    pub message: String,
+    pub hint: String,
+}
+
 /// Boxed, so that the `Result` of every call on the hot path stays one word wide.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
@@ -55,6 +65,7 @@ struct Inner {
     message: String,
     hint: String,
     sqlstate: String,
+    mistakes: Vec<Mistake>,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -63,7 +74,7 @@ impl Error {
     fn new(kind: Kind, fate: Fate, label: &str, message: impl Into<String>) -> Self {
         let (label, message, hint, sqlstate) =
             (label.to_owned(), message.into(), String::new(), String::new());
-        Error(Box::new(Inner { kind, fate, label, message, hint, sqlstate }))
+        Error(Box::new(Inner { kind, fate, label, message, hint, sqlstate, mistakes: Vec::new() }))
     }
 
     pub fn user(message: impl Into<String>) -> Self {
@@ -130,6 +141,12 @@ impl Error {
         self
     }
 
+    /// The same error with the mistakes that it tells of, one by one.
+    pub fn with_mistakes(mut self, mistakes: Vec<Mistake>) -> Self {
+        self.0.mistakes = mistakes;
+        self
+    }
+
     /// The same error as a failure to connect: for what goes wrong during a handshake.
     pub fn while_connecting(mut self) -> Self {
         if self.0.kind != Kind::User {
@@ -152,6 +169,18 @@ impl Error {
 
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// The mistakes that it tells of: itself where it is the only one.
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        match &self.0.mistakes[..] {
+            [] => vec![Mistake {
+                place: String::new(),
+                message: self.0.message.clone(),
+                hint: self.0.hint.clone(),
+            }],
+            all => all.to_vec(),
+        }
     }
 
     /// Empty where the server sent none, or none beside its own code.

@@ -2,10 +2,13 @@
 //! as `src/dbdyno/driver/job.py`.
 
 use crate::error::{Error, Result};
+use crate::io::Shared;
 use crate::session::{AnySession, Opening, Target};
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A job as given. Unknown keys are errors.
@@ -16,6 +19,9 @@ pub struct Job {
     pub workload: String,
     #[serde(default)]
     pub options: Map<String, Value>,
+    /// What relative paths of the workload count from; empty: the process's own folder.
+    #[serde(default)]
+    pub folder: String,
     #[serde(default = "one")]
     pub clients: u32,
     /// 0 lets the driver choose.
@@ -79,6 +85,12 @@ pub struct Job {
     /// waits as well. What a run looks at beforehand, `prepare` and `check` do not wait.
     #[serde(default)]
     pub network_delay_s: f64,
+    /// Where a recording is played, the second of it at which that ends. Follows from the others.
+    #[serde(skip)]
+    pub until_s: Option<f64>,
+    /// What the connections of this job have in common.
+    #[serde(skip)]
+    pub shared: Arc<Shared>,
 }
 
 /// The books of a run that will be cut short. The rows of the table `dyno_ledger` have the number `cut`.
@@ -183,6 +195,42 @@ pub enum Schedule {
     },
 }
 
+impl Load {
+    /// Refuses what the driver cannot send. What a schedule's file holds is judged when the run begins.
+    fn require_sendable(&self) -> Result<()> {
+        let Load::Open { rate_per_s, schedule, .. } = self else { return Ok(()) };
+        require_sendable(*rate_per_s)?;
+        match schedule {
+            Some(Schedule::Steps { steps: rates } | Schedule::Points { points: rates }) => {
+                rates.iter().try_for_each(|(_, rate)| require_sendable(*rate))
+            }
+            Some(Schedule::Ramp { to_per_s, .. }) => require_sendable(*to_per_s),
+            Some(Schedule::Sine { amplitude_per_s, period_s }) => {
+                if !(PERIOD_S_MIN..=SECONDS_MAX).contains(period_s) {
+                    let message = format!("the driver cannot follow a sine with a period of {period_s} s");
+                    return Err(
+                        Error::user(message).hint(format!("give {PERIOD_S_MIN} s to {SECONDS_MAX} s"))
+                    );
+                }
+                require_sendable(rate_per_s + amplitude_per_s.abs())
+            }
+            None | Some(Schedule::Constant | Schedule::File { .. }) => Ok(()),
+        }
+    }
+}
+
+/// Refuses a rate that the driver cannot send.
+pub(crate) fn require_sendable(rate_per_s: f64) -> Result<()> {
+    if (0.0..=RATE_PER_S_MAX).contains(&rate_per_s) {
+        return Ok(());
+    }
+    let message = match rate_per_s > RATE_PER_S_MAX {
+        true => format!("the driver cannot send {rate_per_s} transactions per second"),
+        false => format!("the rate of an open loop cannot be {rate_per_s}"),
+    };
+    Err(Error::user(message).hint(format!("give 0 to {RATE_PER_S_MAX} per second")))
+}
+
 fn one() -> u32 {
     1
 }
@@ -205,8 +253,13 @@ fn answer_timeout() -> f64 {
 
 /// More connections than a machine has ports make no sense; this catches a slip of the pen.
 const CLIENTS_MAX: u32 = 100_000;
+/// More than all threads of a large machine can send, because one sends some hundred thousand; the same.
+const RATE_PER_S_MAX: f64 = 10_000_000.0;
+/// No thread can follow a shorter wave.
+const PERIOD_S_MIN: f64 = 0.001;
 const SLICES_MAX: u32 = 100_000;
-const SECONDS_MAX: f64 = 30.0 * 86_400.0;
+/// 30 days.
+pub(crate) const SECONDS_MAX: f64 = 30.0 * 86_400.0;
 
 impl Job {
     /// Reads a job and checks all of its values but the options, which are the workload's.
@@ -237,15 +290,37 @@ impl Job {
             return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
         job.require_sliceable()?;
+        job.load.require_sendable()?;
         if job.ledger.is_some() && job.reconnect {
             // A client that comes back would number its transactions anew.
             return Err(
                 Error::user("a ledger does not go with reconnecting").hint("leave one of the two out")
             );
         }
+        let folder = PathBuf::from(&job.folder);
         workload::resolve_lua(&mut job.workload, &mut job.options);
-        workload::resolve_script(&mut job.workload, &mut job.options, job.seed);
+        workload::resolve_script(&mut job.workload, &mut job.options, job.seed, &folder);
+        job.resolve_replay(&folder)?;
         Ok(job)
+    }
+
+    /// A recording says how many clients play it, and its times become those of the clock.
+    fn resolve_replay(&mut self, folder: &Path) -> Result<()> {
+        if self.workload != workload::REPLAY {
+            return Ok(());
+        }
+        if let Some(Value::String(file)) = self.options.get_mut("file") {
+            *file = workload::located(folder, file);
+        }
+        if self.load != Load::default() || self.operations.is_some() || self.slices.is_some() {
+            return Err(Error::user("a replay takes no rate, think time, number of operations or slices")
+                .hint("leave them out: the recording says when each statement is sent"));
+        }
+        let given = workload::Times { warmup_s: self.warmup_s, duration_s: self.duration_s };
+        let (clients, times) = workload::resolve_replay(&self.options, given)?;
+        self.until_s = Some(self.warmup_s + self.duration_s);
+        (self.clients, self.warmup_s, self.duration_s) = (clients, times.warmup_s, times.duration_s);
+        Ok(())
     }
 
     /// Slices interrupt the load, so nothing but answers may start its transactions, and time alone may end it.
@@ -275,6 +350,7 @@ impl Job {
         target.answer_timeout = Duration::from_secs_f64(self.answer_timeout_s);
         target.opening = self.opening.statements(target.protocol)?;
         target.storage_engine = self.opening.storage_engine.clone();
+        target.shared = self.shared.clone();
         Ok(target)
     }
 }
@@ -327,6 +403,25 @@ mod tests {
             let error = parse(rest).unwrap_err();
             assert_eq!(error.kind(), crate::error::Kind::User);
             assert!(!error.hint_text().is_empty(), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_the_driver_cannot_send_is_refused_with_what_it_can() {
+        let (most, periods) = ("10000000 per second", "0.001 s to 2592000 s");
+        for (rate_per_s, schedule, hint) in [
+            ("1e12", r#"{"kind": "constant"}"#, most),
+            ("-1", r#"{"kind": "constant"}"#, most),
+            ("1", r#"{"kind": "steps", "steps": [[1, 2], [2, 1e12]]}"#, most),
+            ("1", r#"{"kind": "ramp", "to_per_s": 1e300, "over_s": 1}"#, most),
+            ("0", r#"{"kind": "points", "points": [[0, 1], [1, 1e12]]}"#, most),
+            ("6e6", r#"{"kind": "sine", "amplitude_per_s": 5e6, "period_s": 1}"#, most),
+            ("1", r#"{"kind": "sine", "amplitude_per_s": 1, "period_s": 1e-300}"#, periods),
+        ] {
+            let load = format!(r#"{{"kind": "open", "rate_per_s": {rate_per_s}, "schedule": {schedule}}}"#);
+            let error = parse(&format!(r#", "load": {load}"#)).unwrap_err();
+            assert_eq!(error.kind(), crate::error::Kind::User);
+            assert!(error.hint_text().contains(hint), "{load}: {error} {}", error.hint_text());
         }
     }
 

@@ -10,6 +10,7 @@ pub mod clock;
 mod count;
 mod data;
 pub mod error;
+mod explain;
 pub mod io;
 pub mod job;
 pub mod random;
@@ -26,7 +27,8 @@ use job::Job;
 use run::dispatch::{dispatch, with_its_workload, Activity};
 use serde_json::{json, Value};
 use session::{Protocol, Session, Target};
-use workload::{Acknowledged, Circumstances, WithWorkload, Workload};
+use std::path::Path;
+use workload::{Acknowledged, Circumstances, Reviewed, WithWorkload, Workload};
 
 /// Makes the workload's tables and loads its rows: {"rows", "bytes", "duration_s", "sessions"}.
 pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
@@ -40,6 +42,56 @@ pub fn prepare(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     }
     let job = Job::parse(job)?;
     with_its_workload(&job, Prepare(&job, watch))
+}
+
+/// Makes the workload's tables without their rows.
+pub fn create(job: &str, watch: &mut Watch<'_>) -> Result<()> {
+    struct Create<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl WithWorkload for Create<'_, '_> {
+        type Output = ();
+
+        fn with<W: Workload>(self, workload: W) -> Result<()> {
+            data::create(self.0, &workload, self.1)
+        }
+    }
+    let job = Job::parse(job)?;
+    with_its_workload(&job, Create(&job, watch))
+}
+
+/// Has a server that holds the workload's tables prepare the user's statements: {"asked", "left_out", "refused"}, of
+/// which the last is a list of {"place", "message", "hint"}.
+pub fn examine(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Examine<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl WithWorkload for Examine<'_, '_> {
+        type Output = Value;
+
+        fn with<W: Workload>(self, workload: W) -> Result<Value> {
+            data::examine(self.0, &workload, self.1)
+        }
+    }
+    let job = Job::parse(job)?;
+    with_its_workload(&job, Examine(&job, watch))
+}
+
+/// What can be known of a workload with these options without a server: the `mistakes` in its files, as `examine` gives
+/// them, and the SQL in them that is the user's own, `own_sql`. Relative paths count from `folder`.
+pub fn review(workload: &str, options: &str, folder: &str) -> Result<Value> {
+    struct Review;
+    impl WithWorkload for Review {
+        type Output = Reviewed;
+
+        fn with<W: Workload>(self, workload: W) -> Result<Reviewed> {
+            Ok(workload.review())
+        }
+    }
+    let circumstances = Circumstances { folder: folder.into(), ..Circumstances::default() };
+    let reviewed = workload::with_workload(workload, &parsed(options)?, &circumstances, Review);
+    let found = |error: crate::Error| Reviewed { mistakes: error.mistakes(), ..Reviewed::default() };
+    Ok(json!(reviewed.unwrap_or_else(found)))
+}
+
+fn parsed(options: &str) -> Result<serde_json::Map<String, Value>> {
+    serde_json::from_str(options).map_err(|error| Error::user(format!("the options: {error}")))
 }
 
 /// Runs the workload; returns the tally.
@@ -83,6 +135,23 @@ pub fn check(job: &str, acknowledged: Option<&str>, watch: &mut Watch<'_>) -> Re
     with_its_workload(&job, Check(&job, acknowledged, watch))
 }
 
+/// Asks the engine how it would execute the statements of the workload's transactions: {"statements": [{"transaction",
+/// "text", "plan", "why_not"}], "unreached": {transaction: why}}. No write is executed.
+pub fn explain(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Explain<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl WithWorkload for Explain<'_, '_> {
+        type Output = Value;
+
+        fn with<W: Workload>(self, workload: W) -> Result<Value> {
+            // What a run asks before its first client.
+            data::inspect(self.0, &workload, self.1)?;
+            self.1.telling(|| workload.interrupt(), |watch| explain::explain(self.0, &workload, watch))
+        }
+    }
+    let job = Job::parse(job)?;
+    with_its_workload(&job, Explain(&job, watch))
+}
+
 /// Drops what `prepare` made.
 pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
     struct Cleanup<'a, 'b>(&'a Job, &'a mut Watch<'b>);
@@ -103,7 +172,8 @@ pub fn query(url: &str, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
 }
 
 /// Whether clients of a workload with these options wait by themselves between transactions: for keying, for thinking.
-pub fn pauses(workload: &str, options: &str) -> Result<bool> {
+/// Relative paths count from `folder`.
+pub fn pauses(workload: &str, options: &str, folder: &str) -> Result<bool> {
     struct Pauses;
     impl WithWorkload for Pauses {
         type Output = bool;
@@ -112,9 +182,16 @@ pub fn pauses(workload: &str, options: &str) -> Result<bool> {
             Ok(run::pauses(&workload))
         }
     }
-    let options =
-        serde_json::from_str(options).map_err(|error| Error::user(format!("the options: {error}")))?;
-    workload::with_workload(workload, &options, &Circumstances::default(), Pauses)
+    let circumstances = Circumstances { folder: folder.into(), ..Circumstances::default() };
+    workload::with_workload(workload, &parsed(options)?, &circumstances, Pauses)
+}
+
+/// The files that a workload with these options reads, those included that others name: a list of [`FileRead`]. Relative
+/// paths count from `folder`.
+///
+/// [`FileRead`]: workload::FileRead
+pub fn files(workload: &str, options: &str, folder: &str) -> Result<Value> {
+    Ok(json!(workload::files(workload, &parsed(options)?, Path::new(folder))?))
 }
 
 /// Every workload with its options, transactions and whether it only reads.

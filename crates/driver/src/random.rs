@@ -7,7 +7,15 @@ pub struct Random {
     state: [u64; 4],
 }
 
+/// The first stream for loading data. A client has the stream of its number, so it never draws what was loaded.
+const LOADING: u64 = 1 << 62;
+
 impl Random {
+    /// What part `part` of the data is loaded with.
+    pub fn of_loading(seed: u64, part: u64) -> Self {
+        Random::new(seed, LOADING | part)
+    }
+
     /// The stream `stream` of `seed`: streams of one seed are independent of each other.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut mixer = seed ^ stream.wrapping_mul(0xA24B_AED4_963E_E407).rotate_left(32);
@@ -135,6 +143,14 @@ impl Zipfian {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_client_draws_what_was_loaded() {
+        for number in 0..4 {
+            assert_ne!(Random::of_loading(7, number), Random::new(7, number));
+        }
+        assert_ne!(Random::of_loading(7, 0), Random::of_loading(7, 1));
+    }
 
     #[test]
     fn ranks_follow_zipfs_law_for_every_exponent() {

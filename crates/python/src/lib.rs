@@ -6,7 +6,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 create_exception!(
@@ -16,7 +16,8 @@ create_exception!(
     "What went wrong; `kind`, `message` and `hint` say it apart."
 );
 
-/// Calls the driver without the GIL; signals are looked at between whiles, and Python's own handlers run.
+/// Calls the driver without the GIL; signals are looked at between whiles, and Python's own handlers run. What a callback
+/// raises ends the run and is raised here, but for an interrupt, after which a run returns what it counted.
 fn call(
     py: Python<'_>,
     on_second: Option<Py<PyAny>>,
@@ -24,66 +25,52 @@ fn call(
     work: impl FnOnce(&mut Watch<'_>) -> Result<Value, Error> + Send,
 ) -> PyResult<String> {
     let mut raised = None;
-    let outcome = py.detach(|| {
-        let raised = &mut raised;
-        let mut failed_callback = None;
-        let outcome = {
-            // A signal that arrives while the callback runs is raised there, and nowhere else.
-            let interrupted_callback = Cell::new(false);
-            let mut interrupted = || {
-                interrupted_callback.get()
-                    || Python::attach(|py| py.check_signals().map_err(|error| *raised = Some(error)).is_err())
-            };
-            let mut show = |second: &Value| {
-                let Some(callback) = &on_second else { return };
-                let failed = shown(callback, second, &interrupted_callback).err();
-                failed_callback = failed_callback.take().or(failed);
-            };
-            let mut failed_slice = None;
-            let mut may_go_on = |told: &Acknowledged| {
-                let Some(callback) = &next_slice else { return true };
-                let told = json!(told).to_string();
-                Python::attach(|py| callback.call1(py, (told,)).and_then(|answer| answer.extract(py)))
-                    .unwrap_or_else(|error| {
-                        failed_slice = Some(error);
-                        false
-                    })
-            };
-            let mut watch = Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
-            if on_second.is_some() {
-                watch.on_second = Some(&mut show);
-            }
-            if next_slice.is_some() {
-                watch.next_slice = Some(&mut may_go_on);
-            }
-            // A panic is a defect of the driver; Python hears of it as of any other failure.
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut watch)));
-            failed_callback = failed_callback.or(failed_slice);
-            outcome
+    let (outcome, failed) = py.detach(|| {
+        // What a callback has raised. A signal that arrives while one runs is raised there, and nowhere else.
+        let failed = RefCell::new(None);
+        let note = |error| {
+            failed.borrow_mut().get_or_insert(error);
         };
-        *raised = raised.take().or(failed_callback);
-        outcome
+        let mut interrupted = || {
+            failed.borrow().is_some()
+                || Python::attach(|py| py.check_signals().map_err(|error| raised = Some(error)).is_err())
+        };
+        let mut show = |second: &Value| {
+            let Some(callback) = &on_second else { return };
+            Python::attach(|py| callback.call1(py, (second.to_string(),)).map(drop)).unwrap_or_else(note);
+        };
+        let mut may_go_on = |told: &Acknowledged| {
+            let Some(callback) = &next_slice else { return true };
+            let told = json!(told).to_string();
+            let answer =
+                Python::attach(|py| callback.call1(py, (told,)).and_then(|answer| answer.extract(py)));
+            answer.map_err(note).unwrap_or(false)
+        };
+        let mut watch = Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
+        if on_second.is_some() {
+            watch.on_second = Some(&mut show);
+        }
+        if next_slice.is_some() {
+            watch.next_slice = Some(&mut may_go_on);
+        }
+        // A panic is a defect of the driver; Python hears of it as of any other failure.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut watch)));
+        (outcome, failed.into_inner())
     });
     match outcome {
-        // An interrupted run returns what it counted, marked as interrupted; anything else is over.
-        Ok(Ok(value)) => Ok(value.to_string()),
-        Ok(Err(error)) => Err(raised.unwrap_or_else(|| driver_error(py, &error))),
+        Ok(Ok(value)) => {
+            match failed.filter(|error: &PyErr| !error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+                Some(error) => Err(error),
+                // An interrupted run returns what it counted, marked as interrupted; anything else is over.
+                None => Ok(value.to_string()),
+            }
+        }
+        Ok(Err(error)) => Err(raised.or(failed).unwrap_or_else(|| driver_error(py, &error))),
         Err(_) => Err(driver_error(
             py,
             &Error::internal("the driver panicked").hint("this is a defect: please report it"),
         )),
     }
-}
-
-/// Hands a second on. Notes in `interrupted` that a signal was raised meanwhile.
-fn shown(callback: &Py<PyAny>, second: &Value, interrupted: &Cell<bool>) -> PyResult<()> {
-    Python::attach(|py| {
-        let shown = callback.call1(py, (second.to_string(),)).map(drop);
-        if shown.as_ref().is_err_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
-            interrupted.set(true);
-        }
-        shown
-    })
 }
 
 fn driver_error(py: Python<'_>, error: &Error) -> PyErr {
@@ -105,6 +92,26 @@ fn prepare(py: Python<'_>, job: &str) -> PyResult<String> {
     call(py, None, None, |watch| dyno_driver::prepare(job, watch))
 }
 
+/// Makes the workload's tables without their rows.
+#[pyfunction]
+fn create(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, None, |watch| dyno_driver::create(job, watch).map(|()| Value::Object(Default::default())))
+}
+
+/// Has the server prepare the statements of the workload that are the user's own.
+#[pyfunction]
+fn examine(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, None, |watch| dyno_driver::examine(job, watch))
+}
+
+/// The mistakes in the files of a workload, and the SQL in them.
+#[pyfunction]
+fn review(py: Python<'_>, workload: &str, options: &str, folder: &str) -> PyResult<String> {
+    let reviewed =
+        dyno_driver::review(workload, options, folder).map_err(|error| driver_error(py, &error))?;
+    Ok(reviewed.to_string())
+}
+
 /// Runs the workload; returns its tally.
 #[pyfunction]
 #[pyo3(signature = (job, on_second=None, next_slice=None))]
@@ -124,6 +131,12 @@ fn check(py: Python<'_>, job: &str, acknowledged: Option<&str>) -> PyResult<Stri
     call(py, None, None, |watch| dyno_driver::check(job, acknowledged, watch))
 }
 
+/// Asks how the engine would execute the workload's statements.
+#[pyfunction]
+fn explain(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, None, |watch| dyno_driver::explain(job, watch))
+}
+
 /// Drops what `prepare` made.
 #[pyfunction]
 fn cleanup(py: Python<'_>, job: &str) -> PyResult<String> {
@@ -138,8 +151,14 @@ fn query(py: Python<'_>, url: &str, sql: &str) -> PyResult<String> {
 
 /// Whether clients of a workload wait by themselves between transactions.
 #[pyfunction]
-fn pauses(py: Python<'_>, workload: &str, options: &str) -> PyResult<bool> {
-    dyno_driver::pauses(workload, options).map_err(|error| driver_error(py, &error))
+fn pauses(py: Python<'_>, workload: &str, options: &str, folder: &str) -> PyResult<bool> {
+    dyno_driver::pauses(workload, options, folder).map_err(|error| driver_error(py, &error))
+}
+
+/// The files that a workload reads.
+#[pyfunction]
+fn files(py: Python<'_>, workload: &str, options: &str, folder: &str) -> PyResult<String> {
+    call(py, None, None, |_| dyno_driver::files(workload, options, folder))
 }
 
 /// Every workload with its options.
@@ -158,11 +177,16 @@ fn capabilities() -> String {
 fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DriverError", module.py().get_type::<DriverError>())?;
     module.add_function(wrap_pyfunction!(prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(create, module)?)?;
+    module.add_function(wrap_pyfunction!(examine, module)?)?;
+    module.add_function(wrap_pyfunction!(review, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(cleanup, module)?)?;
     module.add_function(wrap_pyfunction!(query, module)?)?;
     module.add_function(wrap_pyfunction!(pauses, module)?)?;
+    module.add_function(wrap_pyfunction!(files, module)?)?;
     module.add_function(wrap_pyfunction!(workloads, module)?)?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)
 }

@@ -1,10 +1,11 @@
 //! Counting: what each operation leaves behind, second by second and over a whole run.
 
-mod digest;
+pub mod digest;
 pub mod hdr_log;
 pub mod ledger;
 pub mod recall;
 pub mod recorder;
+pub mod replayed;
 pub mod series;
 pub mod statements;
 pub mod tally;

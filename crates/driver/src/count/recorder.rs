@@ -1,6 +1,7 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
 use crate::count::recall::Recalls;
+use crate::count::replayed::Replayed;
 use crate::count::tally::ByClient;
 use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
@@ -76,6 +77,8 @@ pub(crate) struct Recorder {
     pub untaken: Latencies,
     /// Of those of the measured part, what was not done when it ended.
     pub unfinished: u64,
+    /// Of those of the measured part, what failed and was not tried again.
+    pub failed_for_good: u64,
     /// By transaction type, warm-up included.
     pub acknowledged: Vec<u64>,
     /// Of the measured part, as `retries` and `rollbacks` are.
@@ -90,6 +93,8 @@ pub(crate) struct Recorder {
     pub rows_read: u64,
     /// Of the measured part only.
     pub recalls: Recalls,
+    /// Of a recording that is played; made with its first session.
+    pub replayed: Option<Box<Replayed>>,
     /// Transactions that have begun and of which nothing is known yet.
     pub in_flight: u64,
     /// When the last transaction ended, well or not.
@@ -113,6 +118,7 @@ impl Recorder {
             operations: vec![0; kinds],
             untaken: latencies(),
             unfinished: 0,
+            failed_for_good: 0,
             acknowledged: vec![0; kinds],
             errors: BTreeMap::new(),
             retries: 0,
@@ -122,6 +128,7 @@ impl Recorder {
             by_client: None,
             rows_read: 0,
             recalls: Recalls::default(),
+            replayed: None,
             in_flight: 0,
             last_ended_ns: 0,
             second,
@@ -154,6 +161,18 @@ impl Recorder {
         self.second_latencies[slot].saturating_record(latency_ns);
         self.second_tenths[self.phases.tenth(now_ns)] += 1;
         operations
+    }
+
+    /// Whether what begins at this time counts.
+    #[inline]
+    pub fn is_measured(&self, time_ns: u64) -> bool {
+        self.phases.is_measured(time_ns)
+    }
+
+    /// What was counted of a recording that is played.
+    #[inline]
+    pub fn replayed(&mut self) -> &mut Replayed {
+        self.replayed.get_or_insert_default()
     }
 
     /// Counts a client that has no more to do, and did so much in the measured part.
@@ -195,6 +214,11 @@ impl Recorder {
     pub fn retried(&mut self, label: &str, now_ns: u64) {
         self.retries += u64::from(self.phases.is_measured(now_ns));
         self.failed(label, now_ns);
+    }
+
+    /// Counts a transaction that failed and is not tried again; it began, or was due, at `from_ns`.
+    pub fn gave_nothing(&mut self, from_ns: u64) {
+        self.failed_for_good += u64::from(self.phases.is_measured(from_ns));
     }
 
     /// Counts an error under its label. The series shows those of the warm-up as well.

@@ -57,6 +57,7 @@ pub struct Tally {
     pub slices: Vec<Slice>,
     pub recall: Option<Recall>,
     pub phases: Vec<Phase>,
+    pub replay: Option<Replay>,
     pub histogram: String,
     pub histogram_unit: String,
     pub interrupted: bool,
@@ -194,4 +195,39 @@ pub struct Recall {
     pub p5: f64,
     pub p10: f64,
     pub p50: f64,
+}
+
+/// What became of a recording that was played.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replay {
+    /// How long the part of the recording that was played took when it was recorded.
+    pub recorded_s: f64,
+    /// How many times as fast it was to be played; `None` without pauses.
+    pub speed: Option<f64>,
+    /// How long the replay takes where nothing is late.
+    pub planned_s: Option<f64>,
+    pub took_s: f64,
+    pub sessions: u64,
+    pub sessions_refused: u64,
+    pub sessions_lost: u64,
+    pub statements: u64,
+    pub unsent: u64,
+    pub late_by_server: u64,
+    pub late_by_driver: u64,
+    pub server_lag_us: Latency,
+    pub driver_lag_us: Latency,
+    pub failed: Vec<Failed>,
+    pub rows_compared: u64,
+    pub rows_differ: u64,
+    /// How often a kind of statement gave another number of rows.
+    #[serde(serialize_with = "in_order")]
+    pub differing: Vec<(String, u64)>,
+}
+
+/// How often statements of one kind failed with one error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    pub statement: String,
+    pub error: String,
+    pub count: u64,
 }

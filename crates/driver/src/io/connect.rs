@@ -2,11 +2,12 @@
 
 use super::address::Address;
 use super::executor::{sleep_ns, with_loop, with_loop_if_any};
+use super::name::Name;
 use super::slots::{Ending, Slot};
 use crate::clock;
 use crate::error::{Error, Result};
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::task::Poll;
 use std::time::Duration;
@@ -31,11 +32,11 @@ impl Drop for Held {
 }
 
 /// Opens a connection; reading has been asked for.
-pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Held> {
+pub(super) async fn connect(address: &Address, name: &Name, timeout: Duration) -> Result<Held> {
     let give_up_ns = clock::now_ns().saturating_add(timeout.as_nanos() as u64);
     let slot = match address {
         Address::Unix(path) => connect_unix(path, give_up_ns).await?,
-        Address::Tcp { host, port } => connect_tcp(host, *port, give_up_ns).await?,
+        Address::Tcp { host, port } => connect_tcp(host, *port, name, give_up_ns).await?,
     };
     let round_trip_ns = with_loop(|this| {
         this.slots.to_receive.push(slot.0);
@@ -71,22 +72,44 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Held> {
     }
 }
 
-async fn connect_tcp(host: &str, port: u16, give_up_ns: u64) -> Result<Held> {
+/// Connects to the address that took a connection before. What the name stands for is asked where there is none, and
+/// again where it fails.
+async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Result<Held> {
     let place = format!("{host}:{port}");
-    let addresses = (host, port).to_socket_addrs().map_err(|error| {
-        Error::connect(format!("{place}: no address: {error}")).hint("check the host's name in the URL")
-    })?;
-    let mut last = Error::connect(format!("{place}: the name stands for no address"));
-    for address in addresses {
-        match connect_address(&place, address.into(), give_up_ns).await {
+    if let Ok(number) = host.parse::<IpAddr>() {
+        return connect_address(&place, SocketAddr::new(number, port), give_up_ns).await;
+    }
+    let (good, failures) = name.good();
+    let mut last = None;
+    if let Some(address) = good {
+        match connect_address(&place, address, give_up_ns).await {
             Ok(slot) => return Ok(slot),
-            Err(error) => last = error,
+            Err(error) => last = Some(error),
+        }
+        name.forget(failures);
+    }
+    let (_, failures) = name.good();
+    let addresses = match (name.look_up(host, port, give_up_ns).await, &last) {
+        (Ok(addresses), _) => addresses,
+        (Err(error), None) => return Err(error),
+        // That the address it had fails says more.
+        (Err(_), Some(_)) => Vec::new(),
+    };
+    for address in addresses.into_iter().filter(|address| Some(*address) != good) {
+        match connect_address(&place, address, give_up_ns).await {
+            Ok(slot) => {
+                name.keep(address);
+                return Ok(slot);
+            }
+            Err(error) => last = Some(error),
         }
     }
-    Err(last)
+    name.forget(failures);
+    Err(last.unwrap_or_else(|| Error::connect(format!("{place}: the name stands for no address"))))
 }
 
-async fn connect_address(place: &str, address: SockAddr, give_up_ns: u64) -> Result<Held> {
+async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> Result<Held> {
+    let address = SockAddr::from(address);
     let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)
         .map_err(|e| no_socket(&e))?;
     // A request is one small write that must leave at once.

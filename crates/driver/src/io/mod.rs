@@ -5,6 +5,7 @@
 //! at a time: bytes of one connection, or a point in time.
 
 mod address;
+mod apart;
 mod backend;
 mod certificates;
 mod connect;
@@ -12,7 +13,9 @@ mod epoll;
 mod executor;
 mod gate;
 mod gather;
+mod name;
 mod network;
+mod shared;
 mod slots;
 mod stream;
 mod tls;
@@ -20,11 +23,13 @@ mod uring;
 mod within;
 
 pub use address::Address;
+pub(crate) use apart::Apart;
 pub use backend::Backend;
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};
 pub(crate) use executor::{gather_us_max, loop_use, turn_ns, LoopUse};
 pub(crate) use gate::{Bell, Gate};
 pub(crate) use gather::gives_way;
+pub use shared::Shared;
 pub(crate) use stream::SILENT;
 pub use stream::{Stream, Traffic};
 pub use within::within;

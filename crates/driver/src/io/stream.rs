@@ -3,9 +3,11 @@
 use super::address::Address;
 use super::connect::{connect, Held};
 use super::executor::with_loop;
+use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use super::tls::Tls;
 use crate::error::{Error, Result};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -33,6 +35,7 @@ pub struct Stream {
     /// Where in `inbox` begins what has not been consumed.
     start: usize,
     tls: Option<Box<Tls>>,
+    shared: Arc<Shared>,
     traffic: Traffic,
     answer_timeout_ns: u64,
 }
@@ -41,16 +44,18 @@ impl Stream {
     /// Connects within `connect_timeout`; from then on a silence of `answer_timeout` ends the connection.
     pub async fn open(
         address: &Address,
+        shared: &Arc<Shared>,
         connect_timeout: Duration,
         answer_timeout: Duration,
     ) -> Result<Self> {
-        let slot = connect(address, connect_timeout).await?;
+        let slot = connect(address, &shared.name, connect_timeout).await?;
         Ok(Stream {
             slot,
             outbox: Vec::new(),
             inbox: Vec::new(),
             start: 0,
             tls: None,
+            shared: shared.clone(),
             traffic: Traffic::default(),
             answer_timeout_ns: answer_timeout.as_nanos() as u64,
         })
@@ -74,7 +79,7 @@ impl Stream {
                 "the server sent bytes between its consent to TLS and the handshake",
             ));
         }
-        let mut tls = Box::new(Tls::new(server_name, verify, authority)?);
+        let mut tls = Box::new(Tls::new(&self.shared.tls, server_name, verify, authority)?);
         while tls.is_handshaking() {
             tls.write(&mut self.outbox)?;
             self.hand_over();

@@ -5,18 +5,47 @@ use crate::error::{Error, Result};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) struct Tls {
     connection: ClientConnection,
 }
 
+/// The configurations that connections share, so that the authorities are read once and a server can resume a session.
+#[derive(Debug, Default)]
+pub(super) struct Configurations(Mutex<Vec<Configuration>>);
+
+#[derive(Debug)]
+struct Configuration {
+    verify: bool,
+    authority: Option<String>,
+    made: Arc<ClientConfig>,
+}
+
+impl Configurations {
+    fn get(&self, verify: bool, authority: Option<&str>) -> Result<Arc<ClientConfig>> {
+        // Whoever else connects meanwhile waits: it needs the same one.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |one: &&Configuration| one.verify == verify && one.authority.as_deref() == authority;
+        if let Some(known) = all.iter().find(is_it) {
+            return Ok(known.made.clone());
+        }
+        let made = Arc::new(configuration(verify, authority)?);
+        all.push(Configuration { verify, authority: authority.map(str::to_owned), made: made.clone() });
+        Ok(made)
+    }
+}
+
 impl Tls {
-    pub fn new(server_name: &str, verify: bool, authority: Option<&str>) -> Result<Self> {
+    pub fn new(
+        shared: &Configurations,
+        server_name: &str,
+        verify: bool,
+        authority: Option<&str>,
+    ) -> Result<Self> {
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| Error::user(format!("{server_name:?} is no name that TLS can check")))?;
-        let connection =
-            ClientConnection::new(Arc::new(configuration(verify, authority)?), name).map_err(failed)?;
+        let connection = ClientConnection::new(shared.get(verify, authority)?, name).map_err(failed)?;
         Ok(Tls { connection })
     }
 
@@ -83,4 +112,70 @@ fn failed(error: rustls::Error) -> Error {
 
 fn broken(error: std::io::Error) -> Error {
     Error::lost("connection lost", format!("TLS: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::{HandshakeKind, ServerConfig, ServerConnection};
+
+    /// Of this test's server alone, for the name localhost.
+    const CERTIFICATE: &[u8] = include_bytes!("../../tests/tls/certificate.pem");
+    const KEY: &[u8] = include_bytes!("../../tests/tls/key.pem");
+
+    fn server() -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let configuration = builder.unwrap().with_no_client_auth().with_single_cert(vec![certificate], key);
+        Arc::new(configuration.unwrap())
+    }
+
+    /// One connection to the server: how its handshake went.
+    fn connect(
+        server: &Arc<ServerConfig>,
+        shared: &Configurations,
+        verify: bool,
+        authority: Option<&str>,
+    ) -> Result<HandshakeKind> {
+        let mut tls = Tls::new(shared, "localhost", verify, authority)?;
+        let mut server = ServerConnection::new(server.clone()).unwrap();
+        // The last of these turns carries what the server sends for a later session.
+        for _ in 0..4 {
+            let (mut there, mut back) = (Vec::new(), Vec::new());
+            tls.write(&mut there)?;
+            while server.read_tls(&mut there.as_slice()).unwrap() > 0 {
+                there.clear();
+                server.process_new_packets().unwrap();
+            }
+            while server.wants_write() {
+                server.write_tls(&mut back).unwrap();
+            }
+            tls.read(&back, &mut Vec::new())?;
+        }
+        Ok(server.handshake_kind().unwrap())
+    }
+
+    #[test]
+    fn a_second_connection_resumes_the_session_of_the_first() {
+        let (server, shared) = (server(), Configurations::default());
+        let kinds = [(); 3].map(|()| connect(&server, &shared, false, None).unwrap());
+        assert_eq!(kinds, [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed]);
+        // Who it is was not asked, so nothing of that is good for one that asks.
+        assert!(connect(&server, &shared, true, Some("/there/is/none")).is_err());
+    }
+
+    #[test]
+    fn the_authorities_are_read_once() {
+        let file = std::env::temp_dir().join(format!("dyno-authority-{}.pem", std::process::id()));
+        std::fs::write(&file, CERTIFICATE).unwrap();
+        let (server, shared, authority) = (server(), Configurations::default(), file.to_str());
+        assert_eq!(connect(&server, &shared, true, authority).unwrap(), HandshakeKind::Full);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(connect(&server, &shared, true, authority).unwrap(), HandshakeKind::Resumed);
+        assert!(connect(&server, &Configurations::default(), true, authority).is_err());
+    }
 }

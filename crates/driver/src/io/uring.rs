@@ -168,7 +168,7 @@ impl Uring {
             let (event, number, generation) = untag(completion.user_data());
             match event {
                 Some(Event::Received) => {
-                    answers += 1;
+                    answers += u64::from(completion.result() > 0);
                     received(slots, buffers, &completion, number, generation);
                 }
                 Some(Event::Sent) => sent_short(slots, completion.result(), number, generation),
@@ -354,4 +354,36 @@ pub(super) fn probe() -> std::result::Result<(), String> {
         }
     }
     Err("a multishot receive with provided buffers gave no bytes".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    /// What may be gathered after a server has said this and closed the connection.
+    fn gathered_after(said: &[u8]) -> Option<Patience> {
+        let mut uring = Uring::set_up().unwrap();
+        uring.gather = Some(Gather::new(Arc::new(AtomicBool::new(true))));
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut slots = Slots::default();
+        let here = slots.insert(ours.into());
+        slots.to_receive.push(here);
+        theirs.write_all(said).unwrap();
+        drop(theirs);
+        for _ in 0..3 {
+            uring.turn(&mut slots, 0, 10_000_000).unwrap();
+        }
+        uring.gather.as_mut().unwrap().patience(1_000_000_000, || 32)
+    }
+
+    #[test]
+    fn a_completion_without_bytes_is_no_answer() {
+        if probe().is_err() {
+            return;
+        }
+        assert!(gathered_after(b"an answer").is_some());
+        assert_eq!(gathered_after(b""), None);
+    }
 }

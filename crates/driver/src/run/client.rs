@@ -14,7 +14,7 @@ use crate::workload::{advised, Outcome, Place, Workload};
 use std::cell::Cell;
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
-const FAILURES_MAX: u32 = 100;
+pub(super) const FAILURES_MAX: u32 = 100;
 const RECONNECT_WAIT_NS: (u64, u64) = (10_000_000, 1_000_000_000);
 
 /// All that a client works with; what is shared by the thread is in `lane`, by the run in `course`.
@@ -49,8 +49,8 @@ enum End {
 }
 
 /// A session and what the workload keeps beside it.
-struct Connection<S, C> {
-    session: S,
+pub(super) struct Connection<S, C> {
+    pub session: S,
     state: C,
     /// What had gone over the session when the measured part began.
     traffic_before: Option<Traffic>,
@@ -58,6 +58,12 @@ struct Connection<S, C> {
 
 impl<W: Workload> Client<'_, W> {
     pub async fn live<S: Session>(self) {
+        if let (true, Some(playback)) = (W::PLAYS, self.workload.playback()) {
+            if let Err(error) = Box::pin(self.play::<S>(playback)).await {
+                self.course.fail(error);
+            }
+            return;
+        }
         // Connecting takes much room and is soon over: in a box of its own it does not make every client larger.
         let connected = Box::pin(self.connect_first::<S>()).await;
         match connected {
@@ -66,7 +72,7 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    async fn connect_first<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+    pub(super) async fn connect_first<S: Session>(&self) -> Result<Connection<S, W::Client>> {
         if let Some(ramp_s) = self.job.ramp_s {
             let share = f64::from(self.number) / f64::from(self.job.clients);
             io::sleep_ns((ramp_s * share * 1e9) as u64).await;
@@ -109,12 +115,14 @@ impl<W: Workload> Client<'_, W> {
     async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {
         self.course.arrive();
         let mut random = self.begin(0).await;
+        let mut due_ns = None;
         if let Some(think) = self.think {
             let first_ns = think.first_ns(self.number, self.job.clients, &mut random);
-            self.pause_until(self.lane.phases().start_ns.saturating_add(first_ns)).await;
+            due_ns = Some(self.pause_until(self.lane.phases().start_ns.saturating_add(first_ns)).await);
         }
         loop {
-            match self.transactions(&mut connection, &mut random).await {
+            let from_ns = due_ns.take().unwrap_or_else(clock::now_ns);
+            match self.transactions(&mut connection, &mut random, from_ns).await {
                 End::Paused => {
                     self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
@@ -131,15 +139,19 @@ impl<W: Workload> Client<'_, W> {
                     self.lane.over(clock::now_ns());
                     self.count_traffic(&connection);
                     drop(connection);
-                    match Box::pin(self.reconnect()).await {
-                        Some(new) => connection = new,
-                        None => {
+                    connection = loop {
+                        if let Some(new) = Box::pin(self.reconnect()).await {
+                            break new;
+                        }
+                        if !self.job.reconnect || !matches!(self.end(), End::Paused) {
                             let early = !self.is_over(clock::now_ns()) || self.lane.phases().more;
                             self.lane.recorder().clients_lost += u32::from(early);
                             self.pause();
                             return;
                         }
-                    }
+                        // The slice is over before the server is back: the next one begins with opening.
+                        random = self.begin(self.pause()).await;
+                    };
                 }
             }
         }
@@ -157,7 +169,7 @@ impl<W: Workload> Client<'_, W> {
     }
 
     /// Waits for the stretch after stretch `over`; all variants of a block draw the same in each of theirs.
-    async fn begin(&self, over: u32) -> Random {
+    pub(super) async fn begin(&self, over: u32) -> Random {
         self.lane.begun.until(|| self.lane.stretch.get().number > over).await;
         self.lane.working.set(self.lane.working.get() + 1);
         let Stretch { number, phases } = self.lane.stretch.get();
@@ -167,19 +179,21 @@ impl<W: Workload> Client<'_, W> {
     }
 
     /// Works no more in this stretch; gives its number.
-    fn pause(&self) -> u32 {
+    pub(super) fn pause(&self) -> u32 {
         self.lane.working.set(self.lane.working.get() - 1);
         self.lane.stretch.get().number
     }
 
+    /// Transaction after transaction. Without an arrival's own time the first starts at `now_ns`, and each further one
+    /// when the one before it has ended and its pauses are over. A thread that wakes later than that is part of the
+    /// latency.
     async fn transactions<S: Session>(
         &self,
         connection: &mut Connection<S, W::Client>,
         random: &mut Random,
+        mut now_ns: u64,
     ) -> End {
         let (mut failures, mut successful) = (0, false);
-        // The clock is read once per transaction: the end of one is the start of the next.
-        let mut now_ns = clock::now_ns();
         loop {
             let Some(intended_ns) = self.next_start(now_ns).await else { return self.end() };
             let kind = self.workload.choose(&mut connection.state, random);
@@ -196,6 +210,7 @@ impl<W: Workload> Client<'_, W> {
             }
             self.watch(connection, now_ns.max(from_ns));
             let (outcome, ended_ns) = self.transaction(kind, from_ns, connection, random).await;
+            // The clock is read once per transaction: the end of one is the start of the next.
             now_ns = ended_ns;
             match outcome {
                 Ok(Outcome::Finished) => return End::Through,
@@ -215,12 +230,10 @@ impl<W: Workload> Client<'_, W> {
                 }
             }
             if pause.after_ns > 0 {
-                self.pause_until(now_ns.saturating_add(pause.after_ns)).await;
-                now_ns = clock::now_ns();
+                now_ns = self.pause_until(now_ns.saturating_add(pause.after_ns)).await;
             }
             if let Some(think) = self.think {
-                self.pause_until(now_ns.saturating_add(think.draw_ns(random))).await;
-                now_ns = clock::now_ns();
+                now_ns = self.pause_until(now_ns.saturating_add(think.draw_ns(random))).await;
             }
         }
     }
@@ -247,7 +260,7 @@ impl<W: Workload> Client<'_, W> {
     }
 
     /// Waits, but not beyond the end of the run; returns when the wait was to end.
-    async fn pause_until(&self, until_ns: u64) -> u64 {
+    pub(super) async fn pause_until(&self, until_ns: u64) -> u64 {
         io::sleep_until_ns(until_ns.min(self.lane.phases().end_ns)).await;
         until_ns
     }
@@ -260,7 +273,7 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    fn is_over(&self, now_ns: u64) -> bool {
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.lane.phases().end_ns || self.course.is_stopped()
     }
 
@@ -303,6 +316,8 @@ impl<W: Workload> Client<'_, W> {
                 if error.fate() == Fate::Lost {
                     recorder.unknown += 1;
                     recorder.given_up(kind, from_ns, now_ns);
+                } else {
+                    recorder.gave_nothing(from_ns);
                 }
                 recorder.failed(error.label(), now_ns);
             }
@@ -346,7 +361,7 @@ impl<W: Workload> Client<'_, W> {
 
     /// Notes where the measured part begins and ends for this connection and its thread.
     #[inline]
-    fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>, now_ns: u64) {
+    pub(super) fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>, now_ns: u64) {
         if connection.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
             connection.traffic_before = Some(connection.session.traffic());
         }
@@ -356,7 +371,7 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    fn count_traffic<S: Session>(&self, connection: &Connection<S, W::Client>) {
+    pub(super) fn count_traffic<S: Session>(&self, connection: &Connection<S, W::Client>) {
         if S::BLOCKING {
             self.lane.observe(clock::now_ns(), || connection.session.engine_cpu_ns());
             self.lane.observe_last(connection.session.engine_cpu_ns());
@@ -382,10 +397,10 @@ impl<W: Workload> Client<'_, W> {
 }
 
 /// A transaction between its start and its end. It is dropped before its end only where the run gives it up.
-struct UnderWay<'a> {
-    lane: &'a Lane,
-    kind: usize,
-    from_ns: u64,
+pub(super) struct UnderWay<'a> {
+    pub lane: &'a Lane,
+    pub kind: usize,
+    pub from_ns: u64,
 }
 
 impl Drop for UnderWay<'_> {

@@ -30,6 +30,8 @@ pub(crate) fn with_its_workload<T: WithWorkload>(job: &Job, task: T) -> Result<T
             Load::Open { rate_per_s, .. } => rate_per_s,
             Load::Closed { .. } => 0.0,
         },
+        folder: job.folder.as_str().into(),
+        until_s: job.until_s,
     };
     with_workload(&job.workload, &job.options, &circumstances, task)
 }

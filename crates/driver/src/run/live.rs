@@ -8,15 +8,16 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::watch::Watch;
 use crate::workload::{Ended, Witness};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A reader of metrics that is slower than this does not get any.
-const READER_TIMEOUT: Duration = Duration::from_millis(200);
+/// A reader of metrics that has not asked for them by then does not get any: others may wait for it to go.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Live {
     listener: Option<TcpListener>,
+    reader: Option<Reader>,
     log: Option<HdrLog>,
     witness: Option<Box<dyn Witness>>,
     /// Of the witness.
@@ -27,13 +28,29 @@ pub(crate) struct Live {
     last: Option<Second>,
 }
 
+/// One who has connected, and has not asked yet.
+struct Reader {
+    stream: TcpStream,
+    since: Instant,
+}
+
 impl Live {
     /// `names` are those of the transaction types.
     pub fn new(job: &Job, names: &[String], witness: Option<Box<dyn Witness>>) -> Result<Self> {
         let listener = job.metrics_port.map(listen).transpose()?;
         let log = job.hdr_log.as_ref().map(|path| HdrLog::create(path, names, job.duration_s)).transpose()?;
         let (duration_s, failure) = (job.duration_s, None);
-        Ok(Live { listener, log, witness, failure, duration_s, operations: 0, errors: 0, last: None })
+        Ok(Live {
+            listener,
+            reader: None,
+            log,
+            witness,
+            failure,
+            duration_s,
+            operations: 0,
+            errors: 0,
+            last: None,
+        })
     }
 
     /// Takes note of a second that is over.
@@ -56,13 +73,27 @@ impl Live {
         self.last = Some(second.clone());
     }
 
-    /// Answers one who asks for metrics; never waits for one to come. One at a time: who oversees the run has more to do.
+    /// Answers one who has asked for metrics. It waits neither for one to come nor for one to ask, because who oversees
+    /// the run has more to do. One at a time.
     pub fn serve(&mut self) {
         let Some(listener) = &self.listener else { return };
-        if let Ok((reader, _)) = listener.accept() {
-            // One who goes away too early is no concern of the run.
-            let _ = answer(reader, &self.metrics());
+        if self.reader.is_none() {
+            let taken =
+                listener.accept().and_then(|(stream, _)| stream.set_nonblocking(true).map(|()| stream));
+            self.reader = taken.ok().map(|stream| Reader { stream, since: Instant::now() });
         }
+        let Some(Reader { stream, since }) = &mut self.reader else { return };
+        // Whatever was asked for, there is only one thing to be had.
+        match stream.read(&mut [0; 4096]) {
+            Err(error) if is_pause(&error) && since.elapsed() < READER_PATIENCE => return,
+            Err(_) => {}
+            Ok(_) => {
+                let answer = answer(&self.metrics());
+                // It fits into the buffer of a new connection, and one who goes away too early is no concern of the run.
+                let _ = self.reader.as_mut().map(|reader| reader.stream.write_all(answer.as_bytes()));
+            }
+        }
+        self.reader = None;
     }
 
     fn metrics(&self) -> String {
@@ -120,16 +151,57 @@ fn listen(port: u16) -> Result<TcpListener> {
     })
 }
 
-fn answer(mut reader: TcpStream, metrics: &str) -> std::io::Result<()> {
-    reader.set_nonblocking(false)?;
-    reader.set_read_timeout(Some(READER_TIMEOUT))?;
-    reader.set_write_timeout(Some(READER_TIMEOUT))?;
-    // Whatever was asked for, there is only one thing to be had.
-    let _ = reader.read(&mut [0; 4096])?;
-    write!(
-        reader,
+fn is_pause(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn answer(metrics: &str) -> String {
+    format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{metrics}",
         metrics.len()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live() -> (Live, u16) {
+        let job = Job::parse(r#"{"url": "mysql://h/x", "workload": "tpcb"}"#).unwrap();
+        let live = Live { listener: Some(listen(0).unwrap()), ..Live::new(&job, &[], None).unwrap() };
+        let port = live.listener.as_ref().unwrap().local_addr().unwrap().port();
+        (live, port)
+    }
+
+    fn serve_the_reader(live: &mut Live) {
+        live.serve();
+        while live.reader.is_some() {
+            live.serve();
+        }
+    }
+
+    #[test]
+    fn a_reader_who_keeps_silent_is_not_waited_for() {
+        let (mut live, port) = live();
+        let mut reader = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        // Were it waited for, it could not ask: it is this thread that asks later.
+        live.serve();
+        reader.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        serve_the_reader(&mut live);
+        let mut answer = String::new();
+        reader.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# EOF\n"), "{answer:?}");
+    }
+
+    #[test]
+    fn one_who_has_gone_makes_room_for_the_next() {
+        let (mut live, port) = live();
+        let connect = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        drop(connect());
+        serve_the_reader(&mut live);
+        let _silent = connect();
+        live.serve();
+        assert!(live.reader.is_some());
+    }
 }

@@ -1,14 +1,18 @@
 //! The tally of a run, put together from what its threads have counted.
 
+use super::pace::Rate;
+use super::replay;
 use super::thread::ThreadTally;
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
+use crate::count::replayed::Replayed;
 use crate::count::series::Series;
 use crate::count::statements::Statements;
 use crate::count::tally::{ByClient, Slice};
 use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
+use crate::workload::Playback;
 
 /// A run whose measured part is shorter has few seconds: its series is told by tenths of them as well.
 const SHORT_NS: u64 = 20_000_000_000;
@@ -22,6 +26,9 @@ pub(crate) struct About<'a> {
     pub backend: Backend,
     pub protocol: &'static str,
     pub phases: Phases,
+    /// Of an open loop.
+    pub rate: Option<Rate>,
+    pub playback: Option<&'a Playback>,
     /// When each slice's measured part began, in unix time.
     pub slices_unix_s: Vec<f64>,
 }
@@ -32,6 +39,9 @@ impl About<'_> {
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
         let measured_ns = ended_ns.saturating_sub(self.phases.measured_ns);
         let slices = self.slices(&parts, measured_ns);
+        let took_ns = ended_ns.saturating_sub(self.phases.start_ns);
+        let played = self.playback.zip(replayed(&mut parts));
+        let replay = played.map(|(playback, all)| replay::told(playback, all, took_ns));
         let last_second = self.phases.second(self.phases.end_ns - 1);
         let duration_s = (self.phases.before_ns + measured_ns) as f64 / 1e9;
         let short = self.phases.before_ns + self.phases.end_ns - self.phases.measured_ns < SHORT_NS;
@@ -45,14 +55,11 @@ impl About<'_> {
             started_unix_s: 0.0,
             warmup_s: self.job.warmup_s,
             duration_s,
-            by_transaction: self
-                .names
-                .into_iter()
-                .map(|name| ByTransaction { name, latencies: latencies(), operations: 0, acknowledged: 0 })
-                .collect(),
+            by_transaction: self.names.into_iter().map(nothing_yet).collect(),
             by_statement: statements(&parts).figures(),
             untaken: latencies(),
             unfinished: 0,
+            failed: 0,
             errors: Default::default(),
             retries: 0,
             rollbacks: 0,
@@ -73,9 +80,14 @@ impl About<'_> {
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
             slices,
             saturated: None,
+            replay,
             interrupted: false,
         };
         parts.into_iter().for_each(|part| add(&mut tally, part));
+        if let (Some(open), Some(rate)) = (tally.open_loop, &self.rate) {
+            let due_at_end = due_at_end(rate, took_ns, tally.latencies().mean());
+            tally.open_loop = Some(OpenLoop { due_at_end, ..open });
+        }
         if !blocking {
             tally.saturated = saturated(&tally.threads);
         }
@@ -99,6 +111,17 @@ impl About<'_> {
     }
 }
 
+/// A kind of transaction of which nothing was done yet.
+fn nothing_yet(name: String) -> ByTransaction {
+    ByTransaction { name, latencies: latencies(), operations: 0, acknowledged: 0 }
+}
+
+/// The arrivals of one mean latency before the end: by Little's law as many are under way then.
+fn due_at_end(rate: &Rate, over_ns: u64, mean_ns: f64) -> f64 {
+    let over_s = over_ns as f64 / 1e9;
+    rate.mass(over_s) - rate.mass((over_s - mean_ns / 1e9).max(0.0))
+}
+
 /// What became of the arrivals of an open loop. Those that no client took count with the time that they waited.
 /// `shared` says that each thread has a copy of one pace.
 fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<OpenLoop> {
@@ -110,18 +133,25 @@ fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<Open
         pace.observe(ended_ns);
         let (offered, backlog_max, backlog_end) = (pace.due_measured(), pace.backlog_max(), pace.backlog());
         all = Some(match all {
-            None => OpenLoop { offered, backlog_max, backlog_end },
+            None => OpenLoop { offered, backlog_max, backlog_end, due_at_end: 0.0 },
             Some(all) if shared => OpenLoop { backlog_max: all.backlog_max.max(backlog_max), ..all },
             Some(all) => OpenLoop {
                 offered: all.offered + offered,
                 backlog_max: all.backlog_max + backlog_max,
                 backlog_end: all.backlog_end + backlog_end,
+                ..all
             },
         });
         let over_ns = ended_ns.min(end_ns);
         pace.untaken(over_ns).for_each(|due_ns| recorder.never_taken(due_ns, over_ns));
     }
     all
+}
+
+/// What all threads counted of a recording that was played.
+fn replayed(parts: &mut [ThreadTally]) -> Option<Replayed> {
+    let each = parts.iter_mut().filter_map(|part| part.recorder.as_mut()?.replayed.take());
+    each.map(|replayed| *replayed).reduce(Replayed::with)
 }
 
 fn statements(parts: &[ThreadTally]) -> Statements {
@@ -148,6 +178,7 @@ fn add(tally: &mut Total, part: ThreadTally) {
     tally.by_client = tally.by_client.into_iter().chain(recorder.by_client).reduce(ByClient::with);
     tally.untaken += &recorder.untaken;
     tally.unfinished += recorder.unfinished;
+    tally.failed += recorder.failed_for_good;
     tally.retries += recorder.retries;
     tally.rollbacks += recorder.rollbacks;
     tally.unknown += recorder.unknown;
@@ -167,4 +198,35 @@ fn saturated(threads: &[ThreadUse]) -> Option<String> {
         "driver thread {number} was busy {:.0} % of the time: the driver, not the server, set the pace",
         share * 100.0
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::total::Cpu;
+
+    fn busy(user_s: f64, system_s: f64, wall_s: f64) -> ThreadUse {
+        ThreadUse {
+            cpu: Cpu { user_s, system_s },
+            wall_s,
+            run_wait_s: 0.0,
+            system_calls: 0,
+            gathered_s: 0.0,
+            engine_cpu_s: None,
+        }
+    }
+
+    #[test]
+    fn the_busiest_thread_says_that_the_driver_was_the_limit() {
+        let told = saturated(&[busy(1.0, 1.0, 10.0), busy(6.0, 3.1, 10.0), busy(9.0, 0.05, 10.0)]);
+        let said = "driver thread 1 was busy 91 % of the time: the driver, not the server, set the pace";
+        assert_eq!(told.as_deref(), Some(said));
+    }
+
+    #[test]
+    fn nine_tenths_of_a_cpu_are_no_limit_yet() {
+        assert_eq!(saturated(&[busy(6.0, 3.0, 10.0)]), None);
+        assert!(saturated(&[busy(6.0, 3.01, 10.0)]).is_some());
+        assert_eq!(saturated(&[]), None);
+    }
 }

@@ -1,5 +1,7 @@
 //! A run: its threads, when it starts, when it ends, and what comes together from them.
 
+#[cfg(test)]
+mod chance;
 mod client;
 mod course;
 mod crowd;
@@ -8,6 +10,7 @@ mod lane;
 mod live;
 mod merge;
 mod pace;
+mod replay;
 #[cfg(test)]
 mod stall;
 mod thread;
@@ -104,11 +107,11 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         return Err(Error::user("interrupted before the run began"));
     };
     let Overseen { started_unix_s, slices_unix_s, interrupted } = overseen;
-    let about = About { job, names, backend, protocol: target.protocol.as_str(), phases, slices_unix_s };
+    let (protocol, playback) = (target.protocol.as_str(), workload.playback());
+    let about = About { job, names, backend, protocol, phases, rate, slices_unix_s, playback };
     let mut tally = about.merge(parts, series, S::BLOCKING);
     tally.server_version = course.version.into_inner().unwrap_or_default();
-    tally.gather = course.gather;
-    tally.started_unix_s = started_unix_s;
+    (tally.gather, tally.started_unix_s) = (course.gather, started_unix_s);
     tally.interrupted = interrupted;
     live.end(&tally)?;
     Ok(tally)

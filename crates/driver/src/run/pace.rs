@@ -5,6 +5,7 @@
 //! (inversion; Çinlar, "Introduction to Stochastic Processes", 1975). So every schedule serves both kinds of arrivals.
 
 use crate::error::{Error, Result};
+use crate::job::{require_sendable, SECONDS_MAX};
 use crate::job::{Arrivals, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,8 +66,9 @@ impl Rate {
 
     fn through(points: &[(f64, f64)]) -> Result<Self> {
         let wrong = |what: &str| Err(Error::user(format!("the rate of the open loop: {what}")));
-        if points.iter().any(|(at, rate)| !at.is_finite() || !rate.is_finite() || *at < 0.0 || *rate < 0.0) {
-            return wrong("seconds and rates must be numbers of 0 or more");
+        points.iter().try_for_each(|(_, rate)| require_sendable(*rate))?;
+        if points.iter().any(|(at, _)| !(0.0..=SECONDS_MAX).contains(at)) {
+            return wrong(&format!("its seconds must be 0 to {SECONDS_MAX}"));
         }
         if points.windows(2).any(|pair| pair[1].0 < pair[0].0) {
             return wrong("the seconds must rise");
@@ -93,10 +95,19 @@ impl Rate {
     fn when(&self, mass: f64, hint_s: f64) -> f64 {
         match &self.shape {
             Shape::Pieces(points) => when_in_pieces(points, mass),
+            Shape::Sine { mean, period_s, .. } => {
+                bisect(|at_s| self.mass(at_s), mass, hint_s, mass / mean + period_s)
+            }
+        }
+    }
+
+    /// Λ: how many arrivals are due by then, on average.
+    pub fn mass(&self, at_s: f64) -> f64 {
+        match &self.shape {
+            Shape::Pieces(points) => mass_in_pieces(points, at_s),
             Shape::Sine { mean, amplitude, period_s } => {
                 let turn = std::f64::consts::TAU / period_s;
-                let reached = |t: f64| mean * t + amplitude / turn * (1.0 - (turn * t).cos());
-                bisect(reached, mass, hint_s, mass / mean + period_s)
+                mean * at_s + amplitude / turn * (1.0 - (turn * at_s).cos())
             }
         }
     }
@@ -158,6 +169,16 @@ fn when_in_pieces(points: &[Point], mass: f64) -> f64 {
             before.at_s + 2.0 * missing / (before.rate + root)
         }
     }
+}
+
+fn mass_in_pieces(points: &[Point], at_s: f64) -> f64 {
+    let next = points.partition_point(|point| point.at_s <= at_s);
+    let Some(before) = next.checked_sub(1).map(|index| points[index]) else {
+        return at_s * points[0].rate;
+    };
+    let over_s = at_s - before.at_s;
+    let slope = points.get(next).map_or(0.0, |after| (after.rate - before.rate) / (after.at_s - before.at_s));
+    before.mass + over_s * (before.rate + slope * over_s / 2.0)
 }
 
 fn bisect(reached: impl Fn(f64) -> f64, mass: f64, mut low: f64, mut high: f64) -> f64 {
@@ -459,6 +480,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn as_much_is_due_by_a_time_as_it_takes_that_time_to_reach(
+            rates in proptest::collection::vec((0.0f64..5.0, 1.0f64..500.0), 1..6), mass in 0.0f64..1000.0,
+        ) {
+            let mut points = rates;
+            points.sort_by(|left, right| left.0.total_cmp(&right.0));
+            let wave = Schedule::Sine { amplitude_per_s: 1.0, period_s: 2.0 };
+            for rate in [Rate::through(&points).unwrap(), Rate::new(points[0].1, Some(&wave)).unwrap()] {
+                let back = rate.mass(rate.when(mass, 0.0));
+                prop_assert!((back - mass).abs() < 1e-5, "{} {}", back, mass);
+            }
+        }
+
         #[test]
         fn times_never_go_back(
             rates in proptest::collection::vec((0.0f64..5.0, 0.0f64..500.0), 1..6),

@@ -15,15 +15,23 @@ use crate::io::{self, Backend};
 use crate::job::{Gather, Job};
 use crate::random::Random;
 use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
-use crate::workload::{About as Offer, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Workload};
+use crate::workload::{
+    About as Offer, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Workload,
+};
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 const PERIOD_NS: u64 = 2_000_000_000;
 const STOPPED_NS: u64 = 200_000_000;
 const SERVICE_NS: u64 = 100_000;
 const START_NS: u64 = 1_000_000_000_000;
+/// From the beginning of a slice to that of the next: more than any of them takes.
+const BETWEEN_NS: u64 = 100_000_000_000;
+
+/// How much later a transaction is answered, and the error that the answer is.
+pub(super) type Lot = (u64, Option<Error>);
 
 thread_local! {
     /// When this thread's sessions were opened, after `START_NS`.
@@ -32,21 +40,36 @@ thread_local! {
     static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
     /// What this thread's server answers, by the time since `START_NS`.
     static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
+    /// Draws a lot as a transaction reaches this thread's server.
+    pub(super) static LOT: Cell<fn() -> Lot> = const { Cell::new(|| (0, None)) };
     /// What goes around this thread's transactions.
     static PAUSE: Cell<Pause> = const { Cell::new(Pause { before_ns: 0, after_ns: 0 }) };
     /// How long this thread's sessions take to close.
     static CLOSING_NS: Cell<u64> = const { Cell::new(0) };
     /// What this thread's transactions have drawn, each time that they were tried.
-    static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    pub(super) static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
-struct Stalling;
+/// True while the servers of all `Stalling<true>` are down.
+static DOWN: AtomicBool = AtomicBool::new(false);
 
-impl Session for Stalling {
+/// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
+struct Stalling<const MORTAL: bool = false>;
+
+impl<const MORTAL: bool> Stalling<MORTAL> {
+    fn require_up() -> Result<()> {
+        match MORTAL && DOWN.load(Ordering::Relaxed) {
+            true => Err(Error::lost("connection refused", "the server is down")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<const MORTAL: bool> Session for Stalling<MORTAL> {
     const BLOCKING: bool = false;
 
     async fn connect(_target: &Target) -> Result<Self> {
+        Self::require_up()?;
         CONNECTED_NS.with_borrow_mut(|times| times.push(clock::now_ns() - START_NS));
         Ok(Stalling)
     }
@@ -64,9 +87,11 @@ impl Session for Stalling {
     }
 
     async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
+        Self::require_up()?;
+        let (late_ns, error) = LOT.get()();
         let into_period_ns = clock::now_ns() % PERIOD_NS;
-        io::sleep_ns(STILL_NS.get().saturating_sub(into_period_ns) + SERVICE_NS).await;
-        ANSWER.get()(clock::now_ns() - START_NS)
+        io::sleep_ns(STILL_NS.get().saturating_sub(into_period_ns) + SERVICE_NS + late_ns).await;
+        error.map_or_else(|| ANSWER.get()(clock::now_ns() - START_NS), Err)
     }
 
     async fn text<R: Rows>(&mut self, _sql: &str, _rows: &mut R) -> Result<Answer> {
@@ -162,7 +187,7 @@ impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
 }
 
 /// Runs a job on the simulated clock.
-fn simulated(keys: &str) -> Total {
+pub(super) fn simulated(keys: &str) -> Total {
     simulated_over::<Stalling, true>(keys)
 }
 
@@ -191,7 +216,13 @@ fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
         course: &course,
         seconds,
     };
-    let part = thread.drive::<S>().unwrap();
+    let part = std::thread::scope(|scope| {
+        scope.spawn(|| begin_slices(&course, &job));
+        let part = thread.drive::<S>().unwrap();
+        // Nobody waits for another slice.
+        course.stop();
+        part
+    });
     clock::simulate(None);
     let mut series = Series::new(1);
     received.try_iter().for_each(|part| series.add(part, |_, _| {}));
@@ -202,10 +233,22 @@ fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
         names,
         backend: Backend::Simulated,
         protocol: "simulated",
-        phases,
-        slices_unix_s: Vec::new(),
+        playback: None,
+        phases: course.stretch().unwrap().phases,
+        rate,
+        slices_unix_s: vec![0.0; course.stretch().unwrap().number as usize - 1],
     }
     .merge(vec![part], series, false)
+}
+
+/// Begins each slice once the thread is through with the one before it.
+fn begin_slices(course: &Course, job: &Job) {
+    for number in 1..=job.slices.unwrap_or(0) {
+        while course.through.load(Ordering::Acquire) == 0 && !course.is_stopped() {
+            std::thread::yield_now();
+        }
+        course.begin(phases(job, number + 1, START_NS + u64::from(number) * BETWEEN_NS));
+    }
 }
 
 fn assert_within_2_percent(what: &str, found_us: f64, expected_us: f64) {
@@ -253,6 +296,47 @@ fn a_rate_that_cannot_be_kept_is_reported_and_nothing_is_dropped() {
     assert!((unserved as f64 - 110_000.0).abs() < 2_500.0, "{unserved}");
 }
 
+/// Whether the rate was kept, and how many transactions were done, with so many clients and a load.
+fn kept(clients: u32, duration_s: f64, rate_per_s: u32) -> (bool, u64) {
+    let load = format!(r#"{{"kind": "open", "rate_per_s": {rate_per_s}, "arrivals": "uniform"}}"#);
+    let keys = format!(r#""clients": {clients}, "duration_s": {duration_s}, "load": {load}"#);
+    let tally = simulated(&keys).tally(Vec::new()).unwrap();
+    (tally.open_loop.unwrap().kept, tally.operations)
+}
+
+#[test]
+fn a_rate_of_which_nothing_succeeds_is_not_kept_however_many_clients_there_are() {
+    ANSWER.set(|_| Err(Error::server("1062 duplicate key", Fate::Failed, "it is there")));
+    let none = kept(512, 40.0, 10);
+    ANSWER.set(|after_ns| match after_ns / 1_000_000 % 50 {
+        7 => Err(Error::server("1062 duplicate key", Fate::Failed, "it is there")),
+        _ => Ok(Answer::default()),
+    });
+    let most = kept(512, 10.0, 1000);
+    ANSWER.set(|_| Ok(Answer::default()));
+    assert_eq!(none, (false, 0));
+    assert!(!most.0 && (9700..9900).contains(&most.1), "{most:?}");
+}
+
+#[test]
+fn what_many_clients_have_under_way_hides_no_server_that_stands_still() {
+    STILL_NS.set(1_000_000_000);
+    let hidden = kept(1000, 9.0, 1000);
+    STILL_NS.set(STOPPED_NS);
+    assert_eq!(hidden, (false, 8000));
+}
+
+#[test]
+fn what_is_honestly_under_way_at_the_end_is_not_missed() {
+    // One to three seconds for each transaction: 200 are under way at any time.
+    STILL_NS.set(3_000_000_000);
+    let slow = kept(400, 10.0, 100);
+    STILL_NS.set(STOPPED_NS);
+    assert_eq!(slow, (true, 800));
+    // The run ends 100 ms into a stall: fewer are missed than a hundredth.
+    assert_eq!(kept(512, 10.1, 1000), (true, 10_000));
+}
+
 #[test]
 fn the_warm_up_is_kept_apart_and_the_series_shows_the_stalls() {
     let tally = simulated(
@@ -285,6 +369,29 @@ fn think_time_sets_the_rate_of_a_closed_loop() {
 }
 
 #[test]
+fn after_a_pause_a_latency_counts_from_when_its_transaction_was_due() {
+    // The thread is busy for 30 ms with each answer. Three clients that rest for 40 ms are late all the time.
+    STILL_NS.set(0);
+    ANSWER.set(|_| {
+        clock::simulate(Some(clock::now_ns() + 30_000_000));
+        Ok(Answer::default())
+    });
+    let mean_us = |keys: &str| {
+        let tally = simulated(&format!(r#""clients": 3, "warmup_s": 1, "duration_s": 9{keys}"#));
+        tally.tally(Vec::new()).unwrap().latency_us.mean.unwrap()
+    };
+    let thinking_us = mean_us(r#", "load": {"kind": "closed", "think_time": 0.04}"#);
+    PAUSE.set(Pause { before_ns: 0, after_ns: 40_000_000 });
+    let pausing_us = mean_us("");
+    PAUSE.take();
+    ANSWER.set(|_| Ok(Answer::default()));
+    STILL_NS.set(STOPPED_NS);
+    // By Little's law a cycle takes three answers.
+    assert_within_2_percent("after thinking", thinking_us, 3.0 * 30e3 - 40e3);
+    assert_within_2_percent("after a pause", pausing_us, 3.0 * 30e3 - 40e3);
+}
+
+#[test]
 fn a_ramp_opens_the_connections_evenly() {
     let opened = |ramp: &str| {
         CONNECTED_NS.take();
@@ -305,6 +412,34 @@ fn a_thread_that_cannot_begin_ends_the_run_for_all() {
     let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None, next_slice: None };
     let error = crate::run::run::<Stalling, _>(&job.unwrap(), &OneStatement::<true>, &mut watch).unwrap_err();
     assert!(error.message().contains("CPU 5000"), "{error}");
+}
+
+/// A server that goes away in the first slice and is back in the second.
+#[test]
+fn a_client_that_finds_no_server_at_the_end_of_a_slice_is_there_for_the_next() {
+    let job = Job::parse(
+        r#"{"url": "mysql://h/x", "workload": "none", "backend": "epoll", "reconnect": true,
+            "slices": 3, "warmup_s": 0.1, "duration_s": 1.5}"#,
+    );
+    let mut slice = 0;
+    let mut next_slice = |_: &Acknowledged| {
+        slice += 1;
+        DOWN.store(false, Ordering::Relaxed);
+        if slice == 1 {
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                DOWN.store(true, Ordering::Relaxed);
+            });
+        }
+        true
+    };
+    let next_slice = Some(&mut next_slice as &mut dyn FnMut(&Acknowledged) -> bool);
+    let mut watch = crate::watch::Watch { interrupted: &mut || false, on_second: None, next_slice };
+    let total = crate::run::run::<Stalling<true>, _>(&job.unwrap(), &OneStatement::<true>, &mut watch);
+    let tally = total.unwrap().tally(Vec::new()).unwrap();
+    assert!(tally.errors.keys().any(|label| label.starts_with("reconnect")), "{:?}", tally.errors);
+    assert_eq!((tally.clients_lost, tally.slices.len(), tally.interrupted), (0, 3, false));
+    assert!(tally.slices.iter().all(|slice| slice.operations > 0), "{:?}", tally.slices);
 }
 
 #[test]

@@ -131,6 +131,13 @@ trait Dynamic {
 
     fn text<'a>(&'a mut self, sql: &'a str, rows: Looking<'a>) -> Pending<'a, Answer>;
 
+    fn plan<'a>(
+        &'a mut self,
+        sql: &'a str,
+        prepared: Option<Statement>,
+        parameters: &'a [Value<'a>],
+    ) -> Pending<'a, String>;
+
     fn begin(&mut self) -> Pending<'_, ()>;
 
     fn commit(&mut self) -> Pending<'_, ()>;
@@ -212,6 +219,15 @@ impl<S: Session> Dynamic for Held<S> {
                 None => self.0.text(sql, &mut ()).await,
             }
         })
+    }
+
+    fn plan<'a>(
+        &'a mut self,
+        sql: &'a str,
+        prepared: Option<Statement>,
+        parameters: &'a [Value<'a>],
+    ) -> Pending<'a, String> {
+        Box::pin(self.0.plan(sql, prepared, parameters))
     }
 
     fn begin(&mut self) -> Pending<'_, ()> {
@@ -311,6 +327,15 @@ impl Session for AnySession {
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         self.0.text(sql, looking(rows)).await
+    }
+
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        self.0.plan(sql, prepared, parameters).await
     }
 
     async fn begin(&mut self) -> Result<()> {

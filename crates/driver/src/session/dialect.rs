@@ -60,6 +60,8 @@ pub struct Dialect {
     pub multi_row_insert: bool,
     /// What brings statistics and visibility up to date after a load; it would else happen at some time in a run.
     pub after_load: Option<&'static str>,
+    /// What asks for the plan of the statement that follows it, as one JSON text; `None` where nothing does.
+    pub explain: Option<&'static str>,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,
 }

@@ -6,7 +6,9 @@ mod engine_cpu;
 mod library;
 mod open;
 mod opening;
+mod plan;
 mod rows;
+mod salted;
 mod target;
 mod value;
 
@@ -23,13 +25,14 @@ pub(crate) use open::open;
 pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Decode, Each, First, Row, Rows, Undecoded};
+pub use salted::Salted;
 pub use target::{Protocol, Target};
 pub(crate) use value::emptied;
 pub use value::{Owned, RowBuffer, Value};
 
 pub use crate::io::Traffic;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::borrow::Cow;
 
 /// A statement that a session has prepared: its number in that session, counted from 0.
@@ -95,6 +98,20 @@ pub trait Session: Sized + 'static {
 
     /// Executes one statement given as text, without parameters, in the session's own SQL.
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer>;
+
+    /// How the engine would execute a statement with these values, in the engine's own form: JSON where it has one.
+    /// Nothing is executed. `prepared` is the statement where the session has prepared it.
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        match self.dialect().explain {
+            Some(before) => plan::only_text(plan::asked(self, before, sql, prepared, parameters).await?),
+            None => Err(Error::user("it tells no plan of a statement")),
+        }
+    }
 
     async fn begin(&mut self) -> Result<()>;
 

@@ -1,7 +1,10 @@
 //! Where to connect to: the job's URL, taken apart.
 
+use super::salted::Salted;
 use crate::error::{Error, Result};
+use crate::io::Shared;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl Protocol {
 }
 
 /// A parsed URL, the time limits that go with it, and what the server is told first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Target {
     pub protocol: Protocol,
     pub user: String,
@@ -65,6 +68,10 @@ pub struct Target {
     pub opening: Vec<String>,
     /// Of the tables that are made, where they are not to have the usual one. `opening` tells the server.
     pub storage_engine: Option<String>,
+    /// What the connections have in common; those of a clone have it too.
+    pub shared: Arc<Shared>,
+    /// The password as servers have asked for it.
+    pub salted: Arc<Salted>,
 }
 
 impl Target {
@@ -103,6 +110,8 @@ impl Target {
             answer_timeout: Duration::from_secs(300),
             opening: Vec::new(),
             storage_engine: None,
+            shared: Arc::default(),
+            salted: Arc::default(),
         })
     }
 
@@ -161,16 +170,30 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The URL without its password, for messages.
+/// The URL without its password, for messages. What has no scheme can hold one behind its first colon.
 pub(crate) fn redacted(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return format!("{url:?}") };
-    match rest.rsplit_once('@') {
+    let at = url.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = url.split_at(at);
+    let shown = match rest.rsplit_once('@') {
         Some((account, place)) => {
             let user = account.split_once(':').map_or(account, |(user, _)| user);
-            format!("\"{scheme}://{user}:***@{place}\"")
+            // Where a parameter holds an `@`, what follows it may be the rest of a secret.
+            let place = if account.contains('?') { "***" } else { place };
+            format!("{user}:***@{place}")
         }
-        None => format!("{url:?}"),
-    }
+        None => rest.to_owned(),
+    };
+    format!("{:?}", format!("{scheme}{}", without_secrets(&shown)))
+}
+
+/// A URL's address and parameters, those of a password without their values.
+fn without_secrets(rest: &str) -> String {
+    let Some((address, query)) = rest.split_once('?') else { return rest.to_owned() };
+    let shown = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if name.to_lowercase().contains("passw") => format!("{name}=***"),
+        _ => pair.to_owned(),
+    };
+    format!("{address}?{}", query.split('&').map(shown).collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -208,7 +231,17 @@ mod tests {
 
     #[test]
     fn mistakes_name_the_url_without_its_password() {
-        for url in ["nonsense", "oracle://x", "mysql://u:secret@h:99999/x", "mysql://u:secret@h/%zz"] {
+        for url in [
+            "nonsense",
+            "oracle://x",
+            "mysql://u:secret@h:99999/x",
+            "mysql://u:secret@h/%zz",
+            "mysql://u:se/secret@h:x",
+            "mysql://u:a?secret@h:x/%zz",
+            "mysql://u@h:x/d?password=secret",
+            "mysql:u:secret@h/x",
+            "u:secret@h/x",
+        ] {
             let error = Target::parse(url).unwrap_err();
             assert!(!error.message().contains("secret"), "{error}");
             assert!(!error.hint_text().is_empty());

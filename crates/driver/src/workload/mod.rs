@@ -1,15 +1,18 @@
 //! What a workload is, and the table of those there are. One file per workload holds all of it: options, schema,
 //! bulk load, transactions, invariants.
 
+mod files;
 mod ledger;
 mod options;
 
+pub use files::{located, FileRead};
 pub(crate) use ledger::Page;
 pub use lua::resolve_lua;
 pub use options::{About, Circumstances, OptionSpec, OptionType, Options};
+pub(crate) use replay::{resolve_replay, Playback, Recorded, StatementPlace, Times, Visit, NAME as REPLAY};
 pub use script::resolve_script;
 
-use crate::error::{Error, Fate, Kind, Result};
+use crate::error::{Error, Fate, Kind, Mistake, Result};
 use crate::random::Random;
 use crate::session::Session;
 use hdrhistogram::Histogram;
@@ -116,6 +119,24 @@ impl Invariant {
     }
 }
 
+/// What can be known of a workload without a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Reviewed {
+    pub mistakes: Vec<Mistake>,
+    /// All SQL that the user wrote, each statement behind its place; empty where there is none that a server could
+    /// judge before a run.
+    pub own_sql: String,
+}
+
+/// What a server found when it was asked to prepare a workload's own statements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Examined {
+    /// How many statements it was asked for, and how many could not be: what they are is known in a run only.
+    pub asked: usize,
+    pub left_out: usize,
+    pub refused: Vec<Mistake>,
+}
+
 /// What a check may compare the data with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckAgainst<'a> {
@@ -143,8 +164,16 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// draws anew.
     const REPLAYS: bool = true;
 
+    /// True where a recording is played: `playback` has it, and nothing is drawn.
+    const PLAYS: bool = false;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
+
+    /// What is played, where the workload `PLAYS`.
+    fn playback(&self) -> Option<&Playback> {
+        None
+    }
 
     /// The names of the transactions, in the order of `choose`'s numbers.
     fn transactions(&self) -> Vec<String>;
@@ -255,6 +284,16 @@ pub trait Workload: Sized + Send + Sync + 'static {
         None
     }
 
+    /// What can be known of the user's files without a server.
+    fn review(&self) -> Reviewed {
+        Reviewed::default()
+    }
+
+    /// Has a server that holds the workload's tables prepare the user's statements, and carries none of them out.
+    async fn examine<S: Session>(&self, _session: &mut S) -> Result<Examined> {
+        Ok(Examined::default())
+    }
+
     /// Compares the data with the workload's invariants.
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>>;
 
@@ -348,4 +387,26 @@ workloads! {
     lua::LuaScript,
     vector_search::VectorSearch,
     ycsb::Ycsb,
+    replay::Replay,
+}
+
+/// The files that a workload with these options reads, those included that others name. Relative paths count from
+/// `folder`.
+pub fn files(
+    workload: &str,
+    options: &serde_json::Map<String, serde_json::Value>,
+    folder: &std::path::Path,
+) -> Result<Vec<FileRead>> {
+    let mut finder = files::Finder::new(folder);
+    let text = |name: &str| options.get(name).and_then(|value| value.as_str()).unwrap_or_default();
+    match workload {
+        script::NAME => script::find_files(text("file"), text("setup"), &mut finder)?,
+        lua::NAME => lua::find_files(text("file"), options, &mut finder),
+        REPLAY if !text("file").is_empty() => {
+            finder.option = "file";
+            finder.note(text("file"), String::new());
+        }
+        _ => {}
+    }
+    Ok(finder.found)
 }

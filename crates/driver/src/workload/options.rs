@@ -5,6 +5,7 @@ use crate::session::Target;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What there is to know of a workload before it is made.
 #[derive(Debug)]
@@ -28,11 +29,33 @@ pub struct OptionSpec {
 /// The type of an option with its default and what is allowed.
 #[derive(Clone, Copy, Debug)]
 pub enum OptionType {
-    Int { default: i64, min: i64, max: i64 },
-    Float { default: f64, min: f64, max: f64 },
-    Bool { default: bool },
-    Choice { default: &'static str, allowed: &'static [&'static str] },
-    Text { default: &'static str },
+    Int {
+        default: i64,
+        min: i64,
+        max: i64,
+    },
+    Float {
+        default: f64,
+        min: f64,
+        max: f64,
+    },
+    Bool {
+        default: bool,
+    },
+    Choice {
+        default: &'static str,
+        allowed: &'static [&'static str],
+    },
+    Text {
+        default: &'static str,
+    },
+    /// A number, or the one word that stands for something else.
+    NumberOr {
+        default: f64,
+        min: f64,
+        max: f64,
+        word: &'static str,
+    },
 }
 
 impl OptionSpec {
@@ -61,6 +84,17 @@ impl OptionSpec {
         OptionSpec { name, kind: OptionType::Text { default }, help, shapes_data: true }
     }
 
+    pub const fn number_or(
+        name: &'static str,
+        default: f64,
+        min: f64,
+        max: f64,
+        word: &'static str,
+        help: &'static str,
+    ) -> Self {
+        OptionSpec { name, kind: OptionType::NumberOr { default, min, max, word }, help, shapes_data: true }
+    }
+
     /// The same option as one that only the run looks at, so that it does not shape the data.
     pub const fn for_the_run(mut self) -> Self {
         self.shapes_data = false;
@@ -70,7 +104,7 @@ impl OptionSpec {
     fn default(&self) -> Value {
         match self.kind {
             OptionType::Int { default, .. } => json!(default),
-            OptionType::Float { default, .. } => json!(default),
+            OptionType::Float { default, .. } | OptionType::NumberOr { default, .. } => json!(default),
             OptionType::Bool { default } => json!(default),
             OptionType::Choice { default, .. } | OptionType::Text { default } => json!(default),
         }
@@ -83,6 +117,7 @@ impl OptionSpec {
             OptionType::Bool { .. } => "true or false".to_owned(),
             OptionType::Choice { allowed, .. } => format!("one of {}", allowed.join(", ")),
             OptionType::Text { .. } => "a text".to_owned(),
+            OptionType::NumberOr { min, max, word, .. } => format!("a number of {min} to {max}, or {word}"),
         }
     }
 
@@ -93,6 +128,9 @@ impl OptionSpec {
             OptionType::Bool { .. } => value.is_boolean(),
             OptionType::Choice { allowed, .. } => value.as_str().is_some_and(|text| allowed.contains(&text)),
             OptionType::Text { .. } => value.is_string(),
+            OptionType::NumberOr { min, max, word, .. } => {
+                value.as_str() == Some(word) || value.as_f64().is_some_and(|x| (min..=max).contains(&x))
+            }
         }
     }
 
@@ -103,6 +141,9 @@ impl OptionSpec {
             OptionType::Bool { .. } => ("bool", Value::Null),
             OptionType::Choice { allowed, .. } => ("choice", json!(allowed)),
             OptionType::Text { .. } => ("text", Value::Null),
+            OptionType::NumberOr { min, max, word, .. } => {
+                ("number_or", json!({"min": min, "max": max, "word": word}))
+            }
         };
         json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help,
                "shapes_data": self.shapes_data})
@@ -133,6 +174,10 @@ pub struct Circumstances {
     pub operations: Option<u64>,
     /// 0 in closed loop.
     pub rate_per_s: f64,
+    /// What relative paths among the options count from; empty: the process's own folder.
+    pub folder: PathBuf,
+    /// The second of a recording at which its replay ends; `None` plays all of it.
+    pub until_s: Option<f64>,
 }
 
 impl Default for Circumstances {
@@ -144,6 +189,8 @@ impl Default for Circumstances {
             duration_s: 0.0,
             operations: None,
             rate_per_s: 0.0,
+            folder: PathBuf::new(),
+            until_s: None,
         }
     }
 }
@@ -194,6 +241,11 @@ impl Options {
 
     pub fn text(&self, name: &str) -> &str {
         self.values.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The value as the job gives it, of an option of any type.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
     }
 
     pub fn circumstances(&self) -> &Circumstances {

@@ -1,12 +1,31 @@
 //! After its first transactions a script's client allocates nothing; in Lua, no more than the results of its statements.
+//! A whole run of twice as many operations allocates no more often, whatever the workload, session and back end.
 
+use crate::fake::{Attack, Fake, Protocol, Stage};
 use crate::stand_in::StandIn;
 use dyno_driver::error::Result;
-use dyno_driver::io::{block_on, Backend};
+use dyno_driver::io::{block_on, io_uring_works, Backend};
 use dyno_driver::random::Random;
 use dyno_driver::workload::{with_workload, Circumstances, Place, WithWorkload, Workload};
+use dyno_driver::Watch;
+use serde_json::{json, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What a process that counts is told to run.
+const JOB: &str = "DYNO_ALLOCATIONS_JOB";
+/// What a run does by the clock is less than this, also where it takes seconds; an allocation for every second operation
+/// is more.
+const BY_THE_CLOCK_MOST: u64 = 400;
+
+/// Of all threads of the process.
+static WHOLE: AtomicU64 = AtomicU64::new(0);
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// More than this for a client, and ten thousand of them take 80 MB.
+const CLIENT_BYTES_MOST: u64 = 8 << 10;
 
 struct Counting;
 
@@ -14,19 +33,33 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
+fn count() {
+    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+    WHOLE.fetch_add(1, Ordering::Relaxed);
+}
+
+fn grow(bytes: usize) {
+    let live = LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
+}
+
 // SAFETY: everything is handed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        count();
+        grow(layout.size());
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        count();
+        LIVE_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
+        grow(size);
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -100,4 +133,109 @@ fn an_event_in_lua_allocates_nothing() {
            con:query('SELECT 1')
         end";
     assert_eq!(allocations("lua", "busy.lua", lua), 0);
+}
+
+fn watched<T>(task: impl FnOnce(&mut Watch<'_>) -> Result<T>) -> T {
+    let mut never = || false;
+    task(&mut Watch { interrupted: &mut never, on_second: None, next_slice: None }).unwrap()
+}
+
+#[test]
+#[ignore = "a process that others start: it counts alone, without a server in its own threads"]
+fn counts_a_whole_run() {
+    let job = std::env::var(JOB).unwrap();
+    let before = WHOLE.load(Ordering::Relaxed);
+    let tally = watched(|watch| dyno_driver::run(&job, watch));
+    let allocations = WHOLE.load(Ordering::Relaxed) - before;
+    let peak_bytes = PEAK_BYTES.load(Ordering::Relaxed);
+    println!(
+        "\ncounted {}",
+        json!({"operations": tally["operations"], "allocations": allocations, "peak_bytes": peak_bytes})
+    );
+}
+
+/// What a whole run of so many operations allocates, in a process of its own.
+fn of_a_run(job: &Value, operations: u64) -> Value {
+    let mut job = job.clone();
+    job["operations"] = json!(operations);
+    let done = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "allocations::counts_a_whole_run", "--ignored", "--nocapture"])
+        .env(JOB, job.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    let counted = said.lines().find_map(|line| line.strip_prefix("counted "));
+    let counted: Value = serde_json::from_str(counted.unwrap_or_else(|| panic!("{job}: {said}"))).unwrap();
+    // Some are rolled back, or refused, as their workload says.
+    assert!(counted["operations"].as_u64().unwrap() >= operations / 2, "{job}: {counted}");
+    counted
+}
+
+fn no_operation_allocates(job: &Value, before: impl Fn()) {
+    let [few, many] = [1000, 2000].map(|operations| {
+        before();
+        of_a_run(job, operations)["allocations"].as_u64().unwrap()
+    });
+    assert!(many <= few + BY_THE_CLOCK_MOST, "{job}: {few} for 1,000 operations, {many} for 2,000");
+}
+
+#[test]
+fn no_operation_of_a_session_allocates() {
+    let backends = if io_uring_works().is_ok() { vec!["epoll", "io_uring"] } else { vec!["epoll"] };
+    for protocol in [Protocol::Mysql, Protocol::Postgresql] {
+        let fake = Fake::start(protocol, Stage::Login, Attack::None);
+        let file = fake.folder.join("busy.sql");
+        std::fs::write(&file, "\\set id random(1, 9)\nBEGIN;\nSELECT v FROM t WHERE id = :id;\nEND;\n")
+            .unwrap();
+        for backend in &backends {
+            let job = json!({
+                "url": fake.url(), "workload": file, "clients": 2, "threads": 1, "backend": backend,
+                "duration_s": 60.0,
+            });
+            no_operation_allocates(&job, || {});
+        }
+    }
+}
+
+#[test]
+fn a_client_takes_a_few_kilobytes() {
+    for protocol in [Protocol::Mysql, Protocol::Postgresql] {
+        let fake = Fake::start(protocol, Stage::Login, Attack::None);
+        let file = fake.folder.join("calm.sql");
+        std::fs::write(&file, "\\set id random(1, 9)\nSELECT v FROM t WHERE id = :id;\n").unwrap();
+        let [few, many] = [128, 256].map(|clients| {
+            let job = json!({
+                "url": fake.url(), "workload": file, "clients": clients, "threads": 1, "backend": "epoll",
+                "duration_s": 60.0,
+            });
+            of_a_run(&job, 1000)["peak_bytes"].as_u64().unwrap()
+        });
+        let each = many.saturating_sub(few) / 128;
+        assert!((256..CLIENT_BYTES_MOST).contains(&each), "{protocol:?}: {each} bytes for a client");
+    }
+}
+
+/// Those that need a file of the user's are scripts; a replay and a vector search are counted nowhere.
+const NEED_A_FILE: [&str; 4] = ["script", "lua", "replay", "vector_search"];
+
+#[test]
+fn no_operation_of_a_built_in_workload_allocates() {
+    let folder = std::env::temp_dir().join(format!("dyno-allocations-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let names = dyno_driver::workloads();
+    let names = names.as_array().unwrap().iter().map(|about| about["name"].as_str().unwrap());
+    for name in names.filter(|name| !NEED_A_FILE.contains(name)) {
+        let database = folder.join(format!("{name}.db"));
+        // Its end is that of its rounds.
+        let options = if name == "flexasync" { json!({"rounds": 1000, "parallel": 4}) } else { json!({}) };
+        let job = json!({
+            "url": format!("sqlite://{}?journal_mode=wal&synchronous=off", database.display()),
+            "workload": name, "options": options, "duration_s": 60.0,
+        });
+        no_operation_allocates(&job, || {
+            watched(|watch| dyno_driver::prepare(&job.to_string(), watch));
+        });
+        std::fs::remove_file(database).unwrap();
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

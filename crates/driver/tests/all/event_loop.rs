@@ -65,7 +65,9 @@ fn many_connections_of_one_thread_get_their_own_bytes_back() {
             let (address, target, done) = (&address, &target, &done);
             executor.spawn(async move {
                 let mut stream =
-                    Stream::open(address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 for round in 0..50u32 {
                     let message = format!("{number}:{round}").repeat(1 + (round % 7) as usize * 300);
                     round_trip(&mut stream, message.as_bytes()).await;
@@ -87,7 +89,9 @@ fn a_message_larger_than_every_buffer_goes_both_ways() {
             backend,
             async {
                 let mut stream =
-                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 round_trip(&mut stream, &message).await;
                 round_trip(&mut stream, b"small again").await;
                 stream.traffic()
@@ -111,7 +115,9 @@ fn a_server_that_closes_in_the_middle_of_an_answer_is_noticed() {
             backend,
             async {
                 let mut stream =
-                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 stream.outbox().extend_from_slice(b"question");
                 stream.send().unwrap();
                 let outcome = stream.need(8).await;
@@ -136,7 +142,9 @@ fn a_connection_that_its_server_has_closed_is_known_to_have_ended() {
             backend,
             async {
                 let mut stream =
-                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 stream.need(3).await.unwrap();
                 assert!(!stream.has_ended(), "what it sent is still to be read");
                 stream.consume(3);
@@ -163,7 +171,9 @@ fn on_a_crowded_machine_answers_that_wait_for_each_other_all_come_back() {
             let (address, target, done) = (&address, &target, &done);
             executor.spawn(async move {
                 let mut stream =
-                    Stream::open(address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 for _ in 0..200 {
                     round_trip(&mut stream, b"hello").await;
                 }
@@ -185,7 +195,9 @@ fn over_a_network_each_flight_waits_for_a_round_trip_while_others_go_on() {
         executor.spawn(async {
             let (since, turns_before) = (Instant::now(), turns.get());
             let mut stream =
-                Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                    .await
+                    .unwrap();
             waits.borrow_mut().push((since.elapsed(), turns.get() - turns_before));
             for _ in 0..3 {
                 let (since, turns_before) = (Instant::now(), turns.get());
@@ -220,7 +232,9 @@ fn over_a_network_too_last_words_arrive() {
         let mut executor = Executor::new(backend).unwrap().over_network(Duration::from_millis(5));
         executor.spawn(async {
             let mut stream =
-                Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                    .await
+                    .unwrap();
             stream.outbox().extend_from_slice(b"goodbye");
             stream.send().unwrap();
         });
@@ -258,13 +272,17 @@ fn a_silent_server_is_given_up_while_others_go_on() {
         let mut executor = Executor::new(backend).unwrap();
         executor.spawn(async {
             let mut stream =
-                Stream::open(&silent, target.connect_timeout, target.answer_timeout).await.unwrap();
+                Stream::open(&silent, &target.shared, target.connect_timeout, target.answer_timeout)
+                    .await
+                    .unwrap();
             let error = stream.need(1).await.unwrap_err();
             label.set(Some(error.label().to_owned()));
         });
         executor.spawn(async {
             let mut stream =
-                Stream::open(&lively, target.connect_timeout, target.answer_timeout).await.unwrap();
+                Stream::open(&lively, &target.shared, target.connect_timeout, target.answer_timeout)
+                    .await
+                    .unwrap();
             for _ in 0..10 {
                 round_trip(&mut stream, b"hello").await;
                 rounds.set(rounds.get() + 1);
@@ -289,7 +307,9 @@ fn a_server_that_is_not_there_is_a_failure_to_connect_with_a_hint() {
             let outcome = block_on(
                 backend,
                 async {
-                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.map(drop)
+                    Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .map(drop)
                 },
                 || false,
             );
@@ -314,7 +334,9 @@ fn a_connection_closed_by_us_is_closed_at_the_server_too() {
             backend,
             async {
                 let mut stream =
-                    Stream::open(&address, target.connect_timeout, target.answer_timeout).await.unwrap();
+                    Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout)
+                        .await
+                        .unwrap();
                 stream.outbox().extend_from_slice(b"goodbye");
                 stream.send().unwrap();
             },
@@ -338,7 +360,8 @@ fn a_connection_that_is_given_up_while_it_is_opened_keeps_no_descriptor() {
             let to = format!(" 0100007F:{port:04X} 02 ");
             std::fs::read_to_string("/proc/net/tcp").unwrap().matches(&to).count()
         };
-        let attempt = |limit| within(limit, Stream::open(&address, Duration::MAX, Duration::MAX));
+        let shared = target().shared;
+        let attempt = |limit| within(limit, Stream::open(&address, &shared, Duration::MAX, Duration::MAX));
         let counts = block_on(
             backend,
             async {

@@ -12,6 +12,7 @@ mod http;
 mod ledger;
 mod lua;
 mod lua_reports;
+mod names;
 mod network;
 mod oltp_and_tpcb;
 mod own_workloads;

@@ -97,6 +97,28 @@ fn a_second_run_goes_on_with_its_own_sequence() {
     }
 }
 
+#[test]
+fn a_client_does_not_draw_again_what_was_loaded() {
+    let place = Place::new("streams");
+    let script = r#"
+        [setup]
+        statements = ["CREATE TABLE loaded (x BIGINT)", "CREATE TABLE drawn (x BIGINT)"]
+        [[tables]]
+        name = "loaded"
+        rows = 1000
+        columns = { x = "uniform(1, 1000000000000)" }
+        [[transactions]]
+        name = "draw"
+        values = { x = "uniform(1, 1000000000000)" }
+        statements = ["INSERT INTO drawn VALUES (:x)"]
+    "#;
+    let job = place.job(&place.file("streams.toml", script), json!({}));
+    prepare(&job).unwrap();
+    run(&job).unwrap();
+    let both = place.query("SELECT COUNT(*) FROM drawn JOIN loaded USING (x)");
+    assert_eq!((place.query("SELECT COUNT(*) FROM drawn"), both), (json!([[300]]), json!([[0]])));
+}
+
 /// As `pgbench --show-script=tpcb-like` prints it.
 const TPCB_LIKE: &str = "-- tpcb-like: <builtin: TPC-B (sort of)>
 \\set aid random(1, 100000 * :scale)
@@ -187,6 +209,10 @@ fn all_mistakes_of_a_file_are_told_at_once() {
     ] {
         assert!(text.contains(told), "{told:?} is not in {text}");
     }
+    let bare = toml.replace("':row'", "'rows'");
+    let error = run(&place.job(&place.file("bare.toml", &bare), json!({}))).unwrap_err();
+    let told = "bare.toml:5: there is no function rows in \"rows\" (a variable begins with a colon: :rows)";
+    assert!(error.message().contains(told), "{}", error.message());
     let script = "\\sett x 1\n\\set y random(1)\n\\if 1\n\\shell ls\n\\sleep 5 hours\nSELECT :z, ':q' \\; SELECT 1;\n\\set a 1 +\n";
     let error = run(&place.job(&place.file("m.pgbench", script), json!({}))).unwrap_err();
     let text = error.message();
@@ -205,6 +231,87 @@ fn all_mistakes_of_a_file_are_told_at_once() {
     }
 }
 
+fn review(file: &str) -> Value {
+    dyno_driver::review("script", &json!({"file": file}).to_string(), "").unwrap()
+}
+
+/// Places, from the file's name on, and messages.
+fn told(mistakes: &Value) -> Vec<String> {
+    let one = |it: &Value| {
+        let place = it["place"].as_str().unwrap().rsplit('/').next().unwrap_or_default();
+        format!("{place}: {}", it["message"].as_str().unwrap())
+    };
+    mistakes.as_array().unwrap().iter().map(one).collect()
+}
+
+#[test]
+fn a_review_tells_mistakes_one_by_one_and_the_users_sql() {
+    let place = Place::new("review");
+    let broken = review(&place.file("broken.pgbench", "\\sett x 1\n\\set y random(1)\nSELECT 1;\n"));
+    assert_eq!(
+        told(&broken["mistakes"]),
+        ["broken.pgbench:1: there is no command \\sett", "broken.pgbench:2: random cannot take 1 arguments"]
+    );
+    assert_eq!(broken["own_sql"], "");
+    let sound = review(&place.file("sound.sql", "SELECT 1;\nUPDATE t SET a = :scale;\n"));
+    assert_eq!(sound["mistakes"], json!([]));
+    let own_sql = sound["own_sql"].as_str().unwrap();
+    assert!(own_sql.contains("sound.sql:1: SELECT 1\n"), "{own_sql}");
+    assert!(own_sql.contains("sound.sql:2: UPDATE t SET a = ?\n"), "{own_sql}");
+    let built_in = dyno_driver::review("tpcb", "{}", "").unwrap();
+    assert_eq!(built_in, json!({"mistakes": [], "own_sql": ""}));
+}
+
+#[test]
+fn what_is_certain_to_fail_is_told_before_the_run() {
+    let place = Place::new("certain");
+    let script = "\\set x 0\n\\set y 1 / :x\n\\set z random(5, 1)\nSELECT 7 AS x \\gset\n\\set q 1 / :z\n";
+    assert_eq!(
+        told(&review(&place.file("certain.pgbench", script))["mistakes"])
+            .iter()
+            .map(|it| it.split(' ').next().unwrap())
+            .collect::<Vec<_>>(),
+        ["certain.pgbench:2:", "certain.pgbench:3:"]
+    );
+    let guarded = "\\set x 0\n\\if :x > 0\n\\set y 1 / :x\n\\endif\nSELECT 1;\n";
+    assert_eq!(review(&place.file("guarded.pgbench", guarded))["mistakes"], json!([]));
+    let toml = "[setup]\nstatements = ['CREATE TABLE t (id INTEGER)']\n[[tables]]\nname = 't'\nrows = 5\n\
+        columns = { id = 'uniform(5, 1)' }\n[[transactions]]\nname = 'a'\n\
+        statements = [{ sql = 'SELECT 1', into = 'x' }, { sql = 'SELECT :y', values = { y = '1 / :x' } }]\n";
+    let found = told(&review(&place.file("rows.toml", toml))["mistakes"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("rows.toml:3: id of t: "), "{found:?}");
+}
+
+fn create(job: &str) -> Result<(), Error> {
+    with_watch(|watch| dyno_driver::create(job, watch))
+}
+
+fn examine(job: &str) -> Value {
+    with_watch(|watch| dyno_driver::examine(job, watch)).unwrap()
+}
+
+#[test]
+fn a_server_judges_statements_and_carries_none_out() {
+    let place = Place::new("examine");
+    let toml = "[setup]\nstatements = ['CREATE TABLE t (id INTEGER)']\n[[tables]]\nname = 't'\nrows = 5\n\
+        columns = { id = 'row()' }\n[[transactions]]\nname = 'a'\n\
+        statements = ['DELETE FROM t',\n'SELECT id FROM u',\n'SELECT 1 FROM t_:scale',\n'SELECT b FROM t']\n";
+    let job = place.job(&place.file("e.toml", toml), json!({}));
+    create(&job).unwrap();
+    place.query("INSERT INTO t VALUES (1)");
+    let examined = examine(&job);
+    assert_eq!((&examined["asked"], &examined["left_out"]), (&json!(4), &json!(1)));
+    let refused = told(&examined["refused"]);
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].contains("e.toml:10: ") && refused[0].contains("no such table: u"), "{refused:?}");
+    assert!(refused[1].contains("e.toml:12: ") && refused[1].contains("no such column: b"), "{refused:?}");
+    assert_eq!(place.query("SELECT COUNT(*) FROM t"), json!([[1]]));
+    let broken = place.job(&place.file("s.toml", &toml.replace("id INTEGER", ",")), json!({}));
+    let error = create(&broken).unwrap_err();
+    assert!(error.message().contains("s.toml:2: "), "{error}");
+}
+
 #[test]
 fn options_of_a_file_are_checked() {
     let place = Place::new("options");
@@ -214,4 +321,53 @@ fn options_of_a_file_are_checked() {
     assert!(error.to_string().contains("the option customers cannot be \"many\""), "{error}");
     let error = run(&place.job("nowhere.toml", json!({}))).unwrap_err();
     assert!(error.to_string().contains("nowhere.toml cannot be read"), "{error}");
+}
+
+const PICKS: &str = r#"
+[setup]
+statements = [
+    "CREATE TABLE page (name TEXT)", "INSERT INTO page VALUES ('a'), ('b'), ('it''s'), (NULL)",
+    "CREATE TABLE seen (name TEXT, number INTEGER)", "CREATE TABLE vacant (id INTEGER)",
+]
+[start]
+statements = [
+    { sql = "SELECT name FROM page ORDER BY name", list = "names" },
+    { sql = "SELECT 7 UNION SELECT 9 ORDER BY 1", list = "numbers" },
+]
+[[transactions]]
+name = "see"
+values = { name = "pick(:names)", number = "pick(:numbers) + 1" }
+statements = ["INSERT INTO seen VALUES (:name, :number)"]
+"#;
+
+#[test]
+fn values_of_a_list_are_drawn_evenly_and_none_is_made_up() {
+    let place = Place::new("picks");
+    let job = place.job(&place.file("picks.toml", PICKS), json!({}));
+    prepare(&job).unwrap();
+    let tally = run(&job).unwrap();
+    assert_eq!((&tally["operations"], &tally["errors"]), (&json!(300), &json!({})), "{tally}");
+    let seen = place.query("SELECT name, COUNT(*) FROM seen GROUP BY name ORDER BY name");
+    for (row, name) in seen.as_array().unwrap().iter().zip(["a", "b", "it's"]) {
+        assert_eq!(row[0], name);
+        assert!((70..130).contains(&row[1].as_u64().unwrap()), "100 of 300 are expected: {seen}");
+    }
+    assert_eq!(place.query("SELECT DISTINCT number FROM seen ORDER BY number"), json!([[8], [10]]));
+}
+
+#[test]
+fn a_list_that_nothing_can_be_drawn_from_is_refused() {
+    let place = Place::new("no-picks");
+    for (asked, by, said) in [
+        ("SELECT name FROM page ORDER BY name", "SELECT id FROM vacant", "the list has no value"),
+        ("list = \"names\"", "into = \"names\"", "the variable :names holds no list"),
+        ("pick(:names)", "pick('names')", "pick takes a list that [start] asks for"),
+        ("sql = \"SELECT name", "request = \"GET /\", sql = \"SELECT name", "list belongs to sql"),
+        ("pick(:names)", "pick(:nothing)", "nothing sets the variable :nothing"),
+    ] {
+        assert!(PICKS.contains(asked));
+        let job = place.job(&place.file("picks.toml", &PICKS.replacen(asked, by, 1)), json!({}));
+        let error = prepare(&job).and_then(|_| run(&job)).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
 }

@@ -34,6 +34,7 @@ static DIALECT: Dialect = Dialect {
     truncate: true,
     multi_row_insert: true,
     after_load: None,
+    explain: None,
     limit: "LIMIT {}",
 };
 

@@ -178,7 +178,7 @@ interface!(Statement, StatementTable {
     release: unsafe extern "C" fn(*mut Statement) -> c_int,
     get_info: Unused,
     get_type: unsafe extern "C" fn(*mut Statement, *mut Status) -> c_uint,
-    get_plan: Unused,
+    get_plan: unsafe extern "C" fn(*mut Statement, *mut Status, c_uchar) -> *const c_char,
     get_affected_records: unsafe extern "C" fn(*mut Statement, *mut Status) -> u64,
     get_input_metadata: unsafe extern "C" fn(*mut Statement, *mut Status) -> *mut Metadata,
     get_output_metadata: unsafe extern "C" fn(*mut Statement, *mut Status) -> *mut Metadata,

@@ -41,6 +41,7 @@ static DIALECT: Dialect = Dialect {
     truncate: false,
     multi_row_insert: false,
     after_load: None,
+    explain: None,
     limit: "FETCH FIRST {} ROWS ONLY",
 };
 
@@ -167,6 +168,24 @@ impl Session for Firebird {
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         self.counted(|session| session.run_text(sql, rows))
+    }
+
+    /// The plan as the engine words it; empty where a statement needs none.
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        _parameters: &[Value<'_>],
+    ) -> Result<String> {
+        let known = prepared.map(|statement| statement.0 as usize);
+        self.counted(|session| match known.and_then(|number| session.statements.get_mut(number)) {
+            Some(prepared) => prepared.plan(&mut session.connection),
+            None => {
+                let mut statement = Prepared::new(&mut session.connection, sql.to_owned())?;
+                let plan = statement.plan(&mut session.connection);
+                statement.release(&mut session.connection).and(plan)
+            }
+        })
     }
 
     async fn begin(&mut self) -> Result<()> {

@@ -6,7 +6,11 @@ use super::message::{Fit, Message};
 use super::status::is_read_only_refusal;
 use crate::error::{Error, Result};
 use crate::session::{Answer, Row, Rows, Value};
+use std::ffi::{c_uchar, CStr};
 use std::ops::Range;
+
+/// The plan as a tree, and not in the form that a query can be given one in.
+const EXPLAINED: c_uchar = 1;
 
 /// The statement types that the session must know, by the library's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,22 @@ impl Prepared {
 
     pub fn column_names(&self) -> &[String] {
         self.compiled.as_ref().map_or(&[], |compiled| compiled.output.message.names())
+    }
+
+    /// How the engine executes it, in the engine's words; empty where it needs no plan.
+    pub fn plan(&mut self, connection: &mut Connection) -> Result<String> {
+        let compiled = match &mut self.compiled {
+            Some(compiled) => compiled,
+            empty => empty.insert(Compiled::new(connection, &self.sql)?),
+        };
+        let status = &mut connection.status;
+        // SAFETY: the statement is owned; the text that comes back is the statement's, and ends with a zero byte.
+        let plan = unsafe {
+            let text = call!(compiled.statement.get(), get_plan, status.get(), EXPLAINED);
+            status.check()?;
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        };
+        Ok(plan.unwrap_or_default())
     }
 
     /// Lets the engine's statement go, which holds its tables against DDL; `run` prepares it anew.

@@ -55,6 +55,51 @@ pub(super) fn head(bytes: &[u8], to_head: bool, mut header: impl FnMut(&str, &[u
     Ok(Some(Head { status, framing, closes, bytes: length }))
 }
 
+/// Says when a head that comes in pieces is to be read again: a server that sends byte by byte must not have all of it
+/// read for each of them.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    /// How long it was when it was read last.
+    read: usize,
+    /// How far it was searched for its end.
+    searched: usize,
+    at: At,
+}
+
+/// Where a search for the empty line at the end of a head stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// Empty lines may come before a head.
+    #[default]
+    Start,
+    Line,
+    LineEnd,
+    HeadEnd,
+}
+
+impl Pieces {
+    /// Whether `bytes`, which begin as the last time, are to be read: as soon as something is there, when the head ends,
+    /// and whenever it has doubled, so that what is no head is found out early.
+    pub fn are_worth_reading(&mut self, bytes: &[u8]) -> bool {
+        // Most heads come in one piece.
+        if self.read > 0 {
+            self.at = bytes[self.searched..].iter().fold(self.at, |at, byte| match (at, byte) {
+                (At::Start, b'\r' | b'\n') | (At::LineEnd, b'\r') | (At::HeadEnd, _) => at,
+                (At::LineEnd, b'\n') => At::HeadEnd,
+                (_, b'\n') => At::LineEnd,
+                _ => At::Line,
+            });
+            self.searched = bytes.len();
+            let enough = (self.read * 2).min(HEAD_BYTES_MAX + 1);
+            if self.at != At::HeadEnd && bytes.len() < enough {
+                return false;
+            }
+        }
+        self.read = bytes.len();
+        true
+    }
+}
+
 /// What the headers say of the body and of the connection.
 #[derive(Default)]
 struct Fields {
@@ -181,7 +226,53 @@ mod tests {
         assert!(read(&text).is_err());
     }
 
+    /// Shows `bytes` in pieces of these lengths, over and over; gives what was read of them, and how many bytes that took.
+    fn read_in_pieces(bytes: &[u8], lengths: &[usize]) -> (Result<Option<Head>>, usize) {
+        let (mut pieces, mut end, mut cost) = (Pieces::default(), 0, 0);
+        for length in lengths.iter().cycle() {
+            end = (end + length).min(bytes.len());
+            if pieces.are_worth_reading(&bytes[..end]) {
+                cost += end;
+                match head(&bytes[..end], false, |_, _| ()) {
+                    Ok(None) if end < bytes.len() => {}
+                    found => return (found, cost),
+                }
+            } else if end == bytes.len() {
+                return (Ok(None), cost);
+            }
+        }
+        unreachable!("lengths are given")
+    }
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_is_read_a_few_times() {
+        let headers: String = (0..90).map(|number| format!("A{number}: {}\r\n", "a".repeat(600))).collect();
+        let text = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n");
+        let (found, cost) = read_in_pieces(text.as_bytes(), &[1]);
+        assert_eq!(found.unwrap().unwrap().bytes, text.len());
+        assert!(cost < 4 * text.len(), "{cost} bytes were read of {}", text.len());
+        // What never ends is refused at the same length as ever.
+        let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(4 * HEAD_BYTES_MAX));
+        let (found, cost) = read_in_pieces(endless.as_bytes(), &[1]);
+        assert!(found.is_err() && cost < 4 * HEAD_BYTES_MAX, "{cost}");
+        let (found, cost) = read_in_pieces(&vec![b'\n'; 4 * HEAD_BYTES_MAX], &[1]);
+        assert!(found.is_err() && cost < 4 * HEAD_BYTES_MAX, "{cost}");
+    }
+
     proptest! {
+        #[test]
+        fn a_head_in_pieces_is_the_head_in_one(
+            lengths in proptest::collection::vec(1usize..30, 1..8),
+            feed in prop_oneof![Just("\r\n"), Just("\n")],
+            before in 0usize..3,
+        ) {
+            let lines = ["HTTP/1.1 200 OK", "A: b", "Content-Length: 7", ""].map(|line| format!("{line}{feed}"));
+            let text = format!("{}{}", feed.repeat(before), lines.concat());
+            let (found, _) = read_in_pieces(text.as_bytes(), &lengths);
+            prop_assert_eq!(found.unwrap(), read(&text).unwrap());
+            prop_assert!(read(&text).unwrap().is_some());
+        }
+
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = head(&bytes, false, |_, _| ());

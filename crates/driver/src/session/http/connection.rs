@@ -1,15 +1,16 @@
 //! One client's connection to an application. It is opened for a request, and again where the application has closed
 //! it between two of them: an open connection on which nothing is asked can hold a worker that others wait for.
 
-use super::answer::{self, Framing, Head};
+use super::answer::{self, Framing, Head, Pieces};
 use super::body::Reader;
 use super::status::refusal;
 use super::take::Taken;
 use super::template::Template;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::io::{self, Address, Stream};
+use crate::io::{self, Address, Shared, Stream};
 use crate::session::{Answer, Rows, Target, Traffic, Value};
+use std::sync::Arc;
 use std::time::Duration;
 
 const PORT: u16 = 80;
@@ -25,6 +26,7 @@ pub(super) struct Connection {
     /// None before the first request.
     stream: Option<Stream>,
     address: Address,
+    shared: Arc<Shared>,
     host: String,
     connect_timeout: Duration,
     answer_timeout: Duration,
@@ -53,10 +55,11 @@ impl Connection {
         };
         // An IPv6 address stands in brackets, as in a URL.
         let host = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
-        drop(Stream::open(&address, target.connect_timeout, target.answer_timeout).await?);
+        drop(Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout).await?);
         Ok(Connection {
             stream: None,
             address,
+            shared: target.shared.clone(),
             host,
             connect_timeout: target.connect_timeout,
             answer_timeout: target.answer_timeout,
@@ -135,7 +138,7 @@ impl Connection {
             self.earlier = sum(self.earlier, old.traffic());
         }
         // Opening takes much room and is soon over: in a box of its own it does not make every client larger.
-        let opening = Stream::open(&self.address, self.connect_timeout, self.answer_timeout);
+        let opening = Stream::open(&self.address, &self.shared, self.connect_timeout, self.answer_timeout);
         self.stream = Some(Box::pin(opening).await?);
         self.closes = false;
         Ok(())
@@ -155,11 +158,13 @@ impl Connection {
     }
 
     async fn any_head(&mut self, template: &Template) -> Result<Head> {
-        let (stream, taken) = (opened(&mut self.stream)?, &mut self.taken);
+        let (stream, taken, mut pieces) = (opened(&mut self.stream)?, &mut self.taken, Pieces::default());
         loop {
             let note = |name: &str, value: &[u8]| taken.header(template.takes(), name, value);
-            if let Some(head) = answer::head(stream.inbox(), template.is_head(), note)? {
-                return Ok(head);
+            if pieces.are_worth_reading(stream.inbox()) {
+                if let Some(head) = answer::head(stream.inbox(), template.is_head(), note)? {
+                    return Ok(head);
+                }
             }
             stream.more().await?;
         }

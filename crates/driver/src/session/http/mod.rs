@@ -38,6 +38,7 @@ static DIALECT: Dialect = Dialect {
     truncate: false,
     multi_row_insert: false,
     after_load: None,
+    explain: None,
     limit: "",
 };
 

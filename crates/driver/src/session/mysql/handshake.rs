@@ -101,7 +101,8 @@ pub(super) fn address(target: &Target) -> Address {
 
 async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
     let address = address(target);
-    let mut stream = Stream::open(&address, target.connect_timeout, target.answer_timeout).await?;
+    let mut stream =
+        Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout).await?;
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
     let greeting = greeting(channel.packet().await?)?;

@@ -5,20 +5,20 @@ mod autocommit;
 mod bulk;
 mod channel;
 mod decoder;
+mod dialect;
 mod handshake;
 mod literal;
 mod packet;
+mod plan;
 mod refusal;
 mod row;
 mod skim;
 
-use super::{
-    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
-    VectorSql,
-};
+use super::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql};
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use decoder::Decoder;
+use dialect::{DIALECT, DIALECT_OF_ANY_ENGINE};
 use literal::put_literal;
 use packet::{put_string, Reader};
 use refusal::server_error;
@@ -35,28 +35,6 @@ mod command {
 const MORE_RESULTS: u16 = 1 << 3;
 /// MySQL's own limit of columns; more than this is no answer that a server gives.
 const COLUMNS_MAX: u64 = 4096;
-
-const OF_INNODB: Dialect = Dialect {
-    name: "mysql",
-    placeholder: Placeholder::Question,
-    identity: Identity::AutoIncrement,
-    double: "DOUBLE",
-    timestamp: "DATETIME",
-    now: "NOW()",
-    text: "LONGTEXT",
-    table_suffix: " ENGINE=InnoDB",
-    char_padded: false,
-    for_update: true,
-    update_returning: false,
-    clustered: true,
-    truncate: true,
-    multi_row_insert: true,
-    after_load: None,
-    limit: "LIMIT {}",
-};
-static DIALECT: Dialect = OF_INNODB;
-/// Where the job names a storage engine, each session has told the server which, and no table names another.
-static DIALECT_OF_ANY_ENGINE: Dialect = Dialect { table_suffix: "", ..OF_INNODB };
 
 /// One connection to a MariaDB or MySQL server.
 pub struct Mysql {
@@ -196,6 +174,15 @@ impl Session for Mysql {
         self.command(command::QUERY, sql.as_bytes())?;
         self.autocommit_answer(set).await?;
         self.answer(rows, Encoding::Text).await
+    }
+
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        plan::plan(self, sql, prepared, parameters).await
     }
 
     async fn begin(&mut self) -> Result<()> {

@@ -182,7 +182,14 @@ impl Cells {
         let sign = if fields.u8()? == 0 { "" } else { "-" };
         let (days, hour, minute, second) = (fields.u32()?, fields.u8()?, fields.u8()?, fields.u8()?);
         let hours = u64::from(days) * 24 + u64::from(hour);
-        Ok(self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}")))
+        Ok(match length {
+            8 => self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}")),
+            12 => {
+                let micros = fields.u32()?;
+                self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}.{micros:06}"))
+            }
+            _ => return Err(Error::protocol(format!("the server sent a time of {length} bytes"))),
+        })
     }
 }
 
@@ -273,6 +280,18 @@ mod tests {
                 Owned::Float(1.5)
             ]
         );
+    }
+
+    #[test]
+    fn a_time_has_its_days_its_sign_and_its_microseconds() {
+        use crate::session::Owned;
+        let mut payload = vec![0, 0, 0];
+        payload.extend_from_slice(&[8, 0, 0, 0, 0, 0, 1, 2, 3]);
+        payload.extend_from_slice(&[12, 1, 2, 0, 0, 0, 3, 4, 5]);
+        payload.extend_from_slice(&6u32.to_le_bytes());
+        let times = binary(&payload, &[column(kind::TIME, false); 3]);
+        let texts = ["00:00:00", "01:02:03", "-51:04:05.000006"];
+        assert_eq!(times, texts.map(|text| Owned::Text(text.into())));
     }
 
     #[test]

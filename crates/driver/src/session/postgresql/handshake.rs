@@ -101,7 +101,8 @@ fn socket_file(path: &Path, port: u16) -> PathBuf {
 
 async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
     let address = address(target);
-    let mut stream = Stream::open(&address, target.connect_timeout, target.answer_timeout).await?;
+    let mut stream =
+        Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout).await?;
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
     let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);
@@ -179,7 +180,8 @@ async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result
             }
             request::SASL_CONTINUE => {
                 let exchange = scram.as_mut().ok_or_else(|| out_of_place(kind))?;
-                exchange.proof(utf8(rest)?)?.into_bytes()
+                let patience = target.connect_timeout;
+                exchange.proof(utf8(rest)?, &target.salted, patience).await?.into_bytes()
             }
             request::SASL_FINAL => {
                 scram.as_mut().ok_or_else(|| out_of_place(kind))?.verify_final(utf8(rest)?)?;

@@ -5,16 +5,19 @@ mod bulk;
 mod channel;
 mod handshake;
 mod message;
+mod text;
 mod value;
 
 use super::{
-    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
-    VectorSql,
+    plan::{asked, only_text},
+    Answer, Collect, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
+    Value, VectorSql,
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use handshake::out_of_place;
 use message::{affected, answer, put, put_string, put_sync, server_error};
+use text::execution;
 use value::{locate, parameter_kinds, put_parameters, Columns, Located, Place};
 
 static DIALECT: Dialect = Dialect {
@@ -33,11 +36,16 @@ static DIALECT: Dialect = Dialect {
     truncate: true,
     multi_row_insert: true,
     after_load: Some("VACUUM (ANALYZE)"),
+    explain: Some("EXPLAIN (FORMAT JSON, COSTS OFF)"),
     limit: "LIMIT {}",
 };
 
 /// The state in a ReadyForQuery that says: no transaction is open.
 const IDLE: u8 = b'I';
+
+/// The server plans a prepared statement anew for each of its first five executions, and decides at the sixth whether one
+/// plan will do for all values.
+const PLANS_UNTIL_SETTLED: u32 = 6;
 
 /// One connection to a PostgreSQL server.
 pub struct Postgresql {
@@ -167,6 +175,25 @@ impl Session for Postgresql {
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         self.channel.say(b'Q', |out| put_string(out, sql))?;
         self.answer(rows, Source::Text).await
+    }
+
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        let name = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
+        let execution = name.and_then(|prepared| execution(&prepared.name, parameters));
+        let (sql, prepared, times) = match &execution {
+            Some(execution) => (execution.as_str(), None, PLANS_UNTIL_SETTLED),
+            None => (sql, prepared, 1),
+        };
+        let (before, mut answer) = (DIALECT.explain.unwrap_or_default(), Collect::default());
+        for _ in 0..times {
+            answer = asked(self, before, sql, prepared, parameters).await?;
+        }
+        only_text(answer)
     }
 
     async fn begin(&mut self) -> Result<()> {

@@ -7,11 +7,12 @@ mod statement;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    insert_of, Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
-    Value,
+    insert_of, plan::asked, Answer, Dialect, Identity, Owned, Placeholder, RowBuffer, Rows, Session,
+    Statement, Target, Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
 use connection::Connection;
+use serde_json::json;
 use statement::Prepared;
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ static DIALECT: Dialect = Dialect {
     truncate: false,
     multi_row_insert: true,
     after_load: None,
+    explain: None,
     limit: "LIMIT {}",
 };
 
@@ -151,6 +153,23 @@ impl Session for Sqlite {
             rows.names(&statement.column_names());
             statement.run(&session.connection, &[], rows)
         })
+    }
+
+    /// The rows of the plan as JSON: `[number, number of the row above, what is done]`.
+    async fn plan(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        let rows = asked(self, "EXPLAIN QUERY PLAN", sql, prepared, parameters).await?.rows;
+        let steps = rows.iter().filter_map(|row| match row.as_slice() {
+            [Owned::Int(number), Owned::Int(above), _, Owned::Text(what)] => {
+                Some(json!([number, above, what]))
+            }
+            _ => None,
+        });
+        Ok(steps.collect::<serde_json::Value>().to_string())
     }
 
     /// SQLite does not let a transaction that has read wait for the write lock, as that might never end. One that was

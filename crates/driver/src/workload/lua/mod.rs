@@ -9,6 +9,7 @@ mod client;
 mod connections;
 mod conversation;
 mod draw;
+mod files;
 mod hold;
 mod natives;
 mod report;
@@ -17,6 +18,7 @@ mod settings;
 mod source;
 mod state;
 
+use super::files::located;
 use super::options::of_file;
 use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Witness, Workload};
 use crate::error::{Error, Result};
@@ -24,6 +26,7 @@ use crate::random::Random;
 use crate::session::{Session, Target};
 use client::Client;
 use draw::{Distributions, Unique};
+pub(super) use files::find_files;
 use hold::Watchdog;
 use report::{Counts, Reports, Running, Schedule};
 use settings::{assignments, driver, Ignored, Settings};
@@ -36,6 +39,7 @@ type Given = serde_json::Map<String, serde_json::Value>;
 
 /// The ending of a script's name.
 const ENDING: &str = ".lua";
+pub(super) const NAME: &str = "lua";
 /// Random streams of what is done before and after a client's events, apart from those of the clients.
 const INIT_STREAM: u64 = 1 << 40;
 
@@ -45,7 +49,7 @@ pub fn resolve_lua(workload: &mut String, options: &mut Given) {
         *options = of_file(workload, options, |name| {
             LuaScript::OFFERS[0].options.iter().any(|option| option.name == name)
         });
-        *workload = LuaScript::OFFERS[0].name.to_owned();
+        *workload = NAME.to_owned();
     }
 }
 
@@ -77,7 +81,7 @@ impl Workload for LuaScript {
     type Client = Client;
 
     const OFFERS: &'static [About] = &[About {
-        name: "lua",
+        name: NAME,
         description: "a script of sysbench 1.0, in Lua, as it is",
         options: &[
             OptionSpec::text("file", "", "the script"),
@@ -114,7 +118,7 @@ impl Workload for LuaScript {
         }
         let circumstances = options.circumstances();
         let shared = Arc::new(Shared {
-            source: Source::read(file)?,
+            source: Source::read(&located(&circumstances.folder, file))?,
             compiled: Compiled::default(),
             driver: driver(circumstances),
             unique: Unique::new(circumstances.seed),

@@ -25,6 +25,7 @@ pub(super) fn natives(
     natives.set("driver", shared.driver)?;
     natives.set("file", shared.source.file.as_str())?;
     natives.set("path", shared.source.path())?;
+    natives.set("beside", shared.source.beside())?;
     let options = lua.create_table()?;
     for (name, value) in settings.values() {
         options.set(name, lua_value(lua, value)?)?;

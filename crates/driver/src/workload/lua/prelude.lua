@@ -547,6 +547,37 @@ package.loaders[2] = function(name)
    return module or error(("error loading module '%s' from file '%s':\n\t%s"):format(name, file, mistake), 0)
 end
 
+-- A path counts from the script's folder, as that of a module does.
+local function beside(file)
+   return type(file) == "string" and package.searchpath(file, native.beside, "") or file
+end
+
+local load_file, open, lines = loadfile, io.open, io.lines
+
+function loadfile(file)
+   return load_file(beside(file))
+end
+
+function dofile(file)
+   local chunk, mistake = loadfile(file)
+   if not chunk then
+      error(mistake, 0)
+   end
+   return chunk()
+end
+
+function io.open(file, mode)
+   local reads = mode == nil or mode:sub(1, 1) == "r"
+   return open(reads and beside(file) or file, mode)
+end
+
+function io.lines(file)
+   if file == nil then
+      return lines()
+   end
+   return lines(beside(file))
+end
+
 function os.exit()
    raise("os.exit is not supported: return true from event to end a client, or call error to end the run")
 end

@@ -32,10 +32,19 @@ impl Source {
 
     /// Where `require` looks: beside the script first.
     pub fn path(&self) -> String {
-        let folder = Path::new(&self.file).parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new(".")).display();
-        format!("{folder}/?.lua;{SCRIPTS_OF_SYSBENCH}/?.lua")
+        format!("{}/?.lua;{SCRIPTS_OF_SYSBENCH}/?.lua", folder_of(&self.file))
     }
+
+    /// Where `dofile` and its like look: beside the script first.
+    pub fn beside(&self) -> String {
+        format!("{}/?;?", folder_of(&self.file))
+    }
+}
+
+/// The folder of a script, as a path that another one can follow.
+pub(super) fn folder_of(file: &str) -> &str {
+    let folder = Path::new(file).parent().and_then(Path::to_str).filter(|folder| !folder.is_empty());
+    folder.unwrap_or(".")
 }
 
 /// What all states of a workload share.
@@ -75,6 +84,12 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// The files that were compiled.
+    pub fn files(&self) -> Vec<String> {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.keys().filter_map(|name| name.strip_prefix('@')).map(str::to_owned).collect()
+    }
+
     fn function(
         &self,
         lua: &Lua,

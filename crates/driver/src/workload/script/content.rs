@@ -4,7 +4,7 @@ use super::expression::Expression;
 use super::frame::Frame;
 use super::program::Program;
 use super::variable::Variable;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{Collect, Owned, Session, Value};
 use crate::workload::{CheckAgainst, Invariant};
@@ -14,9 +14,9 @@ use crate::workload::{CheckAgainst, Invariant};
 pub struct Content {
     pub program: Program,
     /// Statements as text: before the load, after it, and at the end of all.
-    pub setup: Vec<String>,
-    pub finish: Vec<String>,
-    pub cleanup: Vec<String>,
+    pub setup: Vec<Text>,
+    pub finish: Vec<Text>,
+    pub cleanup: Vec<Text>,
     /// Tables that are dropped before `setup` and at the end.
     pub dropped: Vec<String>,
     pub tables: Vec<Table>,
@@ -27,6 +27,14 @@ pub struct Content {
     pub constants: Vec<(usize, Variable)>,
 }
 
+/// A statement that is sent as it is written.
+#[derive(Debug)]
+pub struct Text {
+    pub sql: String,
+    /// File and line.
+    pub place: String,
+}
+
 /// A statement or a request whose answer's columns become variables of all clients.
 #[derive(Debug)]
 pub struct Question {
@@ -34,6 +42,8 @@ pub struct Question {
     /// The values of a request's variables; in a statement they stand in the text.
     pub values: Vec<Owned>,
     pub slots: Vec<usize>,
+    /// Whether the first column of all rows becomes a list, not the columns of the first row.
+    pub whole: bool,
     pub place: String,
 }
 
@@ -51,6 +61,26 @@ impl Question {
         asked.map_err(|error| error.at(&self.place))?;
         Ok(rows)
     }
+
+    /// What the variables become. A list without a value is a mistake, because nothing can be drawn from it.
+    pub fn answers(&self, rows: Collect) -> Result<Vec<(usize, Variable)>> {
+        if self.whole {
+            let values = rows.rows.into_iter().filter_map(|row| row.into_iter().next());
+            let values: Vec<Owned> = values.filter(|value| !matches!(value, Owned::Null)).collect();
+            if values.is_empty() {
+                let hint = "load data into its table, or draw something else";
+                return Err(Error::user("the list has no value").hint(hint).at(&self.place));
+            }
+            return Ok(self.slots.iter().map(|slot| (*slot, Variable::of_list(values.clone()))).collect());
+        }
+        let found = |column: usize| rows.rows.first().and_then(|row| row.get(column));
+        let columns = self.slots.iter().enumerate().map(|(column, slot)| {
+            let mut value = Variable::default();
+            value.set(found(column).map_or(Value::Null, |cell| cell.borrow()));
+            (*slot, value)
+        });
+        Ok(columns.collect())
+    }
 }
 
 /// A table that is loaded with drawn rows.
@@ -63,6 +93,7 @@ pub struct Table {
     pub draws: Vec<(usize, Expression)>,
     pub names: Vec<String>,
     pub memories: usize,
+    pub place: String,
 }
 
 /// Something about the data that must be true.

@@ -95,6 +95,7 @@ impl Evaluation<'_> {
                 let chosen = self.random.below(arguments.len() as u64);
                 self.evaluate(&arguments[chosen as usize])
             }
+            Function::Pick => self.pick(&arguments[0]),
             Function::Concat => self.concat(arguments),
             _ => match arguments {
                 [] => self.call_none(function),

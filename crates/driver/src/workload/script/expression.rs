@@ -443,7 +443,11 @@ impl Parser<'_> {
 
     fn function(&mut self, name: &str, at: usize, level: usize) -> Parse {
         let Some(signature) = function::find(name, self.language) else {
-            let hint = function::nearest(name, self.language);
+            // A name that no parenthesis follows was meant as a variable.
+            let hint = match self.eat("(") {
+                true => function::nearest(name, self.language),
+                false => format!("a variable begins with a colon: :{name}"),
+            };
             return Err(Fault::new(at, format!("there is no function {name}")).hint(hint));
         };
         self.expect("(")?;
@@ -472,6 +476,12 @@ impl Parser<'_> {
 
 /// Looks at a call's arguments that can be judged before the run.
 fn check(call: &Expression) -> Result<(), String> {
+    if let Expression::Call { function: Function::Pick, arguments, .. } = call {
+        return match arguments[..] {
+            [Expression::Variable(_)] => Ok(()),
+            _ => Err("pick takes a list that [start] asks for; write pick(:name)".to_owned()),
+        };
+    }
     let Expression::Call { function: Function::Timestamp | Function::Date, arguments, .. } = call else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! Reads a workload from a TOML file. The format is described in docs/guides/own-workloads.md.
 
 use super::body::Body;
-use super::content::{Condition, Content, Question, Table};
+use super::content::{Condition, Content, Question, Table, Text};
 use super::document::{float, integer, Document, Entry, Section};
 use super::expression::Expression;
 use super::frame::Frame;
@@ -29,7 +29,9 @@ const TOP: [&str; 10] = [
     "cleanup",
     "description",
 ];
-const START: [&str; 6] = ["sql", "request", "headers", "body", "expect", "into"];
+/// Sections whose statements may stand in a file.
+const WITH_FILES: [&str; 3] = ["setup", "finish", "cleanup"];
+const START: [&str; 7] = ["sql", "request", "headers", "body", "expect", "into", "list"];
 const TRANSACTION: [&str; 7] =
     ["name", "weight", "atomic", "keying_time", "think_time", "values", "statements"];
 
@@ -38,6 +40,17 @@ pub fn option_names(text: &str) -> Vec<String> {
     let (document, _) = DeTable::parse_recoverable(text);
     let options = document.get_ref().get("options").and_then(|entry| entry.get_ref().as_table());
     options.map_or(Vec::new(), |table| table.keys().map(|name| name.get_ref().to_string()).collect())
+}
+
+/// The files that a file names: where in its text, and their names. Mistakes are for `parse` to tell.
+pub fn included(text: &str) -> Vec<(usize, String)> {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let named = WITH_FILES.iter().filter_map(|key| {
+        let section = document.get_ref().get(*key)?.get_ref().as_table()?;
+        let entry = section.get("file")?;
+        Some((entry.span().start, entry.get_ref().as_str()?.to_owned()))
+    });
+    named.collect()
 }
 
 /// Reads the file `name` with `text` in it; `given` are values for its options.
@@ -158,7 +171,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The statements of the section `[key]`, from its list or its file, with the options' values put in.
-    fn texts(&self, key: &'static str, created: &mut Vec<String>) -> Vec<String> {
+    fn texts(&self, key: &'static str, created: &mut Vec<String>) -> Vec<Text> {
         let mut all = Vec::new();
         let Some(section) = self.root.section(key, &["statements", "file"]) else { return all };
         if let Some((at, name)) = section.text("file") {
@@ -168,12 +181,18 @@ impl<'a> Reader<'a> {
                     format!("{name} cannot be read: {error}"),
                     "a path counts from this file",
                 ),
-                Ok(text) => self.split(at, &text, created, &mut all),
+                Ok(text) => {
+                    let source = Source { name, text: &text };
+                    self.split(at, &text, |start| source.place(start), created, &mut all);
+                }
             }
         }
         for entry in section.array("statements") {
             match entry.get_ref().as_str() {
-                Some(text) => self.split(entry.span().start, text, created, &mut all),
+                Some(text) => {
+                    let at = entry.span().start;
+                    self.split(at, text, |_| self.document().source.place(at), created, &mut all);
+                }
                 None => self.mistake(
                     entry.span().start,
                     format!("a statement of {key} is no text"),
@@ -184,8 +203,15 @@ impl<'a> Reader<'a> {
         all
     }
 
-    /// Splits text at its semicolons.
-    fn split(&self, at: usize, text: &str, created: &mut Vec<String>, all: &mut Vec<String>) {
+    /// Splits text at its semicolons. `place` says where a statement stands that starts at a byte of it.
+    fn split(
+        &self,
+        at: usize,
+        text: &str,
+        place: impl Fn(usize) -> String,
+        created: &mut Vec<String>,
+        all: &mut Vec<Text>,
+    ) {
         let mut from = 0;
         while from < text.len() {
             let scan = sql::scan(text, from, false);
@@ -194,7 +220,7 @@ impl<'a> Reader<'a> {
             }
             created.extend(sql::created_table(&scan.pieces).map(str::to_owned));
             if !scan.pieces.is_empty() {
-                all.push(self.fixed(at, &scan.pieces));
+                all.push(Text { sql: self.fixed(at, &scan.pieces), place: place(scan.start) });
             }
             from = scan.next.max(from + 1);
         }
@@ -260,6 +286,7 @@ impl<'a> Reader<'a> {
             draws,
             names: names.all().to_vec(),
             memories: names.memories(),
+            place: self.document().source.place(section.at),
         })
     }
 
@@ -317,12 +344,19 @@ impl<'a> Reader<'a> {
             };
             let statement = Section::new(self.document(), table, at, "a statement of start", &START);
             if let Some(request) = request::read(&statement, &mut draft.names) {
+                if let Some((at, _)) = statement.text("list") {
+                    self.mistake(at, "list belongs to sql", "take values of a request with into");
+                }
                 all.push(self.asked(at, request));
             } else if let Some((at, text)) = statement.required_text("sql") {
                 let text = self.fixed(at, &self.document().single(at, text).pieces);
-                let slots = self.document().captured(&statement, &mut draft.names);
+                let list = statement.text("list");
+                let slots = match list {
+                    Some((_, name)) => vec![draft.names.write(name)],
+                    None => self.document().captured(&statement, &mut draft.names),
+                };
                 let place = self.document().source.place(at);
-                all.push(Question { text, values: Vec::new(), slots, place });
+                all.push(Question { text, values: Vec::new(), slots, whole: list.is_some(), place });
             }
         }
         all
@@ -343,7 +377,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        Question { text, values, slots: request.into, place: self.document().source.place(at) }
+        Question { text, values, slots: request.into, whole: false, place: self.document().source.place(at) }
     }
 
     fn transactions(&self, draft: &mut Draft) -> Vec<Transaction> {

@@ -1,19 +1,12 @@
 //! The mistakes of a script: all of them are told at once, each with its place.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Mistake, Result};
 
 /// Mistakes beyond this many are counted only.
 const MOST_SHOWN: usize = 20;
 
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
-
-#[derive(Debug)]
-struct Mistake {
-    place: String,
-    message: String,
-    hint: String,
-}
 
 impl Mistakes {
     /// `place` is a file and a line, such as `shop.toml:7`.
@@ -25,7 +18,9 @@ impl Mistakes {
     pub fn or<T>(self, value: T) -> Result<T> {
         match &self.0[..] {
             [] => Ok(value),
-            [one] => Err(Error::user(format!("{}: {}", one.place, one.message)).hint(one.hint.clone())),
+            [one] => Err(Error::user(format!("{}: {}", one.place, one.message))
+                .hint(one.hint.clone())
+                .with_mistakes(self.0)),
             all => {
                 let mut text = format!("{} mistakes:", all.len());
                 for Mistake { place, message, hint } in all.iter().take(MOST_SHOWN) {
@@ -37,7 +32,7 @@ impl Mistakes {
                 if all.len() > MOST_SHOWN {
                     text.push_str(&format!("\n  and {} more", all.len() - MOST_SHOWN));
                 }
-                Err(Error::user(text))
+                Err(Error::user(text).with_mistakes(self.0))
             }
         }
     }

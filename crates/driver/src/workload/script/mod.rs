@@ -6,6 +6,7 @@ mod content;
 mod document;
 mod draw;
 mod evaluate;
+mod examine;
 mod expression;
 mod file;
 mod frame;
@@ -14,7 +15,9 @@ mod mistake;
 mod moment;
 mod pgbench;
 mod phrase;
+mod pick;
 mod program;
+mod rehearse;
 mod request;
 mod run;
 mod sql;
@@ -24,14 +27,19 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
+use super::files::{located, Finder};
 use super::options::of_file;
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Pause, Place, Workload, PREPARED};
+use super::{
+    About, CheckAgainst, Examined, Invariant, OptionSpec, Options, Outcome, Pause, Place, Reviewed, Workload,
+    PREPARED,
+};
 use crate::error::{Error, Result};
 use crate::io;
 use crate::random::Random;
 use crate::session::{Session, Value};
-use content::{Content, Table};
+use content::{Content, Table, Text};
 use frame::{Counter, Frame, Memory};
+use mistake::Source;
 use program::Mode;
 use run::Client;
 use std::collections::HashMap;
@@ -40,6 +48,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
 
+pub(super) const NAME: &str = "script";
 const ROWS_PER_PART: i64 = 10_000;
 /// How long a client waits before it looks again whether another has the answers of `start`.
 const LOOK_NS: u64 = 1_000_000;
@@ -47,23 +56,55 @@ const LOOK_NS: u64 = 1_000_000;
 type Given = serde_json::Map<String, serde_json::Value>;
 
 /// Where a job's workload names a file, makes it the workload `script` of that file; tells the script the job's seed.
-pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64) {
+/// A relative path counts from `folder`.
+pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64, folder: &Path) {
     let is_file =
         workload.contains('/') || [".toml", ".sql", ".pgbench"].iter().any(|end| workload.ends_with(end));
     if is_file {
-        *options = options_of_file(workload, options);
-        *workload = "script".to_owned();
+        *options = options_of_file(workload, options, folder);
+        *workload = NAME.to_owned();
     }
-    if workload == "script" {
+    if workload == NAME {
         options.entry("random_seed").or_insert_with(|| (seed & i64::MAX as u64).into());
     }
 }
 
 /// Options that the file declares, and those that `script` does not know, become its variables.
-fn options_of_file(file: &str, given: &Given) -> Given {
-    let declared = std::fs::read_to_string(file).map(|text| file::option_names(&text)).unwrap_or_default();
+fn options_of_file(file: &str, given: &Given, folder: &Path) -> Given {
+    let declared =
+        std::fs::read_to_string(folder.join(file)).map(|text| file::option_names(&text)).unwrap_or_default();
     let own = |name: &str| Script::OFFERS[0].options.iter().any(|option| option.name == name);
     of_file(file, given, |name| own(name) && !declared.iter().any(|other| other == name))
+}
+
+/// The files of the options `file` and `setup`, and those that a TOML file names. A list that is none is left to `new`.
+pub(super) fn find_files(file: &str, setup: &str, finder: &mut Finder<'_>) -> Result<()> {
+    finder.option = "file";
+    if file.is_empty() {
+        return Ok(());
+    }
+    if is_toml(file) {
+        if let Some(text) = finder.read(file, String::new()).and_then(|bytes| String::from_utf8(bytes).ok()) {
+            let (folder, path) = (Path::new(file).parent().unwrap_or(Path::new("")), finder.path(file));
+            for (at, name) in file::included(&text) {
+                let place = Source { name: &path, text: &text }.place(at);
+                finder.read(&located(folder, &name), place);
+            }
+        }
+        return Ok(());
+    }
+    for (name, _) in pgbench::weighted_files(file)? {
+        finder.read(&name, String::new());
+    }
+    finder.option = "setup";
+    if !setup.is_empty() {
+        finder.read(setup, String::new());
+    }
+    Ok(())
+}
+
+fn is_toml(file: &str) -> bool {
+    file.ends_with(".toml")
 }
 
 pub struct Script {
@@ -83,7 +124,7 @@ impl Workload for Script {
     type Client = Client;
 
     const OFFERS: &'static [About] = &[About {
-        name: "script",
+        name: NAME,
         description: "your own transactions, from a TOML file, a pgbench script or plain SQL",
         options: &[
             OptionSpec::text(
@@ -127,16 +168,20 @@ impl Workload for Script {
             _ => Mode::Auto,
         };
         let given = assignments(options.text("variables"))?;
-        let mut content = if file.ends_with(".toml") {
-            file::parse(file, &read(file)?, Path::new(file).parent().unwrap_or(Path::new("")), &given, mode)?
+        let folder = &options.circumstances().folder;
+        let mut content = if is_toml(file) {
+            let file = located(folder, file);
+            let beside = Path::new(&file).parent().unwrap_or(Path::new(""));
+            file::parse(&file, &read(&file)?, beside, &given, mode)?
         } else {
             let mut files = Vec::new();
             for (name, weight) in pgbench::weighted_files(file)? {
+                let name = located(folder, &name);
                 files.push((name.clone(), read(&name)?, weight));
             }
             let setup = match options.text("setup") {
                 "" => None,
-                name => Some((name.to_owned(), read(name)?)),
+                name => Some((located(folder, name), read(&located(folder, name))?)),
             };
             pgbench::content(&files, setup, &given, mode)?
         };
@@ -254,6 +299,15 @@ impl Workload for Script {
         Ok(invariants)
     }
 
+    fn review(&self) -> Reviewed {
+        let (mistakes, own_sql) = (rehearse::rehearse(&self.content), examine::own_sql(&self.content));
+        Reviewed { mistakes, own_sql }
+    }
+
+    async fn examine<S: Session>(&self, session: &mut S) -> Result<Examined> {
+        examine::examine(&self.content, session).await
+    }
+
     async fn cleanup<S: Session>(&self, session: &mut S) -> Result<()> {
         run_all(session, &self.content.cleanup).await?;
         for table in self.content.dropped.iter().rev() {
@@ -341,12 +395,7 @@ impl Script {
         for (number, question) in self.content.start.iter().enumerate() {
             self.question.store(number, Ordering::Relaxed);
             let rows = question.ask(session).await?;
-            for (column, slot) in question.slots.iter().enumerate() {
-                let mut value = Variable::default();
-                let found = rows.rows.first().and_then(|row| row.get(column));
-                value.set(found.map_or(Value::Null, |cell| cell.borrow()));
-                answers.push((*slot, value));
-            }
+            answers.extend(question.answers(rows)?);
         }
         Ok(answers)
     }
@@ -370,9 +419,9 @@ impl Drop for Asking<'_> {
     }
 }
 
-async fn run_all<S: Session>(session: &mut S, statements: &[String]) -> Result<()> {
+async fn run_all<S: Session>(session: &mut S, statements: &[Text]) -> Result<()> {
     for statement in statements {
-        session.text(statement, &mut ()).await?;
+        session.text(&statement.sql, &mut ()).await.map_err(|error| error.at(&statement.place))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Reads pgbench's script files, and plain SQL files, which are scripts without commands.
 //! The commands and their rules are those of pgbench 15's manual, section "Custom Scripts".
 
-use super::content::Content;
+use super::content::{Content, Text};
 use super::expression::{self, Expression};
 use super::function::Language;
 use super::mistake::{Mistakes, Source};
@@ -359,7 +359,7 @@ pub fn content(
 /// Splits an SQL file into statements, and finds the tables that it makes.
 fn split(
     source: &Source<'_>,
-    statements: &mut Vec<String>,
+    statements: &mut Vec<Text>,
     created: &mut Vec<String>,
     mistakes: &mut Mistakes,
 ) {
@@ -372,7 +372,7 @@ fn split(
         created.extend(sql::created_table(&scan.pieces).map(str::to_owned));
         let text: String = scan.pieces.iter().map(sql::Piece::to_string).collect();
         if !text.is_empty() {
-            statements.push(text);
+            statements.push(Text { sql: text, place: source.place(scan.start) });
         }
         from = scan.next.max(from + 1);
     }

@@ -32,7 +32,7 @@ pub struct Client {
 
 /// How a statement is executed on a client's session.
 #[derive(Debug)]
-enum Ready {
+pub enum Ready {
     /// Not decided before the first execution.
     Open,
     Prepared(session::Statement),
@@ -77,7 +77,7 @@ impl Client {
 }
 
 /// Prepares a statement, or finds that the server cannot infer its parameters' types and text must do.
-async fn prepared<S: Session>(
+pub async fn prepared<S: Session>(
     program: &Program,
     statement: &Statement,
     frame: &Frame,

@@ -1,7 +1,8 @@
 //! Variables: their names while a script is read, their values while it runs.
 
-use crate::session::Value;
+use crate::session::{Owned, Value};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Variables that are there without being set.
 pub const BUILT_IN: [&str; 4] = ["client_id", "scale", "random_seed", "default_seed"];
@@ -106,6 +107,7 @@ enum Kind {
     Double(f64),
     Text,
     Bytes,
+    List,
 }
 
 /// A variable's value. Its buffer is kept when it takes another value, so that no operation allocates.
@@ -114,11 +116,22 @@ pub struct Variable {
     kind: Kind,
     text: String,
     bytes: Vec<u8>,
+    /// All clients share it, because it can be long.
+    list: Option<Arc<[Owned]>>,
 }
 
 impl Variable {
     pub fn int(value: i64) -> Self {
         Variable { kind: Kind::Int(value), ..Variable::default() }
+    }
+
+    /// Values that `pick` draws from; as a parameter it is null.
+    pub fn of_list(values: Vec<Owned>) -> Self {
+        Variable { kind: Kind::List, list: Some(values.into()), ..Variable::default() }
+    }
+
+    pub fn list(&self) -> Option<&[Owned]> {
+        self.list.as_deref().filter(|_| self.kind == Kind::List)
     }
 
     pub fn is_set(&self) -> bool {
@@ -135,7 +148,7 @@ impl Variable {
     /// As a statement's parameter; truth values go as 1 and 0.
     pub fn value(&self) -> Value<'_> {
         match self.kind {
-            Kind::Unset | Kind::Null => Value::Null,
+            Kind::Unset | Kind::Null | Kind::List => Value::Null,
             Kind::Bool(value) => Value::Int(i64::from(value)),
             Kind::Int(value) => Value::Int(value),
             Kind::Double(value) => Value::Float(value),
@@ -178,6 +191,7 @@ impl Variable {
                 self.bytes.clear();
                 self.bytes.extend_from_slice(&other.bytes);
             }
+            Kind::List => self.list.clone_from(&other.list),
             _ => {}
         }
     }

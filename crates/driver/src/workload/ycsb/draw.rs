@@ -104,12 +104,12 @@ pub(super) fn put_key(key: &mut String, number: u64) {
     let _ = write!(key, "user{}", hash(number));
 }
 
-/// FNV-1a of the number's bytes, without its sign.
+/// FNV-1a of the number's bytes as a signed number without its sign, which is YCSB's `Math.abs`.
 fn hash(number: u64) -> u64 {
     let state = number.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325u64, |state, byte| {
         (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
     });
-    state & i64::MAX as u64
+    (state as i64).unsigned_abs()
 }
 
 /// Fills `text` with letters and digits.
@@ -181,6 +181,16 @@ mod tests {
     fn the_hot_keys_get_their_share() {
         let hot: f64 = shares("hotspot", 1000)[..200].iter().sum();
         assert!((hot - 0.8).abs() < 0.01, "{hot}");
+    }
+
+    #[test]
+    fn keys_are_those_of_ycsb() {
+        let mut key = String::new();
+        let keys = [0, 1, 2].map(|number| {
+            put_key(&mut key, number);
+            key.clone()
+        });
+        assert_eq!(keys, ["user6284781860667377211", "user8517097267634966620", "user1820151046732198393"]);
     }
 
     #[test]
