@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from dbdyno.analyse import effects
+from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.study import Interval
 from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
@@ -36,7 +37,7 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
 
 def main(runs: int) -> None:
     # How many more blocks are needed takes most of the time, and decides nothing.
-    effects.blocks_more = lambda *_: None
+    effects.outlook = lambda *_: Outlook()
     for interval, blocks, guards, baselines in CASES:
         for name, noise in NOISES.items():
             random = np.random.default_rng(SEED)

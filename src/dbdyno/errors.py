@@ -37,17 +37,21 @@ class Mistake:
 
 
 class StudyError(UserError):
-    """All the mistakes of one study, found together, before anything was touched."""
+    """All the mistakes of one study, found together, before the first trial."""
 
     def __init__(self, path: str, mistakes: list[Mistake]) -> None:
         count = len(mistakes)
-        super().__init__(f"{path}: {count} mistake{'s' if count != 1 else ''}; nothing was run")
+        super().__init__(f"{path}: {count} mistake{'s' if count != 1 else ''}; nothing was measured")
         self.path = path
         self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))
 
 
 class EngineMissing(UserError):
     """The engine that a study names is not on this machine."""
+
+
+class EngineUnobtainable(EngineMissing):
+    """Nor can Dyno obtain it: there is nothing at its path, or no such version can be had."""
 
 
 class ServerFailed(DynoError):

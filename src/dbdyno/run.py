@@ -32,6 +32,7 @@ from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
+from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.rounds import round_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
@@ -96,8 +97,9 @@ def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record]
         due = any(seat.trial.variant.name == baseline and not seat.trial.of_no_block for seat in seats)
         again = reference.next_seats(kept[reference.run.run]) if due else []
         for together in up_together(_woven(seats, again, baseline)):
-            for record in run_together(together, store.add_record):
+            for seat, record in zip(together, run_together(together, store.add_record), strict=True):
                 store.add_record(record)
+                seat.progress.trial_ended(record)
                 kept[record.run].append(record)
     store.finish_run(side.run.run)
     return kept[side.run.run], kept[reference.run.run]
@@ -120,7 +122,10 @@ def on_this_host(bench: Bench, store: Store, progress: Progress) -> CarryOut:
 
     def carry_out(trials: Sequence[Trial]) -> Iterator[Record]:
         for together in up_together([Seat(trial, bench, progress) for trial in trials]):
-            yield from run_together(together, store.add_record)
+            for seat, record in zip(together, run_together(together, store.add_record), strict=True):
+                yield record
+                # Whoever asks for the next one has kept this one: nobody is told of a trial that can be lost.
+                seat.progress.trial_ended(record)
 
     return carry_out
 
@@ -156,6 +161,7 @@ def run_trial(
 ) -> Record:
     """One trial by itself."""
     [record] = run_together([Seat(trial, bench, progress)], keep, beside)
+    progress.trial_ended(record)
     return record
 
 
@@ -185,8 +191,6 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
             in_turn = order.of_round(going, seats[0].trial.block, number)
             over = [one for one in in_turn if not one.take(last=one.trial.variant.name in dropped)]
             going = [turns for turns in going if turns not in over]
-    for seat, draft in zip(seats, drafts, strict=True):
-        seat.progress.trial_ended(draft.record())
     return [draft.record() for draft in drafts]
 
 
@@ -273,7 +277,7 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
             with at_work():
                 running = count(running, bench.callgrind)
         else:
-            running = yield from drive(running, phase, at_work)
+            running = yield from drive(running, phase, at_work, bench.clock)
     yield None
     with draft.stage("check"):
         observation = draft.driven(running, observer.observation(running))
@@ -281,6 +285,9 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         require_in_effect(draft.evidence)
         running, found = check(running, phase, observation, bench.cores)
         draft.judged(*found, compared=not phase.watched)
+    if bench.study.workload.plans and not draft.failed and has_plans(draft.trial, phase, running):
+        with draft.stage("plans"):
+            draft.plans = plans_of(running, bench.run.seed)
     return running
 
 
@@ -296,7 +303,7 @@ def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: Exit
 def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> Iterator[None]:
     """The phase's guests come, and what the server holds is watched. What they saw stays, however the phase
     ends."""
-    watch = Watch(running, phase, bench.clock) if phase.watched else None
+    watch = Watch(running, phase, bench.clock.unix_s) if phase.watched else None
     guests: Sequence[Visit] = ()
     try:
         with (

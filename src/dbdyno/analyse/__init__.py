@@ -1,15 +1,7 @@
 """From records to an Analysis: pure functions, with no server, clock, file or chance in them.
 
-`analyse` is the entry; `steady` finds where a trial grew steady, `blocks` pairs trials, `intervals` holds
-the statistics of ratios, `effects` judges each variant by them and by its `guards`, `assurance` tells how
-many more blocks that takes, `floor` what a run cannot tell, `layout` how far luck of layout goes, `twin`
-judges the instrument itself, `factorial` the factors and their interactions, `gap` shares a gap out among
-factors, `fractional` does from a fraction of the variants, `frontier` sets recall against speed, `counted`
-compares counted work, `split` tells where an operation's time went, `request` the same of one that passes
-through an application, `overhead` where a trial's, `museum` collects the answer. Of a search `candidates`
-tells what was tried, `confirmation` what is better, `elimination` which changes carry it, and `search`
-puts that together. Of several runs `compare` tells the gap between two sides, `gate` holds one against
-another, and `trend` follows a study over time.
+`analyse` is the entry, and `model` what it gives. Each module says in its first sentence what it tells: of a
+variant, of a factor, of the instrument, of a search, or of several runs.
 """
 
 from __future__ import annotations

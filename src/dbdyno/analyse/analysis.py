@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
 from dbdyno.analyse.counted import counted_work
-from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.effects import is_decided, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.fractional import explain_fraction
@@ -17,6 +18,7 @@ from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import FACTORS_MOST, explain
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.layout import layout_spread
+from dbdyno.analyse.losses import factorial_with_losses, gap_with_losses
 from dbdyno.analyse.model import (
     AaCheck,
     Analysis,
@@ -31,13 +33,16 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.analyse.museum import answer, museum
 from dbdyno.analyse.overhead import conditions, overhead
+from dbdyno.analyse.plans import compared_plans
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
+from dbdyno.analyse.replays import replays
 from dbdyno.analyse.request import request_times
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.restarts import Survival, survival, with_frontier
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.statements import statement_times
-from dbdyno.analyse.steady import series_shown, steady_state, whole_seconds
+from dbdyno.analyse.steady import series_shown, steady_states, whole_seconds
+from dbdyno.analyse.times import Series, Steady
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
@@ -64,6 +69,8 @@ COSTS = (
 LATENCIES = ("p99_ms", "p95_ms", "p50_ms", "mean_ms")
 """The same for logs, which tell nothing of the host."""
 
+TRIALS_TOGETHER = 1024
+
 NO_MIXTURE: Mapping[int, str] = {}
 
 
@@ -77,13 +84,13 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     in_blocks = _in_blocks(latest)
     mixed = mixed_resets(in_blocks)
     survived = survival(study, latest)
-    trials = _by_variant(variants, [_trial(record, study.goal.response, mixed) for record in in_blocks])
+    trials = _by_variant(variants, _results_of(in_blocks, study.goal.response, mixed))
     trials = _with_survivors(trials, survived)
-    method = _method(study, run, trials)
-    method = method.model_copy(update={"layout": layout_spread(trials, method)})
+    shown = [trial for each in trials for trial in each.by_block.values()]
+    planned = _in_all(study, run, trials, records)
+    method = _method(study, run, trials, unfinished=_shown(trials) < planned)
     results = _results(study, run, trials, method)
     compared = _compared(trials)
-    shown = [trial for each in trials for trial in each.by_block.values()]
     # Per variant, in the study's order.
     in_order = [trial.record for trial in shown]
     return Analysis(
@@ -96,17 +103,34 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         aa=_aa_check(study, trials),
         floor=None if run.brought else floor(trials, method),
         museum=museum(results, trials),
-        factorial=_factorial(study, compared),
-        gap=_gap(study, compared),
+        factorial=factorial_with_losses(_factorial(study, compared), study, run.given_up),
+        gap=gap_with_losses(_gap(study, compared), study, run.given_up),
         frontier=frontier(study, compared),
         splits=time_splits(in_order, study.goal.confidence),
         requests=request_times(in_order, variants[0].name, study.goal.confidence),
         statements=statement_times(in_order, study.goal.confidence),
+        plans=compared_plans(in_order, variants[0].name),
+        replays=replays(in_order),
         overhead=None if run.brought else overhead(in_order),
         conditions=conditions(in_order),
         counted=counted_work(_counted(latest), variants[0].name),
         survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
-        trials_planned=len(shown) if run.sequential or run.brought else _planned(study, run, records),
+        trials_planned=planned,
+    )
+
+
+def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
+    """The candidates whose verdict stands, whatever may follow: those that `analyse_blocks` calls decided. A
+    run asks after each block, so nothing is made that only a report shows."""
+    latest = _latest(records)
+    results = [TrialResult(record=record, response=None) for record in _in_blocks(latest)]
+    trials = _with_survivors(_by_variant(variants_of(study), results), survival(study, latest))
+    unfinished = _shown(trials) < _in_all(study, run, trials, records)
+    method, baseline = _method(study, run, trials, unfinished), with_copies(trials)
+    return frozenset(
+        each.variant.name
+        for each in trials
+        if each.role is Role.CANDIDATE and is_decided(each, baseline, study.goal, method)
     )
 
 
@@ -120,7 +144,7 @@ def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -
             study.goal,
             method,
             _costs(method, run),
-        )
+        ).model_copy(update={"gives_up": (run.given_up or {}).get(each.variant.name, ())})
         for each in trials
     )
 
@@ -131,6 +155,15 @@ def _costs(method: Method, run: Run) -> tuple[str, ...]:
     by_counters = run.counting is not None and run.counting.by == "counters"
     beside = (INSTRUCTIONS_PER_OP,) if by_counters else ()
     return (*COSTS, *beside) if method.unit is Unit.BLOCK else LATENCIES
+
+
+def _shown(trials: Sequence[Trials]) -> int:
+    return sum(len(each.by_block) for each in trials)
+
+
+def _in_all(study: Study, run: Run, trials: Sequence[Trials], records: Sequence[Record]) -> int:
+    """How many trials in blocks the run is to have; one without a plan has all that it has."""
+    return _shown(trials) if run.sequential or run.brought else _planned(study, run, records)
 
 
 def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
@@ -175,11 +208,31 @@ def _in_blocks(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if not record.of_no_block]
 
 
-def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE) -> TrialResult:
-    seconds, operations = whole_seconds(record.tally) if record.tally else ([], [])
-    measured = record.outcome is Outcome.MEASURED
-    steady = steady_state(seconds, operations) if measured else None
-    value = metrics.find(response).read(record) if measured else None
+def _results_of(
+    records: Sequence[Record], response: str, mixed: Mapping[int, str] = NO_MIXTURE
+) -> list[TrialResult]:
+    """Each trial's result. Series are looked at together, and not so many that they fill memory."""
+    return [
+        result
+        for start in range(0, len(records), TRIALS_TOGETHER)
+        for result in _looked_at(records[start : start + TRIALS_TOGETHER], response, mixed)
+    ]
+
+
+def _looked_at(records: Sequence[Record], response: str, mixed: Mapping[int, str]) -> Iterator[TrialResult]:
+    tallies = [record.tally for record in records]
+    counts = [([], []) if tally is None else whole_seconds(tally) for tally in tallies]
+    measured = [record.outcome is Outcome.MEASURED for record in records]
+    states = iter(steady_states(list(compress(counts, measured))))
+    for record, tally, count, is_measured in zip(records, tallies, counts, measured, strict=True):
+        steady = next(states) if is_measured else None
+        series = None if tally is None else series_shown(tally, count)
+        yield _trial(record, response, steady, series, mixed)
+
+
+def _trial(
+    record: Record, response: str, steady: Steady | None, series: Series | None, mixed: Mapping[int, str]
+) -> TrialResult:
     warnings = record.doubts
     if record.trial in mixed:
         warnings[Doubt.MIXED_RESETS] = mixed[record.trial]
@@ -187,11 +240,13 @@ def _trial(record: Record, response: str, mixed: Mapping[int, str] = NO_MIXTURE)
         warnings[Doubt.NOT_SETTLED] = (
             f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
         )
+    measured = record.outcome is Outcome.MEASURED
+    value = metrics.find(response).read(record) if measured else None
     return TrialResult(
         record=record,
         response=value if usable(value) else None,
         steady=steady,
-        series=series_shown(record.tally) if record.tally else None,
+        series=series,
         warnings=warnings,
     )
 
@@ -218,19 +273,21 @@ def _role(variant: Variant) -> Role:
     return Role.PLACEBO if variant.placebo else Role.CANDIDATE
 
 
-def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
+def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) -> Method:
     """The figures that the intervals rest on. A variant without a measured trial is no comparison; nor are
-    the twin and placebos.
+    the twin and placebos. A run that is read before its planned blocks are there may be stopped by what it
+    shows, so it has the interval that holds at every look.
     """
     candidates = [each for each in trials if each.role is Role.CANDIDATE]
+    looked_at = run.sequential or unfinished
     # A run that stops by what it saw must not let that decide how many comparisons it corrects for.
     compared = (
-        candidates if run.sequential else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
+        candidates if looked_at else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
     )
     comparisons = study.goal.comparisons(len(compared))
     each = confidence_each(study.goal.confidence, comparisons)
-    interval = Interval.ANYTIME if run.sequential else study.goal.interval or Interval.STUDENT
-    return Method(
+    interval = Interval.ANYTIME if looked_at else study.goal.interval or Interval.STUDENT
+    method = Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,
         margin=study.goal.margin,
@@ -241,7 +298,9 @@ def _method(study: Study, run: Run, trials: Sequence[Trials]) -> Method:
         interval=interval,
         blocks_least=blocks_least(each, interval),
         unit=_unit(run),
+        unfinished=unfinished,
     )
+    return method.model_copy(update={"layout": layout_spread(trials, method)})
 
 
 def _unit(run: Run) -> Unit:
@@ -263,7 +322,7 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    results = [_trial(record, study.goal.response) for record in _in_blocks(_latest(records))]
+    results = _results_of(_in_blocks(_latest(records)), study.goal.response)
     trials = _by_variant(variants_of(study), results)
     return _gap_between(study, _compared(trials), slow.levels, fast.levels)
 

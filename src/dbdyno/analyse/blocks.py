@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
@@ -27,32 +27,44 @@ LOST_SHARE_MOST = 0.2
 @dataclass(frozen=True)
 class Trials:
     """The trials of one variant, by block. `copies` are those of the same levels that count with it, and
-    `survivor` is what became of it without power, where that was tried."""
+    `survivor` is what became of it without power, where that was tried.
+
+    `readings` keep each metric that was read of `by_block`, and belong to whatever stands beside it.
+    """
 
     variant: Variant
     role: Role
     by_block: Mapping[Block, TrialResult]
     copies: tuple[Trials, ...] = ()
     survivor: Survivor | None = None
+    readings: dict[str, Mapping[Block, float]] = field(default_factory=dict, repr=False, compare=False)
+    _with_copies: dict[str, Mapping[Block, float]] = field(
+        default_factory=dict, repr=False, compare=False, init=False
+    )
 
-    def values(self, metric: str) -> dict[Block, float]:
+    def values(self, metric: str) -> Mapping[Block, float]:
         """A metric by block, over the measured trials that have it; with copies, their mean in the block."""
         if not self.copies:
             return self._own(metric)
-        each = [self._own(metric), *(copy.values(metric) for copy in self.copies)]
-        blocks = {block for values in each for block in values}
-        return {block: mean_of([values[block] for values in each if block in values]) for block in blocks}
+        if metric not in self._with_copies:
+            each = [self._own(metric), *(copy.values(metric) for copy in self.copies)]
+            blocks = {block for values in each for block in values}
+            self._with_copies[metric] = {
+                block: mean_of([values[block] for values in each if block in values]) for block in blocks
+            }
+        return self._with_copies[metric]
 
-    def _own(self, metric: str) -> dict[Block, float]:
-        found = metrics.find(metric)
-        readings = {
-            block: found.read(trial.record)
-            for block, trial in self.by_block.items()
-            if trial.record.outcome is Outcome.MEASURED
-        }
-        return {
-            block: value for block, value in readings.items() if value is not None and math.isfinite(value)
-        }
+    def _own(self, metric: str) -> Mapping[Block, float]:
+        if metric not in self.readings:
+            read = metrics.find(metric).read
+            self.readings[metric] = {
+                block: value
+                for block, trial in self.by_block.items()
+                if trial.record.outcome is Outcome.MEASURED
+                and (value := read(trial.record)) is not None
+                and math.isfinite(value)
+            }
+        return self.readings[metric]
 
     def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
         return [trial for trial in self.all if trial.record.outcome is outcome]

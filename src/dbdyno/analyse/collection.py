@@ -23,7 +23,7 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.museum import MEASURED, exhibit
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Record
+from dbdyno.records.record import Outcome, Record
 
 COUNTERS_MOST = 3
 """So many counters are named beside a speed: the reader wants those that moved most."""
@@ -96,7 +96,7 @@ class Piece(Frozen):
 
 
 class Museum(Frozen):
-    """The pieces of `runs` runs, the latest first. `unread` names runs whose study this Dyno cannot read."""
+    """The pieces of `runs` runs, the latest first. `unread` names runs that this Dyno cannot read."""
 
     pieces: tuple[Piece, ...]
     runs: int
@@ -110,7 +110,7 @@ def collection(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Muse
         for result in analysis.variants:
             # The twin of an A/A study is the baseline once more.
             tells = result.role is not Role.TWIN and result.reason is not Reason.NOT_RUN
-            if tells and result.verdict is not None:
+            if tells and result.verdict is not None and not _of_no_level(analysis, result):
                 tried.setdefault(_key(analysis, result), []).append((analysis, result))
     pieces = [piece for seen in tried.values() if (piece := _piece(seen)) is not None]
     pieces.sort(key=lambda piece: piece.occurrences[0].began_unix_s, reverse=True)
@@ -137,6 +137,15 @@ def _key(analysis: Analysis, result: VariantResult) -> tuple[str, ...]:
     if not result.changed:
         return engine, "", analysis.study.path
     return engine, *sorted(f"{name}={level_text(level)}" for name, level in result.changed.items())
+
+
+def _of_no_level(analysis: Analysis, result: VariantResult) -> bool:
+    """Whether a failure tells nothing of levels: it was a mistake of the user's, or the baseline failed."""
+    if result.verdict is not Verdict.FAILED:
+        return False
+    failed = [trial.record for trial in analysis.trials if trial.record.variant == result.name]
+    mistaken = all(record.mistaken for record in failed if record.outcome is Outcome.FAILED)
+    return mistaken or analysis.baseline.verdict is Verdict.FAILED
 
 
 def _piece(seen: Sequence[tuple[Analysis, VariantResult]]) -> Piece | None:

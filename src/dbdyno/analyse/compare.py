@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
+from pydantic import Field
 
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.intervals import ratio_of, usable, welch, within
@@ -31,6 +32,7 @@ from dbdyno.analyse.split import HARDWARE
 from dbdyno.frozen import Frozen, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study.space import Promise
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}
 """Powers of cores and of frequency with which a response goes in closed loop, by its unit. There a latency is
@@ -87,9 +89,10 @@ class Hardware(Frozen):
 
 
 class Conclusion(StrEnum):
-    """What the residual's interval allows to be said."""
+    """What the residual's interval allows to be said: of the hosts, or of these very runs alone."""
 
     NO_GAP = "no gap"
+    NO_GAP_OF_RUNS = "no gap between these runs"
     GAP = "gap"
     OPEN = "open"
 
@@ -106,6 +109,7 @@ class VariantGap(Frozen):
 
     left: str
     right: str
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
     left_mean: float
     right_mean: float
     runs: tuple[int, int]
@@ -195,6 +199,17 @@ Logs = Sequence[Sequence[float]]
 """Log responses by run."""
 
 
+def _given_up(left: Analysis, right: Analysis, ends: tuple[str, str]) -> tuple[Promise, ...]:
+    """What either of two variants gives up that its run's baseline keeps."""
+    sides = zip((left, right), ends, strict=True)
+    found = {one for side, name in sides for one in _variant(side, name).gives_up}
+    return tuple(sorted(found))
+
+
+def _variant(analysis: Analysis, name: str) -> VariantResult:
+    return next(variant for variant in analysis.variants if variant.name == name)
+
+
 def _gap(left: Side, right: Side, ends: tuple[str, str], confidence: float) -> VariantGap | None:
     ours, theirs = _measured(left, ends[0]), _measured(right, ends[1])
     response = left[0].method.response
@@ -226,6 +241,7 @@ def _gap(left: Side, right: Side, ends: tuple[str, str], confidence: float) -> V
     return VariantGap(
         left=ends[0],
         right=ends[1],
+        gives_up=_given_up(left[0], right[0], ends),
         left_mean=math.exp(_mean(logs[0], by_run)),
         right_mean=math.exp(_mean(logs[1], by_run)),
         runs=runs,
@@ -268,7 +284,8 @@ def _why_open(residual: Ratio | None, factors: Ratio | None, same: bool, hardwar
 def judged(residual: Ratio, margin: float, runs: int, alternating: bool) -> tuple[Conclusion, str]:
     """What the residual's interval allows to be said, from so many runs of the side with fewer."""
     if within(residual, margin):
-        return Conclusion.NO_GAP, ""
+        # The day of a run is in all its trials, so a few runs can agree by luck where the hosts differ.
+        return (Conclusion.NO_GAP if runs >= RUNS_LEAST else Conclusion.NO_GAP_OF_RUNS), ""
     if not excludes_one(residual):
         more = "runs" if runs >= RUNS_LEAST else "blocks"
         reason = f"the residual's interval holds 1 and reaches beyond the margin: more {more} are needed"

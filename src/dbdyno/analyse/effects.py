@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dbdyno.analyse.assurance import Outlook, outlook
 from dbdyno.analyse.blocks import Block, Trials, ending, paired, ratio_between, summary_of
 from dbdyno.analyse.guards import guard_result
-from dbdyno.analyse.intervals import beyond, judge, usable, within
-from dbdyno.analyse.latency import added, curve, decode
+from dbdyno.analyse.intervals import beyond, judge, usable
+from dbdyno.analyse.latency import curve, summed
 from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
     BlockRatio,
     Dropped,
+    GuardResult,
     Kept,
     Method,
     Percentile,
+    Ratio,
     Reason,
     Role,
     Unit,
@@ -24,7 +26,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.records.record import Doubt, Outcome
-from dbdyno.study import Goal
+from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
 
 FAILURES_FOR_GOOD = 3
@@ -64,6 +66,21 @@ def variant_result(
     return result.model_copy(update={**_verdict(result, trials, baseline, method), "idle": idle})
 
 
+def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:
+    """Whether a candidate's verdict stands, whatever may follow. Nothing is made that only a report shows."""
+    result = VariantResult(
+        name=trials.variant.name,
+        role=trials.role,
+        levels=trials.variant.levels,
+        changed=changed_levels(trials.variant.levels, baseline.variant.levels),
+        outcomes={},
+        effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method),
+        guards=_guards(trials, baseline, goal, method),
+    )
+    judged = result.model_copy(update=ending(trials) or _of_comparison(result, trials, baseline, method))
+    return _decided(judged, trials, baseline, method)
+
+
 def _idle(result: VariantResult, trials: Trials, baseline: Trials) -> str:
     """Why nothing that the variant changes could matter: the evidence of every measured trial says so of each
     factor, on both sides. Empty where one of them could."""
@@ -90,24 +107,36 @@ def _compared(
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
         "effect": ratio_between(goal.response, trials, baseline, each, method),
+        "mean": _mean_beside(trials, baseline, goal.response, each, method),
         "costs": tuple(
             ratio
             for name in costs
             if name != goal.response
             and (ratio := ratio_between(name, trials, baseline, goal.confidence, method))
         ),
-        "guards": tuple(
-            result for guard in goal.guards if (result := guard_result(guard, trials, baseline, method))
-        ),
+        "guards": _guards(trials, baseline, goal, method),
         "dropped": () if method.unit is Unit.REPETITION else _dropped(trials, baseline, goal.response),
     }
 
 
+def _guards(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> tuple[GuardResult, ...]:
+    results = (guard_result(guard, trials, baseline, method) for guard in goal.guards)
+    return tuple(result for result in results if result is not None)
+
+
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
-    """The verdict of a candidate, and whether further blocks could change it."""
+    """The verdict of a candidate, whether further blocks could change it, and how many would settle it."""
     found = ending(trials) or _of_comparison(result, trials, baseline, method)
     judged = result.model_copy(update=found)
-    return {**found, "decided": _decided(judged, trials, baseline, method)}
+    # Nobody can add a block to logs.
+    open_still = judged.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
+    more = outlook(result.effect, method) if open_still and result.effect is not None else Outlook()
+    return {
+        **found,
+        "decided": _decided(judged, trials, baseline, method),
+        "blocks_more": more.likely,
+        "blocks_more_even": more.even,
+    }
 
 
 def _of_comparison(
@@ -126,13 +155,36 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
+    if result.mean is not None and _disagree(verdict, result.effect, result.mean, method):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.MEAN}
     told = verdict in (Verdict.FASTER, Verdict.SLOWER)
     if told and could_be_layout(result.changed, result.effect, method):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LAYOUT}
-    # Nobody can add a block to logs.
-    open_still = reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
-    more = outlook(result.effect, method) if open_still else Outlook()
-    return {"verdict": verdict, "reason": reason, "blocks_more": more.likely, "blocks_more_even": more.even}
+    return {"verdict": verdict, "reason": reason}
+
+
+def _mean_beside(
+    trials: Trials, baseline: Trials, metric: str, confidence: float, method: Method
+) -> Ratio | None:
+    """The mean that stands beside a signed-rank estimate; other intervals are around it."""
+    if method.interval is not Interval.SIGNED_RANK:
+        return None
+    by_mean = method.model_copy(update={"interval": Interval.STUDENT})
+    return ratio_between(metric, trials, baseline, confidence, by_mean)
+
+
+MEAN_LEAST = 0.5
+"""A mean less than so many times as far from 1 as the middle says something else."""
+
+
+def _disagree(verdict: Verdict, middle: Ratio, mean: Ratio, method: Method) -> bool:
+    """Whether the mean denies what the signed-rank interval says of the middle of the blocks: a few blocks
+    far off on one side move the mean alone, and the work that gets done goes with the mean."""
+    if verdict is Verdict.NO_EFFECT:
+        return abs(math.log(mean.ratio)) > math.log1p(method.margin)
+    if verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return False
+    return math.log(mean.ratio) / math.log(middle.ratio) < MEAN_LEAST
 
 
 def _decided(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> bool:
@@ -150,12 +202,16 @@ def _decided(result: VariantResult, trials: Trials, baseline: Trials, method: Me
 
 
 def _within_layout(result: VariantResult, method: Method) -> bool:
-    """Whether more blocks could not tell a build from luck of layout, because placebos go as far as its whole
+    """Whether more blocks could not tell a build from luck of layout, because its limits hold the whole
     interval."""
     spread, effect = method.layout, result.effect
     if result.reason is not Reason.LAYOUT or spread is None or effect is None:
         return False
-    return within(effect, spread.difference)
+    return (
+        effect.low is not None
+        and effect.high is not None
+        and (spread.low <= effect.low and effect.high <= spread.high)
+    )
 
 
 def _ended_for_good(trials: Trials) -> bool:
@@ -202,7 +258,7 @@ def _latency(trials: Trials) -> tuple[Percentile, ...]:
     units = {tally.histogram_unit for tally in tallies}
     texts = [tally.histogram for tally in tallies if tally.histogram]
     try:
-        return curve(added(decode(text) for text in texts), *units) if len(units) == 1 else ()
+        return curve(summed(texts), *units) if len(units) == 1 else ()
     except (ValueError, KeyError):
         return ()
 

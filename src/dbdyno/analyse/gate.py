@@ -78,12 +78,14 @@ class FalseAlarms(Frozen):
 
 
 class Gate(Frozen):
-    """The verdict on a run's baseline variant against that of `reference`, which was named `against`.
+    """The verdict on a run's baseline variant against that of `reference`, which was named `against`. `title`
+    is that of the run's study.
 
     Every ratio is run / reference. `result.effect.pairs` counts blocks, or, against a stored run, the runs
     that the spread rests on.
     """
 
+    title: str = ""
     against: str
     run: Run
     reference: Run
@@ -103,6 +105,7 @@ def side_by_side(
     method = _method(run)
     verdicts = [_paired(*pair, method).verdict for pair in earlier]
     return Gate(
+        title=run.study.title,
         against=against,
         run=run.run,
         reference=reference.run,
@@ -124,6 +127,7 @@ def against_stored(
     now = log_mean(run)
     effect = None if now is None else _against_runs(now, setup, past, method)
     return Gate(
+        title=run.study.title,
         against=against,
         run=run.run,
         reference=reference.run,

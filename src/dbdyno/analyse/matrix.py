@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import Field
+
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records import metrics
+from dbdyno.study.space import Promise
 
 TRAINERS = ("build.pgo", "build.bolt")
 """The factors whose levels are workloads that train a build."""
@@ -41,6 +44,7 @@ class Row(Frozen):
     variant: str
     trained_on: tuple[str, ...]
     cells: tuple[Cell | None, ...]
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
 
 
 class Extreme(Frozen):
@@ -50,6 +54,7 @@ class Extreme(Frozen):
     load: Load
     effect: Ratio
     verdict: Verdict | None
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
 
 
 class Matrix(Frozen):
@@ -79,6 +84,7 @@ def matrix(analyses: Sequence[Analysis]) -> Matrix:
                 if name in variants
             ),
             cells=tuple(_cell(variants.get(name)) for variants in compared),
+            gives_up=next(variants[name].gives_up for variants in compared if name in variants),
         )
         for name in names
     )
@@ -147,4 +153,10 @@ def _extremes(rows: Sequence[Row], loads: Sequence[Load]) -> Iterator[Extreme]:
     for row in rows:
         for load, cell in zip(loads, row.cells, strict=True):
             if cell is not None and cell.effect is not None:
-                yield Extreme(variant=row.variant, load=load, effect=cell.effect, verdict=cell.verdict)
+                yield Extreme(
+                    variant=row.variant,
+                    load=load,
+                    effect=cell.effect,
+                    verdict=cell.verdict,
+                    gives_up=row.gives_up,
+                )

@@ -10,6 +10,9 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
+from dbdyno.analyse.luck import LayoutSpread
+from dbdyno.analyse.plans import PlansCompared
+from dbdyno.analyse.replays import Replays
 from dbdyno.analyse.restarts import Survival
 from dbdyno.analyse.times import (
     Condition,
@@ -63,6 +66,7 @@ class Reason(StrEnum):
     NO_RESPONSE = "no_response"
     NOT_RUN = "not_run"
     LAYOUT = "layout"
+    MEAN = "mean"
 
 
 class Role(StrEnum):
@@ -161,12 +165,14 @@ class Percentile(Frozen):
 class VariantResult(Frozen):
     """All that is known of one variant. `changed` holds the levels that differ from the baseline's.
 
-    `effect` is the response's ratio with the simultaneous interval; `costs` are other metrics' ratios with
+    `effect` is the response's ratio with the simultaneous interval; where that is a signed-rank interval,
+    `mean` is the mean of the same blocks with Student's. `costs` are other metrics' ratios with
     intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
     more blocks would settle an inconclusive variant (`assurance`). Where the blocks vary too much for one
     figure, `blocks_more_even` is how many would in half of cases. `decided` says that a sequential run needs
     no further trial of it. `latency` is the distribution over all measured trials. `idle` says why nothing
-    that it changes could matter under this load. `code` tells how that of its build differs from the
+    that it changes could matter under this load. `gives_up` is what it lets go of that the baseline keeps.
+    `code` tells how that of its build differs from the
     baseline's.
     """
 
@@ -177,6 +183,7 @@ class VariantResult(Frozen):
     outcomes: dict[Outcome, int]
     response: Summary | None = None
     effect: Ratio | None = None
+    mean: Ratio | None = Field(default=None, exclude_if=lambda mean: mean is None)
     block_ratios: tuple[BlockRatio, ...] = ()
     costs: tuple[Ratio, ...] = ()
     summaries: tuple[Summary, ...] = ()
@@ -192,6 +199,7 @@ class VariantResult(Frozen):
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
     idle: str = Field(default="", exclude_if=lambda why: not why)
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
     code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
 
     def cost(self, metric: str) -> Ratio | None:
@@ -242,13 +250,15 @@ class Exhibit(Frozen):
     evidence: tuple[Evidence, ...] = ()
     checks: tuple[Check, ...] = ()
     trials: tuple[int, ...] = ()
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
 
 
 class FactorEffect(Frozen):
     """A main effect of a factorial design: level / baseline's level, geometric mean over the other factors'
     settings.
 
-    `settings` of `settings_planned` combinations of the other factors could be used.
+    `settings` of `settings_planned` combinations of the other factors could be used. `gives_up` is what the
+    level lets go of that the baseline's keeps.
     """
 
     factor: str
@@ -257,6 +267,7 @@ class FactorEffect(Frozen):
     effect: Ratio
     settings: int
     settings_planned: int
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
 
 
 class Interaction(Frozen):
@@ -283,7 +294,8 @@ class Factorial(Frozen):
 class Share(Frozen):
     """One factor's part of a gap, each as a ratio fast / slow of the response.
 
-    `share` is its Shapley value: all shares multiply to the total. `alone` is its gain on the slow variant,
+    `gives_up` is what its fast level lets go of. `share` is its Shapley value: all shares multiply to the
+    total. `alone` is its gain on the slow variant,
     `last` its gain when all others have been moved, `step` its gain in the order in which the study names
     the factors. A fraction of the variants tells `share` alone, with the interactions of three factors that
     are in `holds_besides`.
@@ -293,6 +305,7 @@ class Share(Frozen):
     slow: Level
     fast: Level
     share: Ratio | None
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
     alone: Ratio | None = None
     last: Ratio | None = None
     step: Ratio | None = None
@@ -423,12 +436,13 @@ class Floor(Frozen):
 class Answer(Frozen):
     """The answer's facts: names of variants by verdict, the strongest effect first.
 
-    `best` helped most, and is told from all others that helped. Where it is not, there is none, and `level`
-    holds the strongest and those that it is not told from.
+    `best` helped most: it is shown to be faster than each other candidate with a speed. Where it is not,
+    there is none. `level` holds the strongest and those that may help as much, `rivals` who may help more.
     """
 
     best: str | None
     level: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     faster: tuple[str, ...]
     slower: tuple[str, ...]
     no_effect: tuple[str, ...]
@@ -440,19 +454,12 @@ class Answer(Frozen):
     baseline_broken: str = ""
 
 
-class LayoutSpread(Frozen):
-    """How far the baseline's code at other addresses differs from the baseline: by up to the share
-    `difference`, over so many `placebos`."""
-
-    placebos: int
-    difference: float
-
-
 class Method(Frozen):
     """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
     the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks,
-    or as many of the `unit`. Where the run has placebos, no build counts as faster or slower within the
-    spread of their `layout`.
+    or as many of the `unit`. An `unfinished` run lacks planned trials, so somebody may stop it by what it
+    shows. Where the run has placebos, no build counts as faster or slower within the
+    limits of their `layout`.
     """
 
     response: str
@@ -465,6 +472,7 @@ class Method(Frozen):
     interval: Interval = Interval.STUDENT
     blocks_least: int
     unit: Unit = Field(default=Unit.BLOCK, exclude_if=lambda unit: unit is Unit.BLOCK)
+    unfinished: bool = Field(default=False, exclude_if=lambda unfinished: not unfinished)
     layout: LayoutSpread | None = Field(default=None, exclude_if=lambda spread: spread is None)
 
     @property
@@ -569,6 +577,10 @@ class Analysis(Frozen):
     requests: tuple[RequestTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
     # Nothing is told where the driver timed no statements.
     statements: tuple[StatementTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
+    # Nothing is told where no engine was asked for plans.
+    plans: PlansCompared | None = Field(default=None, exclude_if=lambda found: found is None)
+    # Nothing is told where no recording was played.
+    replays: tuple[Replays, ...] = Field(default=(), exclude_if=lambda found: not found)
     overhead: Overhead | None = None
     conditions: tuple[Condition, ...] = ()
     # Nothing is told of runs that count nothing.

@@ -42,11 +42,13 @@ def request_times(records: Sequence[Record], baseline: str, confidence: float) -
 
 def microseconds(record: Record) -> Microseconds | None:
     """One trial's whole and parts, in microseconds per operation; None where the workers told nothing."""
-    of_client = split.microseconds(record)
     observation, tally = record.observation, record.tally
-    if of_client is None or observation is None or tally is None:
+    if observation is None or tally is None:
         return None
     if any(name not in observation.totals for name in (REQUESTS, BUSY, OF_DATABASE)):
+        return None
+    of_client = split.microseconds(record)
+    if of_client is None:
         return None
     whole = of_client[split.WHOLE] - of_client[split.PAUSE]
     busy, database = (1e6 * observation.totals[name] / tally.operations for name in (BUSY, OF_DATABASE))

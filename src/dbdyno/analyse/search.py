@@ -33,7 +33,8 @@ from dbdyno.study.builds import changed_levels
 from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
 
-GivesUp = Callable[[str, Level], Promise | None]
+GivesUp = Callable[[Mapping[str, Level]], tuple[Promise, ...]]
+"""What a setup gives up that the baseline keeps, by the levels that it changes."""
 """What a level of a factor gives up on the engine that was searched; None where it keeps all."""
 
 
@@ -95,7 +96,7 @@ def with_given_up(found: Analysis, gives_up: GivesUp) -> Analysis:
         return found
     changed = {one.name: one.changed for one in found.search.tried}
     changed |= {one.name: one.changed for one in found.variants}
-    lost = {name: _promises(levels, gives_up) for name, levels in changed.items()}
+    lost = {name: gives_up(levels) for name, levels in changed.items()}
     given_up = {name: promises for name, promises in lost.items() if promises}
     if not given_up:
         return found
@@ -107,15 +108,9 @@ def with_given_up(found: Analysis, gives_up: GivesUp) -> Analysis:
         else one
         for one in found.search.tried
     )
-    return found.model_copy(
-        update={"search": found.search.model_copy(update={"tried": tried, "given_up": given_up})}
-    )
-
-
-def _promises(changed: Mapping[str, Level], gives_up: GivesUp) -> tuple[Promise, ...]:
-    """What some levels give up, each once."""
-    found = {gives_up(factor, level) for factor, level in changed.items()}
-    return tuple(sorted(promise for promise in found if promise is not None))
+    variants = tuple(one.model_copy(update={"gives_up": lost[one.name]}) for one in found.variants)
+    search = found.search.model_copy(update={"tried": tried, "given_up": given_up})
+    return found.model_copy(update={"search": search, "variants": variants})
 
 
 def _pays(name: str, worth: Mapping[str, float], lost: Mapping[str, tuple[Promise, ...]]) -> bool:
@@ -186,7 +181,7 @@ def _with_winner(study: Study, confirmed: Analysis, result: SearchResult, told: 
     """The confirmation's analysis with the winner in the answer, and the blocks that measured it last."""
     others = [name for name in confirmed.answer.faster if name != result.winner]
     answer = confirmed.answer.model_copy(
-        update={"best": result.winner, "level": (), "faster": (result.winner, *others)}
+        update={"best": result.winner, "level": (), "rivals": (), "faster": (result.winner, *others)}
     )
     update: dict[str, object] = {"study": study, "search": result, "answer": answer}
     if told is not None and told.result.name not in {one.name for one in confirmed.variants}:

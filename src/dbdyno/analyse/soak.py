@@ -29,7 +29,7 @@ from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED
-from dbdyno.study.soak import Disturbance
+from dbdyno.study.soak import Disturbance, Soak
 
 MILLION, THOUSAND = 1e6, 1e3
 COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)
@@ -181,11 +181,13 @@ def soaked(study: Study, run: Run, records: Sequence[Record]) -> SoakResult:
     assert run.soak is not None, "the run is a soak"
     each = confidence_each(study.goal.confidence, sum(map(_judged, records)))
     whole = sorted(records, key=lambda record: record.trial)
-    drifts = {record.trial: _drifts(record, each, study.goal.margin) for record in whole}
+    grown = whole if run.soak.tells_growth else ()
+    drifts = {record.trial: () for record in whole} | {
+        record.trial: _drifts(record, each, study.goal.margin) for record in grown
+    }
     at_baseline = {record.block: drifts[record.trial] for record in whole if record.variant == BASELINE}
     rungs = tuple(
-        _rung(record, run.soak.clients[record.block], _beyond(drifts[record.trial], record, at_baseline))
-        for record in whole
+        _rung(record, run.soak, _beyond(drifts[record.trial], record, at_baseline)) for record in whole
     )
     worst = min((rung.verdict for rung in rungs), key=list(SoakVerdict).index, default=SoakVerdict.OPEN)
     return SoakResult(
@@ -391,13 +393,15 @@ OF_OUTCOME = {
 }
 
 
-def _rung(record: Record, clients: int, drifts: tuple[Drift, ...]) -> Rung:
-    unjudged = tuple(_unjudged(record, drifts))
+def _rung(record: Record, soak: Soak, drifts: tuple[Drift, ...]) -> Rung:
+    clients = soak.clients[record.block]
+    unjudged = tuple(_unjudged(record, drifts)) if soak.tells_growth else ()
     whole = record.whole and not unjudged
+    passed = _verdict(drifts, whole) if soak.tells_growth else _came_back(record)
     return Rung(
         variant=record.variant,
         clients=clients,
-        verdict=OF_OUTCOME.get(record.outcome) or _verdict(drifts, whole),
+        verdict=OF_OUTCOME.get(record.outcome) or passed,
         cause=record.cause,
         remedy=record.remedy,
         took_s=record.took_s,
@@ -427,6 +431,11 @@ def _verdict(drifts: Sequence[Drift], whole: bool) -> SoakVerdict:
         return SoakVerdict.DRIFTS
     known = bool(standings) and standings.isdisjoint((Standing.FILLING, Standing.EARLY))
     return SoakVerdict.STANDS if whole and known else SoakVerdict.OPEN
+
+
+def _came_back(record: Record) -> SoakVerdict:
+    """Of a rung whose load was too short to tell of growth: all its phases went well, as far as they went."""
+    return SoakVerdict.STANDS if record.whole else SoakVerdict.OPEN
 
 
 def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:

@@ -74,8 +74,8 @@ def time_split(variant: str, records: Sequence[Record], confidence: float) -> Ti
         uncounted={
             name: reason
             for record in records
-            if record.observation is not None
-            for name, reason in record.observation.missing.items()
+            if (seen := record.observation) is not None
+            for name, reason in seen.missing.items()
             if name in metrics.COUNTERS
         },
     )
@@ -205,12 +205,9 @@ have taken without stalls no counter tells."""
 def _estimates(
     records: Sequence[Record], readers: Mapping[str, Reader], confidence: float
 ) -> tuple[Estimate, ...]:
+    observed = [(record, seen) for record in records if (seen := record.observation) is not None]
     values = {
-        name: [
-            value
-            for record in records
-            if record.observation is not None and (value := read(record, record.observation)) is not None
-        ]
+        name: [value for record, seen in observed if (value := read(record, seen)) is not None]
         for name, read in readers.items()
     }
     return tuple(estimate(name, found, confidence) for name, found in values.items() if found)
@@ -220,9 +217,9 @@ def _engine(records: Sequence[Record], confidence: float) -> tuple[Estimate, ...
     """The engine's own view per operation. Its counters were read around the whole load, warm-up included,
     so they are divided by all operations of it."""
     views = [
-        {title: change / operations for title, change in record.observation.engine_view.items()}
+        {title: change / operations for title, change in seen.engine_view.items()}
         for record in records
-        if record.observation is not None and (operations := _operations_of_the_load(record)) > 0
+        if (seen := record.observation) is not None and (operations := _operations_of_the_load(record)) > 0
     ]
     # A counter that stood still in one trial is absent there, and was zero.
     return tuple(
@@ -232,4 +229,5 @@ def _engine(records: Sequence[Record], confidence: float) -> tuple[Estimate, ...
 
 
 def _operations_of_the_load(record: Record) -> float:
-    return float(sum(point.operations for point in record.tally.series)) if record.tally else 0.0
+    tally = record.tally
+    return float(sum([point.operations for point in tally.series])) if tally else 0.0

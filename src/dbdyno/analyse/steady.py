@@ -12,8 +12,9 @@ Single seconds do not make a regime: a Hampel filter (Pearson, IEEE Trans. Contr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TypeVar
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -32,28 +33,58 @@ TOLERANCE = 0.05
 EXCURSIONS = 0.2
 SHARE_NEEDED = 0.5
 MAD_TO_SIGMA = 1.4826
+CELLS_TOGETHER = 1 << 15
+"""So many points fit into a CPU's cache with what is computed from them."""
 
 
-def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady | None:
-    """The steady state of a series of operations per second; None when it is too short to tell.
+Counts = tuple[Sequence[int], Sequence[float]]
+"""Seconds from the start of the measured part, and the operations in each: warm-up is negative."""
 
-    `seconds` count from the start of the measured part: warm-up is negative. A trial is settled when its
-    steady state covers at least half of the measured part (White's rule for truncation points, Simulation
-    69, 1997); the warm-up was enough when it covers all of it.
+
+def steady_states(each: Sequence[Counts]) -> list[Steady | None]:
+    """The steady state of each series of operations per second; None where it is too short to tell.
+
+    A trial is settled when its steady state covers at least half of the measured part (White's rule for
+    truncation points, Simulation 69, 1997); the warm-up was enough when it covers all of it.
+
+    Series of one length are rows of one array, because a series by itself is too short for numpy to be fast.
     """
-    if len(operations) < SHORTEST_SERIES or sum(second >= 0 for second in seconds) < SHORTEST_SEGMENT:
-        return None
-    last = seconds[-1] + 1
+    found: list[Steady | None] = [None] * len(each)
+    by_length: dict[int, list[int]] = {}
+    for place, (seconds, operations) in enumerate(each):
+        measured = len(seconds) - bisect_left(seconds, 0)
+        if len(operations) >= SHORTEST_SERIES and measured >= SHORTEST_SEGMENT:
+            by_length.setdefault(len(operations), []).append(place)
+    for length, places in by_length.items():
+        together = max(1, CELLS_TOGETHER // length)
+        for start in range(0, len(places), together):
+            some = places[start : start + together]
+            for place, steady in zip(some, _of_one_length([each[place] for place in some]), strict=True):
+                found[place] = steady
+    return found
+
+
+def _of_one_length(each: Sequence[Counts]) -> Iterator[Steady]:
+    rows = np.array([operations for _, operations in each], dtype=np.float64)
     # Hours need no resolution of a second, and the cut is quadratic in the number of points.
-    seconds, series = _batched(seconds, operations, -(-len(operations) // LONGEST_SERIES))
-    measured = sum(second >= 0 for second in seconds)
-    filtered = hampel(series)
-    sigma = noise(series)
-    bounds = partition(filtered, sigma)
-    levels = [float(filtered[start:stop].mean()) for start, stop in bounds]
-    first = _first_steady(bounds, levels, sigma)
-    start = max(bounds[first][0], 0)
-    share = sum(second >= 0 for second in seconds[start:]) / measured
+    width = -(-rows.shape[1] // LONGEST_SERIES)
+    rows = _means(rows, width)
+    filtered = hampel(rows)
+    sigmas = _noises(rows)
+    cuts = partitions(filtered, sigmas)
+    for (seconds, _), bounds, levels, sigma in zip(
+        each, cuts, _levels(filtered, cuts), sigmas.tolist(), strict=True
+    ):
+        yield _steady(seconds[: rows.shape[1] * width : width], seconds[-1] + 1, bounds, levels, sigma)
+
+
+def _steady(
+    seconds: Sequence[int], last: int, bounds: list[tuple[int, int]], levels: list[float], sigma: float
+) -> Steady:
+    """From the cut of a series whose points begin at `seconds`; it ends before `last`."""
+    start = bounds[_first_steady(bounds, levels, sigma)][0]
+    warmup = bisect_left(seconds, 0)
+    share = (len(seconds) - max(start, warmup)) / (len(seconds) - warmup)
     return Steady(
         settled_at=seconds[start],
         share=share,
@@ -64,6 +95,21 @@ def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady 
             for (begin, end), level in zip(bounds, levels, strict=True)
         ),
     )
+
+
+def _levels(rows: Values, cuts: Sequence[list[tuple[int, int]]]) -> list[list[float]]:
+    """The mean of each segment of each row. Segments that begin and end alike are averaged together."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for row, bounds in enumerate(cuts):
+        for bound in bounds:
+            alike.setdefault(bound, []).append(row)
+    levels: list[list[float]] = [[] for _ in cuts]
+    # In their order in a row, because a segment is known by where it begins.
+    for (start, stop), own in sorted(alike.items()):
+        means = np.ascontiguousarray(rows[own, start:stop]).mean(axis=1)
+        for row, mean in zip(own, means.tolist(), strict=True):
+            levels[row].append(mean)
+    return levels
 
 
 def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
@@ -80,14 +126,15 @@ def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
     return seconds, [counted.get(second, 0.0) for second in seconds]
 
 
-def series_shown(tally: Tally) -> Series | None:
+def series_shown(tally: Tally, whole: Counts | None = None) -> Series | None:
     """Operations per second at a resolution that a figure can show; None where there are none.
 
-    The intervals are as short as the tally's: the few seconds of a short run show nothing.
+    The intervals are as short as the tally's: the few seconds of a short run show nothing. `whole` are its
+    whole seconds, where they are known already.
     """
     fine = tally.fine_series
     if fine is None:
-        return _shown(*whole_seconds(tally), 1)
+        return _shown(*(whole or whole_seconds(tally)), 1)
     starts = [round(fine.start_s + index * fine.interval_s, 6) for index in range(len(fine.operations))]
     return _shown(starts, [count / fine.interval_s for count in fine.operations], fine.interval_s)
 
@@ -96,49 +143,60 @@ def _shown(starts: Sequence[float], per_s: Sequence[float], interval_s: float) -
     if not per_s:
         return None
     width = -(-len(per_s) // POINTS_SHOWN)
-    shown, values = _batched(starts, per_s, width)
-    return Series(
-        width_s=width * interval_s, seconds=tuple(shown), operations_per_s=tuple(float(v) for v in values)
-    )
+    values = per_s if width == 1 else _means(np.asarray(per_s, dtype=np.float64), width).tolist()
+    shown = starts[: len(values) * width : width]
+    return Series(width_s=width * interval_s, seconds=tuple(shown), operations_per_s=tuple(values))
 
 
-Start = TypeVar("Start", int, float)
+def _means(rows: Values, width: int) -> Values:
+    """Means of batches of `width` intervals; what does not fill a batch at the end of a row is left out."""
+    if width == 1:
+        return rows
+    whole = rows.shape[-1] - rows.shape[-1] % width
+    means: Values = rows[..., :whole].reshape(*rows.shape[:-1], -1, width).mean(axis=-1)
+    return means
 
 
-def _batched(
-    starts: Sequence[Start], operations: Sequence[float], width: int
-) -> tuple[Sequence[Start], Values]:
-    """Means of batches of `width` intervals; what does not fill a batch at the end is left out."""
-    whole = len(operations) - len(operations) % width
-    values = np.asarray(operations[:whole], dtype=np.float64).reshape(-1, width).mean(axis=1)
-    return [starts[index] for index in range(0, whole, width)], values
+def hampel(rows: Values, limit: float = 3.0) -> Values:
+    """Values further than `limit` robust deviations from the median of their five neighbours, themselves
+    among them, become that median.
 
-
-def hampel(series: Values, reach: int = 2, limit: float = 3.0) -> Values:
-    """Values further than `limit` robust deviations from the median of their neighbourhood become that
-    median.
-
-    The deviation is taken from the whole series' residuals: five neighbours are too few to tell one.
+    The deviation is taken from the residuals of all of a row: five neighbours are too few to tell one.
     """
-    padded = np.pad(series, reach, mode="reflect")
-    medians = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1), axis=1)
-    residuals = series - medians
-    deviation = MAD_TO_SIGMA * float(np.median(np.abs(residuals)))
-    if deviation == 0.0:
-        return series
-    return np.where(np.abs(residuals) > limit * deviation, medians, series)
+    medians = _medians_of_five(rows)
+    residuals = np.abs(rows - medians)
+    deviations = MAD_TO_SIGMA * np.median(residuals, axis=-1, keepdims=True)
+    filtered: Values = np.where((deviations != 0.0) & (residuals > limit * deviations), medians, rows)
+    return filtered
+
+
+def _medians_of_five(rows: Values) -> Values:
+    """The median of each value and its two neighbours on both sides; a row is mirrored at its ends."""
+    padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(2, 2)], mode="reflect")
+    a, b, c, d, e = (padded[..., reach : reach + rows.shape[-1]] for reach in range(5))
+    # Of the two lower of two pairs the higher can be the median, of the two higher the lower, or the fifth.
+    low = np.maximum(np.minimum(a, b), np.minimum(c, d))
+    high = np.minimum(np.maximum(a, b), np.maximum(c, d))
+    medians: Values = np.maximum(np.minimum(low, high), np.minimum(np.maximum(low, high), e))
+    return medians
 
 
 def noise(series: Values) -> float:
     """The standard deviation around the level, robust against changes of level: the MAD of first differences
     / sqrt 2.
     """
-    differences = np.diff(series)
-    return MAD_TO_SIGMA * float(np.median(np.abs(differences - np.median(differences)))) / math.sqrt(2.0)
+    return float(_noises(series))
 
 
-def partition(series: Values, sigma: float) -> list[tuple[int, int]]:
-    """The segments `[start, stop)` that minimise squared error / sigma^2 + a penalty per segment.
+def _noises(rows: Values) -> Values:
+    differences = np.diff(rows)
+    centred = np.abs(differences - np.median(differences, axis=-1, keepdims=True))
+    noises: Values = MAD_TO_SIGMA * np.median(centred, axis=-1) / math.sqrt(2.0)
+    return noises
+
+
+def partitions(rows: Values, sigmas: Values) -> list[list[tuple[int, int]]]:
+    """The segments `[start, stop)` of each row that minimise squared error / sigma^2 + a penalty per segment.
 
     The penalty is 6 ln n. The modified BIC has 3 ln n (Zhang and Siegmund, Biometrics 63, 2007) for
     independent values; neighbouring seconds of a server are not, and Barrett et al. take 15 ln n. With 6, of
@@ -146,30 +204,34 @@ def partition(series: Values, sigma: float) -> list[tuple[int, int]]:
 
     A thousandth of the level counts as noise at least, so that a quiet series is not cut into its roundings.
     """
-    count = len(series)
-    scale = max(sigma, 1e-3 * abs(float(series.mean())), 1e-12)
-    values = series / scale
-    sums = np.concatenate(([0.0], np.cumsum(values)))
-    squares = np.concatenate(([0.0], np.cumsum(values**2)))
+    number, count = rows.shape
+    scales = np.maximum(np.maximum(sigmas, 1e-3 * np.abs(rows.mean(axis=1))), 1e-12)
+    values = rows / scales[:, np.newaxis]
+    sums, squares = np.zeros((number, count + 1)), np.zeros((number, count + 1))
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    np.cumsum(values**2, axis=1, out=squares[:, 1:])
     penalty = PENALTY * math.log(count)
-    best = np.full(count + 1, np.inf)
-    best[0] = 0.0
-    previous = np.zeros(count + 1, dtype=np.int64)
+    best = np.full((number, count + 1), np.inf)
+    best[:, 0] = 0.0
+    previous = np.zeros((number, count + 1), dtype=np.int64)
+    every = np.arange(number)
     for stop in range(SHORTEST_SEGMENT, count + 1):
-        starts = np.arange(stop - SHORTEST_SEGMENT + 1)
-        costs = squares[stop] - squares[starts] - (sums[stop] - sums[starts]) ** 2 / (stop - starts)
-        totals = best[starts] + costs + penalty
-        choice = int(np.argmin(totals))
-        best[stop], previous[stop] = totals[choice], choice
-    return _trace(previous, count)
+        starts = slice(stop - SHORTEST_SEGMENT + 1)
+        lengths = np.arange(stop, SHORTEST_SEGMENT - 1, -1)
+        costs = squares[:, stop, np.newaxis] - squares[:, starts]
+        costs -= (sums[:, stop, np.newaxis] - sums[:, starts]) ** 2 / lengths
+        totals = best[:, starts] + costs + penalty
+        choices = totals.argmin(axis=1)
+        best[:, stop], previous[:, stop] = totals[every, choices], choices
+    return [_trace(row, count) for row in previous.tolist()]
 
 
-def _trace(previous: npt.NDArray[np.int64], count: int) -> list[tuple[int, int]]:
+def _trace(previous: Sequence[int], count: int) -> list[tuple[int, int]]:
     bounds: list[tuple[int, int]] = []
     stop = count
     while stop > 0:
-        bounds.append((int(previous[stop]), stop))
-        stop = int(previous[stop])
+        bounds.append((previous[stop], stop))
+        stop = previous[stop]
     return bounds[::-1]
 
 
@@ -182,10 +244,18 @@ def _first_steady(bounds: list[tuple[int, int]], levels: list[float], sigma: flo
     """
     for first in range(len(bounds)):
         lengths = [stop - start for start, stop in bounds[first:]]
-        level = float(np.median(np.repeat(levels[first:], lengths)))
+        level = _median_second(levels[first:], lengths)
         tolerance = max(TOLERANCE * abs(level), sigma)
         far = [abs(candidate - level) > tolerance for candidate in levels[first:]]
         excursions = sum(length for length, away in zip(lengths, far, strict=True) if away)
         if not far[0] and not far[-1] and excursions <= EXCURSIONS * sum(lengths):
             return first
     return len(bounds) - 1
+
+
+def _median_second(levels: Sequence[float], lengths: Sequence[int]) -> float:
+    """The median of the levels, each as often as it has seconds."""
+    rising = sorted(zip(levels, lengths, strict=True))
+    ends = list(accumulate(length for _, length in rising))
+    below, above = (bisect_right(ends, rank) for rank in ((ends[-1] - 1) // 2, ends[-1] // 2))
+    return rising[below][0] if below == above else (rising[below][0] + rising[above][0]) / 2.0

@@ -21,8 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from itertools import pairwise
 from statistics import stdev
+
+from pydantic import Field
 
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
@@ -31,6 +34,8 @@ from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.frozen import Frozen, level_text
 from dbdyno.records.record import Outcome, Run
 from dbdyno.study import Arrangement, Study
+from dbdyno.study.differences import meaning_of
+from dbdyno.study.space import Promise
 
 FREEDOM_MOST = 2.5
 """Degrees of freedom of the limit for single runs. More runs tell the spread better, but not the tail, and
@@ -48,6 +53,7 @@ class Circumstance(StrEnum):
     ARRANGEMENT = "arrangement"
     DURATION = "duration"
     DYNO = "Dyno"
+    FILES = "files"
 
 
 class Omission(StrEnum):
@@ -80,6 +86,7 @@ class RunRatio(Frozen):
     verdict: Verdict | None
     effect: Ratio | None
     against_earlier: Ratio | None = None
+    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
 
 
 class TrendRun(Frozen):
@@ -161,6 +168,7 @@ def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
             Circumstance.ARRANGEMENT: _arrangement(analysis.run),
             Circumstance.DURATION: _duration(analysis),
             Circumstance.DYNO: analysis.run.dyno_version,
+            Circumstance.FILES: _files(analysis),
         },
         baseline=analysis.baseline.response,
         doubtful=sum(bool(trial.warnings) for trial in analysis.trials if trial.response is not None),
@@ -170,6 +178,7 @@ def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
                 role=one.role,
                 verdict=one.verdict,
                 effect=one.effect if _holds(one, analysis) else None,
+                gives_up=one.gives_up,
             )
             for one in analysis.variants
             if one.role is not Role.BASELINE
@@ -249,6 +258,16 @@ def _arrangement(run: Run) -> str:
 def _duration(analysis: Analysis) -> str:
     """The measured part of a trial, which a budget may shorten."""
     return f"{analysis.run.duration_s or analysis.study.workload.duration_s:g} s"
+
+
+def _files(analysis: Analysis) -> str:
+    """The files and data that the study refers to, with a hash of what each says. Comments in TOML change
+    nothing."""
+    if analysis.run.files is None and analysis.study.names_files:
+        return "not known"
+    data = [f"{one.path.rpartition('/')[2]} {one.sha256[:8]}" for one in analysis.run.data]
+    hashed = ((path, sha256(said.encode()).hexdigest()[:8]) for path, said in meaning_of(analysis.run.files))
+    return ", ".join([*(f"{path} {digest}" for path, digest in hashed), *data]) or "none"
 
 
 def _marked(runs: Runs) -> list[TrendRun]:

@@ -82,6 +82,7 @@ class Counted:
             slices=(),
             recall=None,
             phases=(),
+            replay=None,
             histogram=self.histogram,
             histogram_unit="us",
             interrupted=False,

@@ -7,13 +7,18 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterator
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 from dbdyno.errors import UserError
+from dbdyno.given import xz
 
 GZIP, BZIP2, XZ, ZSTANDARD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 """What compressed files begin with. No line of a log does."""
+LINE_MOST = 1 << 20
+"""Characters of a line with its end. A few kilobytes can be packed that unpack to more than the memory."""
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -24,8 +29,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with _opened(path) as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, LINE_MOST), ""), 1):
                 if not line.endswith("\n"):
+                    if len(line) == LINE_MOST:
+                        raise wrong(
+                            path, number, f"this line is longer than {LINE_MOST:,} characters", NO_LOG
+                        )
                     raise wrong(path, number, "the last line is cut short", CUT_SHORT)
                 yield number, line[:-1]
     except UnicodeDecodeError:
@@ -41,6 +50,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path} is empty", "leave it out, or look why the benchmark wrote nothing")
 
 
+NO_LOG = "this is no log of a benchmark; look what it holds: head -c 1000, or zcat FILE | head -c 1000"
 CUT_SHORT = "import it when the benchmark has ended; if it was killed, delete that line"
 WHOLE = "copy it again, or leave it out; gzip -t, bzip2 -t and xz -t tell whether a file is whole"
 
@@ -54,7 +64,7 @@ def _opened(path: Path) -> TextIO:
     if beginning.startswith(BZIP2):
         return bz2.open(path, "rt", encoding="utf-8")
     if beginning.startswith(XZ):
-        return lzma.open(path, "rt", encoding="utf-8")
+        return TextIOWrapper(xz.opened(path), encoding="utf-8")
     if beginning.startswith(ZSTANDARD):
         raise UserError(f"{path} is compressed by zstd, which Dyno cannot read", f"zstd -d {path}")
     return path.open(encoding="utf-8")

@@ -27,6 +27,7 @@ POWER_QUANTILE = 1.2816
 """Of the normal law: nine comparisons in ten."""
 DIFFERENCES = (0.01, 0.02, 0.05)
 SATURATED_SHARE_MOST = 0.1
+SMALLEST_COST = 1e-30
 PAIRS_FOR_TAILS, TAILS_LEVEL = 20, 0.01
 """Fewer pairs show no heavy tails, and every hundredth host seems to have them."""
 
@@ -51,9 +52,27 @@ class Told(Frozen):
     minutes: float | None
 
 
+class Against(Frozen):
+    """A binding beside the one that it would replace, `arrangement`: a difference takes `ratio` times as
+    long there. It is shown to be better where that is above `needed`, a quantile of the F ratio."""
+
+    arrangement: Binding
+    ratio: float
+    needed: float
+
+    @property
+    def shown(self) -> bool:
+        return self.ratio > self.needed
+
+    @property
+    def words(self) -> str:
+        return f"gain {self.ratio:.2f}, needed {self.needed:.2f}"
+
+
 class Finding(Frozen):
     """What the slices of one binding showed, which stored calibrations call `arrangement`.
 
+    `against` is None for the binding that the others would replace, and for one that was not compared.
     `sd` is the spread of the log of a slice's speed with its 95 % interval, `pair_sd` that of the log ratio
     of two slices that follow one another, `autocorrelation` what such two have in common. `usable` is false
     where the driver was the limit too often.
@@ -69,6 +88,7 @@ class Finding(Frozen):
     pair_sd: float
     told: tuple[Told, ...]
     usable: bool = True
+    against: Against | None = None
 
     @property
     def pairs(self) -> int:
@@ -135,24 +155,54 @@ def minutes_to_tell(difference: float, pair_sd: float, slice_s: float) -> float 
     return pairs * pair_s / 60.0
 
 
-def best(findings: Sequence[Finding]) -> Finding:
-    """The one that tells differences soonest, if its spread is told from that of the first; else the first,
-    because what is bound without need is only another server.
-
-    Told is by the F ratio of the costs at 95 %, corrected for the number of others (Šidák 1967).
-    """
+def compared(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The first, and each other with how it stands against the first: by the F ratio of the costs at 95 %,
+    corrected for the number of others (Šidák 1967)."""
     first, *others = findings
-    usable = [one for one in others if one.usable]
-    if not usable:
-        return first
-    soonest = min(usable, key=lambda one: one.cost)
-    if not first.usable:
-        return soonest
+    if not others:
+        return (first,)
     from scipy import stats
 
     level = CONFIDENCE ** (1.0 / len(others))
-    needed = float(stats.f.ppf(level, first.pairs, soonest.pairs))
-    return soonest if first.cost > needed * soonest.cost else first
+    return first, *(
+        one.model_copy(
+            update={
+                "against": Against(
+                    arrangement=first.arrangement,
+                    # Speeds that do not vary at all have no ratio, and JSON has no infinity.
+                    ratio=first.cost / max(one.cost, SMALLEST_COST),
+                    needed=float(stats.f.ppf(level, first.pairs, one.pairs)),
+                )
+            }
+        )
+        for one in others
+    )
+
+
+def best(findings: Sequence[Finding]) -> Finding:
+    """Of findings that were `compared`: the one that tells differences soonest of those that are shown to be
+    better than the first; else the first, because what is bound without need is only another server. Where
+    the driver was the limit in the first, any other takes its place."""
+    first, *others = findings
+    fit = [one for one in others if one.usable and (not first.usable or (one.against and one.against.shown))]
+    return min(fit, key=lambda one: one.cost, default=first)
+
+
+def reason(findings: Sequence[Finding], what: str) -> str:
+    """Why one of the findings that were `compared` is the best: the figure that decided. `what` is in what
+    they differ."""
+    first, *others = findings
+    chosen, usable = best(findings), [one for one in others if one.usable]
+    if not others:
+        return f"no other {what} was tried"
+    if not usable:
+        return f"with every other {what} the driver was the limit"
+    if chosen is not first and not first.usable:
+        return f"the driver was the limit without this {what}; that it is better was not shown"
+    nearest = max((one.against for one in usable if one.against), key=lambda one: one.ratio / one.needed)
+    if chosen is first or not chosen.against:
+        return f"no other {what} is shown to be better: {nearest.words}"
+    return f"shown to be better: {chosen.against.words}"
 
 
 def interval_for(pairs: Sequence[Sequence[Pair]]) -> Interval:

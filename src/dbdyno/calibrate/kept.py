@@ -35,7 +35,8 @@ class Place(Frozen):
 
 class Calibration(Frozen):
     """What was found for one engine and workload on one host. `best` is the binding that studies use,
-    `interval` the one that suits how log ratios vary here."""
+    `why` what decided for it and `why_slice` for its slices, `interval` the one that suits how log ratios
+    vary here."""
 
     engine: str
     workload: str
@@ -46,6 +47,8 @@ class Calibration(Frozen):
     best: Finding
     interval: Interval
     findings: tuple[Finding, ...]
+    why: str = ""
+    why_slice: str = ""
 
     @property
     def used(self) -> Calibrated:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import sys
 import time
@@ -17,47 +18,66 @@ import click
 from click.shell_completion import CompletionItem
 
 from dbdyno import __version__
-from dbdyno.cli.encoding import speak_any_encoding
+from dbdyno.cli.encoding import own, plain, speak_any_encoding
+from dbdyno.cli.server_url import hide_passwords
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.host import paths
 from dbdyno.host.interrupts import raise_on_signals
+from dbdyno.passwords import without_passwords
 
-VERBS = {
-    "init": "Write a first study; or a workload, from what a server was asked in production.",
-    "run": "Carry out a study: every trial proved, measured, checked and recorded.",
-    "tune": "Search for the setup to deploy: confirmed, with as few changes as carry its gain.",
-    "soak": "Soak a study: with how many clients does each variant stand, and does anything grow?",
-    "calibrate": "Find the arrangement of this host that tells the smallest differences, and keep it.",
-    "plan": "Show a study's variants, its trials in their order, and the time they will take.",
-    "report": "Show a run again, from the store alone.",
-    "show": "Show a run as it was recorded, or one of its trials with all evidence.",
-    "gate": "Hold a run against another, and end with the verdict's exit code.",
-    "explain": "Explain the gap between two variants of a run as a product of factors.",
-    "import": "Make a run of logs that pgbench or sysbench wrote, to report and compare it.",
-    "compare": "Compare runs of one study, on different hosts or days.",
-    "matrix": "Put runs of the same variants under different loads beside each other.",
-    "trend": "Follow one study over many runs: each ratio, and whether it moved.",
-    "diff": "Compare two builds function by function: is the code the same, and where is it not?",
-    "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
-    "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
-    "runs": "List the runs in the store; name, annotate and delete them.",
-    "baseline": "Name the runs that others are held against.",
-    "export": "Write a run's trials as CSV or Parquet.",
-    "recipe": "Write a variant as a recipe for production; say what of one is not in effect on a server.",
-    "engines": "List the engines that are here or can be obtained; fetch one.",
-    "builds": "List the builds that are kept, with size, time and origin.",
-    "data": "Make, read, inspect and list sets of vectors for vector_search.",
-    "cache": "List what is kept (engines, sources, builds, data, images, vectors), and free it.",
-    "load": "Drive a load against a server that runs already.",
-    "probe": "Find out what this host offers, by trying it.",
-    "config": "Show what is set once in the configuration file, and where each value comes from.",
-    "schema": "Print the JSON Schema of a study, or of an output.",
-    "completion": "Print the completion script of a shell: bash, zsh or fish.",
-    "man": "Write the manual pages into a folder.",
-    "cleanup": "Restore what a Dyno that died left behind.",
+GROUPS: dict[str, dict[str, str]] = {
+    "Ask": {
+        "init": "Write a first study; or a study, workload or recording from a production log.",
+        "plan": "Show a study's variants, its trials in their order, and the time they will take.",
+        "probe": "Find out what this host offers, by trying it.",
+        "calibrate": "Find the CPU binding on this host that shows the smallest differences, and keep it.",
+    },
+    "Measure": {
+        "run": "Carry out a study: every trial proved, measured, checked and recorded.",
+        "tune": "Search for the setup to deploy, confirm it, and remove changes that do not help.",
+        "soak": "Soak a study: with how many clients does each variant stay up, and does anything grow?",
+        "load": "Drive a load against a server that runs already.",
+        "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
+        "import": "Turn logs of pgbench or sysbench into a run, to report and compare it.",
+    },
+    "Read": {
+        "report": "Show a run again, from the store alone.",
+        "show": "Show a run as it was recorded, or one of its trials with all evidence.",
+        "explain": "Explain the gap between two variants of a run as a product of factors.",
+        "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
+        "export": "Write a run's trials as CSV or Parquet.",
+    },
+    "Compare": {
+        "compare": "Compare runs of one study, on different hosts or days.",
+        "gate": "Compare a run with another one, and end with the verdict's exit code.",
+        "baseline": "Name the runs that others are compared with.",
+        "matrix": "Put runs of the same variants under different loads beside each other.",
+        "trend": "Follow one study over many runs: each ratio, and whether it moved.",
+        "diff": "Compare two builds function by function: is the code the same, and where is it not?",
+    },
+    "Deploy": {
+        "recipe": "Write a variant as a recipe for production; check a running server against a recipe.",
+    },
+    "Keep house": {
+        "runs": "List the runs in the store; name, annotate and delete them.",
+        "engines": "List the engines that are here or can be obtained; fetch one.",
+        "builds": "List the builds that are kept, with size, time and origin.",
+        "data": "Make, read, inspect and list sets of vectors for vector_search.",
+        "cache": "List what is kept (engines, sources, builds, data, images, vectors), and free it.",
+        "config": "Show what is set once in the configuration file, and where each value comes from.",
+        "schema": "Print the JSON Schema of a study, or of an output.",
+        "completion": "Print the completion script of a shell: bash, zsh or fish.",
+        "man": "Write the manual pages into a folder.",
+        "cleanup": "Restore what a killed Dyno left behind.",
+    },
 }
+"""The verbs by what one wants of them, in the order in which a newcomer needs them."""
+VERBS = {name: told for verbs in GROUPS.values() for name, told in verbs.items()}
 _TOUCH_NOTHING = ("init", "plan", "diff", "config", "schema", "completion", "man", "cleanup")
-"""Verbs that do not clear up after a dead Dyno first: all but the clearing itself promise no side effect."""
+"""Verbs that do not restore what a dead Dyno left before they begin: they measure nothing."""
+
+_MEASURE = ("probe", "calibrate", *(verb for verb in GROUPS["Measure"] if verb != "import"))
+"""Verbs whose findings what a dead Dyno left would change."""
 
 
 class _Verbs(click.Group):
@@ -87,8 +107,11 @@ class _Verbs(click.Group):
         ]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        # One width for all, so that the groups line up.
+        widest = max(map(len, VERBS))
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), told) for name, told in verbs.items()])
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,20 +120,29 @@ class _Verbs(click.Group):
 def dyno(context: click.Context) -> None:
     """A performance laboratory for database servers.
 
-    Declare a study, the variants to compare, in a TOML file; dyno proves, drives, checks and measures each of
-    them on this machine and answers what helped, by how much, what did nothing, and what broke.
+    Declare a study, which is the variants to compare, in a TOML file. Dyno proves, drives, checks and
+    measures each of them on this machine. It answers what helped, by how much, what did nothing, and what
+    broke.
 
     \b
       dyno run studies/quickstart.toml      the first study: needs no server and no root
       dyno plan studies/quickstart.toml     what it would do, and for how long
       dyno load run tpcb --help             the load driver on its own
+
+    docs/guides/which-command.md says which command answers which question.
     """
     if context.invoked_subcommand not in _TOUCH_NOTHING:
         from dbdyno.cli.cleanup import tell_of_others
         from dbdyno.host.journal import replay_abandoned
 
-        for line in replay_abandoned():
-            click.echo(f"restored after a Dyno that died: {line}", err=True)
+        try:
+            for line in replay_abandoned():
+                click.echo(f"restored after a Dyno that died: {line}", err=True)
+        except DynoError as resisting:
+            # On such a host nothing may be measured, and all that was can be read.
+            if context.invoked_subcommand in _MEASURE:
+                raise
+            click.echo(f"warning: {_plain(resisting.message)}; {_plain(resisting.hint)}", err=True)
         tell_of_others()
 
 
@@ -122,13 +154,17 @@ def main() -> None:
     """The entry point. Every way out ends here; a traceback never reaches the user."""
     raise_on_signals(_ask_for_patience)
     speak_any_encoding()
+    hide_passwords()
     try:
         sys.exit(dyno.main(prog_name="dyno", standalone_mode=False))
     except DynoError as error:
         _complain(error)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        # It repeats what was written, which may be a URL at the wrong place.
+        said = io.StringIO()
+        error.show(said)
+        click.echo(without_passwords(said.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -144,30 +180,34 @@ def main() -> None:
 
 
 def _complain(error: DynoError) -> None:
-    _say(f"{click.style('error:', fg='red', bold=True)} {error.message}")
+    _say(f"{click.style('error:', fg='red', bold=True)} {_plain(error.message)}")
     if isinstance(error, StudyError):
         for mistake in error.mistakes:
             column = f", column {mistake.column}" if mistake.column else ""
             place = f"line {mistake.line}{column}" if mistake.line else "file"
             hint = f"\n{' ' * (len(place) + 4)}{mistake.hint}" if mistake.hint else ""
-            _say(f"  {click.style(place, bold=True)}: {mistake.message}{hint}")
+            _say(f"  {click.style(place, bold=True)}: {_plain(mistake.message + hint)}")
     if error.hint:
-        _say(f"  hint: {error.hint}")
+        _say(f"  hint: {_plain(error.hint)}")
 
 
 def _say(line: str) -> None:
     # https://no-color.org: set to anything but nothing; click itself does not look.
-    click.echo(line, err=True, color=False if os.environ.get("NO_COLOR") else None)
+    click.echo(line, file=own("stderr"), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+    return _plain(" ".join(str(error).split()))[:300]
+
+
+def _plain(text: str) -> str:
+    return plain(without_passwords(text))
 
 
 def _keep_traceback() -> str:
     try:
         path = paths.state() / f"failure-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-        path.write_text(traceback.format_exc(), encoding="utf-8")
+        path.write_text(without_passwords(traceback.format_exc()), encoding="utf-8")
     except (OSError, DynoError):
         return "no file, since none could be written"
     return str(path)

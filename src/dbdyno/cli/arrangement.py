@@ -10,7 +10,7 @@ from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.host.room import available_memory_bytes
+from dbdyno.host.room import available_memory_bytes, memory_limit
 from dbdyno.layers.foresight import foresee
 from dbdyno.layers.knob import Scope
 from dbdyno.layers.layer import by_layer
@@ -77,8 +77,9 @@ def has_pauses(study: Study) -> bool:
     given = study.workload.options
     varied = [by_layer(variant.levels).get("workload", {}) for variant in extremes_of(study)]
     each = [{name: levels.get(name, level) for name, level in given.items()} for levels in varied]
+    folder = str(study.folder)
     try:
-        return any(_driver.pauses(study.workload.name, json.dumps(options)) for options in each)
+        return any(_driver.pauses(study.workload.name, json.dumps(options), folder) for options in each)
     except _driver.DriverError:
         # Options that the driver refuses end the run where they are used.
         return False
@@ -93,3 +94,15 @@ def arranged_text(study: Study, found: Arranged) -> str:
     return (
         f"the servers of a block run side by side: the load goes round in {phase.slices} slices of {length}"
     )
+
+
+def memory_text(study: Study, found: Arranged) -> str:
+    """What the settings of servers that are up together allow them; empty where each is up by itself."""
+    if found.why or study.search is not None:
+        return ""
+    each_bytes = [server_bytes(study, {**study.settings, **one.levels}) for one in variants_of(study)]
+    limit_bytes, who = memory_limit()
+    together = (
+        f"the {len(each_bytes)} servers of a block may take about {sum(each_bytes) >> 20:,} MiB together"
+    )
+    return f"memory: {together}, and {who} {limit_bytes >> 20:,} MiB"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import click
 
-from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.options import ListingGroup, json_option, store_option
 from dbdyno.frozen import Frozen
-from dbdyno.records.store import Store, store_url, writable_store
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store, writable_store
+from dbdyno.report.words.safe import json_text
 
 
 class BaselineRow(Frozen):
@@ -21,9 +22,12 @@ class BaselineRow(Frozen):
     created_unix_s: float
 
 
-@click.group()
+@click.group(cls=ListingGroup)
 def command() -> None:
-    """Name the runs that others are held against: `dyno run STUDY --against NAME`."""
+    """Name the runs that others are compared with: `dyno run STUDY --against NAME`.
+
+    Without a command: list.
+    """
 
 
 @command.command("set")
@@ -50,7 +54,7 @@ def list_(as_json: bool, store: str | None) -> None:
             BaselineRow(name=name, run=run.run, study=run.study_path, created_unix_s=run.created_unix_s)
             for name, run in found.items()
         ]
-        click.echo(json.dumps([row.model_dump() for row in named], indent=2))
+        click.echo(json_text(named))
         return
     if not found:
         click.echo(f"there is no baseline yet in {opened.place}", err=True)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
 import click
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.building import NOT_YET
-from dbdyno.cli.options import json_option
+from dbdyno.cli.options import ListingGroup, json_option
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.wording import duration, size
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
+from dbdyno.report.words.safe import json_text
 from dbdyno.trial.correctness import all_kept
 
 STACKED_BELOW = 80
@@ -56,9 +56,14 @@ class BuildRow(Frozen):
     used_unix_s: float
 
 
-@click.command()
+@click.group(cls=ListingGroup)
+def command() -> None:
+    """List the builds that are kept. Without a command: list."""
+
+
+@command.command("list")
 @json_option
-def command(as_json: bool) -> None:
+def list_(as_json: bool) -> None:
     """List the builds that are kept: what they were made from, how large they are, how long they took.
 
     A study makes the builds that its levels of `build` and `source` ask for. `dyno diff` compares two of
@@ -66,12 +71,12 @@ def command(as_json: bool) -> None:
     """
     rows = kept_builds()
     if as_json:
-        click.echo(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))
+        click.echo(json_text(rows))
         return
     if not rows:
         click.echo("there are no builds; a study with levels of build or source makes them", err=True)
         return
-    console = Console(highlight=False)
+    console = terminal()
     if console.width < STACKED_BELOW:
         for row in rows:
             name, *lines = _lines(row)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import Age, json_option
+from dbdyno.cli.options import Age, ListingGroup, json_option
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.wording import size
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
+from dbdyno.report.words.safe import json_text
 
 
 class KeptRow(Frozen):
@@ -37,11 +37,11 @@ class CacheDocument(Frozen):
     total_bytes: int
 
 
-@click.group()
+@click.group(cls=ListingGroup)
 def command() -> None:
-    """List what is kept, and free it: engines, sources, builds, pristine data, images, sets of vectors.
+    """List what is kept, and free it: engines, sources, builds, data, images, vectors, checked statements.
 
-    All of it can be made again. What a dyno uses at this moment is never freed.
+    All of it can be made again. What a dyno uses at this moment is never freed. Without a command: list.
     """
 
 
@@ -53,7 +53,7 @@ def list_(as_json: bool) -> None:
     total_bytes = sum(kept.size_bytes for kept in found)
     if as_json:
         document = CacheDocument(things=tuple(map(_row, found)), total_bytes=total_bytes)
-        click.echo(json.dumps(document.model_dump(), indent=2))
+        click.echo(json_text(document))
         return
     if not found:
         click.echo("nothing is kept", err=True)
@@ -68,7 +68,7 @@ def list_(as_json: bool) -> None:
         what = "; ".join(filter(None, (kept.what, kept.origin)))
         named = Text("\n".join(filter(None, (kept.name, what))))
         table.add_row(kept.kind, named, _day(kept.used_unix_s), size(kept.size_bytes))
-    console = Console(highlight=False)
+    console = terminal()
     console.print(table)
     for kind in KINDS:
         sizes = [kept.size_bytes for kept in found if kept.kind == kind]

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,18 +18,28 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import __version__
-from dbdyno.calibrate.binding import OTHER_SLICES_S, bindings
-from dbdyno.calibrate.finding import Finding, best, finding, interval_for, with_slices
+from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
+from dbdyno.calibrate.finding import Finding, best, compared, finding, interval_for, reason, with_slices
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
 from dbdyno.cli.arrangement import has_pauses
 from dbdyno.cli.catalogue import catalogue
-from dbdyno.cli.options import Duration, WaitingCommand, json_option, wait_option
+from dbdyno.cli.checked import require_sound
+from dbdyno.cli.options import (
+    Duration,
+    WaitingCommand,
+    devices_option,
+    json_option,
+    paths_option,
+    wait_option,
+)
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.study_file import study_at
+from dbdyno.cli.terminal import terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import core_count, fingerprint, usable_cpus
 from dbdyno.host.journal import open_journal
@@ -36,6 +47,7 @@ from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Outcome, Run
 from dbdyno.report.words import numbers
+from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
@@ -58,6 +70,11 @@ NOTE = (
     " (t + 1.28) s / sqrt(n) <= log(1 + d), with t as in verdicts and s the spread of the log ratios of n"
     " pairs of slices. The luck of a server's start is not in them."
 )
+GAIN_NOTE = (
+    "gain: how many times as long a difference takes in what the arrangement would replace, by s^2 times the"
+    " length of a slice. needed: the F quantile at 95 %, corrected for the number of lines; above it the"
+    " arrangement is shown to be better."
+)
 
 
 @click.command(cls=WaitingCommand)
@@ -66,6 +83,8 @@ NOTE = (
 @click.option("--workload", help="Without a study: a workload, with its default options.")
 @click.option("--clients", type=click.IntRange(1), default=1, show_default=True, help="Without a study.")
 @click.option("--time", "time_s", type=Duration(), default=90.0, help="For slices (default 90s).")
+@devices_option
+@paths_option
 @wait_option
 @json_option
 def command(
@@ -74,27 +93,31 @@ def command(
     workload: str | None,
     clients: int,
     time_s: float,
+    devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
     wait_s: float,
     as_json: bool,
 ) -> None:
-    """Measure how far one setup differs from itself here, under several bindings, and keep the best.
+    """Measure how much one setup differs from itself here, under several bindings, and keep the best.
 
     One server runs the study's baseline. Pairs of short slices follow one another under each binding of
     server and driver, in random order. Studies of this engine, workload with its options, and number of
     clients use the best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
     """
-    asked = study_at(study) if study else _asked(engine, workload, clients)
+    allowed = Allowed.of(devices, allowed_paths)
+    asked = study_at(study, allowed=allowed) if study else _asked(engine, workload, clients)
+    require_sound(asked)
     _require_server_alone(asked)
     _require_closed_loop(asked)
     tell = partial(click.echo, err=True)
     with alone(f"calibration of {asked.title}", time_s + OVERHEAD_S, wait_s, tell):
         tell(f"calibrating {asked.engine.engine}, {asked.workload.name}: {time_s:g} s of slices")
-        found = _calibrated(asked, time_s)
+        found = _calibrated(asked, time_s, allowed)
     path = keep(found)
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        click.echo(json_text(found))
     else:
-        _print(found, Console(highlight=False))
+        print_calibration(found, terminal())
     tell(f"kept: {path}")
 
 
@@ -129,8 +152,8 @@ def _require_closed_loop(study: Study) -> None:
         )
 
 
-def _calibrated(study: Study, time_s: float) -> Calibration:
-    made: list[tuple[Finding, Pairs]] = []
+def _calibrated(study: Study, time_s: float, allowed: Allowed) -> Calibration:
+    made: list[_Found] = []
 
     @contextmanager
     def slicing(running: Running) -> Iterator[None]:
@@ -148,6 +171,7 @@ def _calibrated(study: Study, time_s: float) -> Calibration:
             journal=journal,
             open_load=LoadProcess,
             cores=core_count(),
+            allowed=allowed,
         )
         phases = (Phase(name="load", duration_s=LAST_LOAD_S),)
         trial = Trial(index=0, block=0, position=0, variant=variants_of(study)[0], phases=phases)
@@ -155,7 +179,7 @@ def _calibrated(study: Study, time_s: float) -> Calibration:
         record = run_trial(trial, bench, lambda _: None, Quiet(), slicing)
     if record.outcome is not Outcome.MEASURED or not made:
         raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)
-    [(kept, pairs)] = made
+    [found] = made
     return Calibration(
         engine=study.engine.engine,
         workload=study.workload.name,
@@ -163,28 +187,49 @@ def _calibrated(study: Study, time_s: float) -> Calibration:
         options=dict(study.workload.options),
         place=place_of(host),
         made_unix_s=time.time(),
-        best=kept,
-        interval=interval_for(list(pairs.values())),
-        findings=tuple(finding(binding, each) for binding, each in pairs.items()),
+        best=found.best,
+        interval=interval_for(list(found.pairs.values())),
+        findings=found.findings,
+        why=found.why,
+        why_slice=found.why_slice,
     )
 
 
-def _found(study: Study, running: Running, time_s: float) -> tuple[Finding, Pairs]:
-    """The best binding and the pairs of all: all with slices of one length, then the best of them with
-    others."""
+@dataclass(frozen=True)
+class _Found:
+    """The best binding, what decided for it and for its slices, and the findings and pairs of all."""
+
+    best: Finding
+    why: str
+    why_slice: str
+    findings: tuple[Finding, ...]
+    pairs: Pairs
+
+
+def _found(study: Study, running: Running, time_s: float) -> _Found:
+    """All with slices of one length, then the best of them with others."""
     draw, tried = random.Random(), bindings(study, running.setup.engine.embedded, usable_cpus())
     pairs = measured(running, tried, BINDINGS_SHARE * time_s, draw)
-    # What gathers is the study's own choice; the others are shown for comparison.
-    alike = [one for one in pairs if one.gather == tried[0].gather]
     if tried[0] not in pairs:
         raise DynoError(
             f"no transaction ended within a slice of {tried[0].slice_s:g} s",
             "calibrate with a smaller transaction, or with more clients",
         )
-    bound = best([finding(one, pairs[one]) for one in alike])
+    found = {binding: finding(binding, each) for binding, each in pairs.items()}
+    # What gathers is the study's own choice; the others are shown for comparison.
+    alike = compared([found[one] for one in pairs if one.gather == tried[0].gather])
+    bound = best(alike)
     others = with_slices(bound.arrangement, OTHER_SLICES_S)
     longer = measured(running, others, (1.0 - BINDINGS_SHARE) * time_s, draw)
-    return best([bound, *(finding(one, each) for one, each in longer.items())]), pairs | longer
+    lengths = compared([bound, *(finding(one, each) for one, each in longer.items())])
+    found |= {one.arrangement: one for one in (*alike, *lengths)}
+    return _Found(
+        best=best(lengths),
+        why=reason(alike, "binding"),
+        why_slice=reason(lengths, "length"),
+        findings=tuple(found.values()),
+        pairs=pairs | longer,
+    )
 
 
 def _run(study: Study, host: dict[str, object]) -> Run:
@@ -201,7 +246,8 @@ def _run(study: Study, host: dict[str, object]) -> Run:
     )
 
 
-def _print(found: Calibration, console: Console) -> None:
+def print_calibration(found: Calibration, console: Console) -> None:
+    """Prints a table of all that was tried, what each gained, and what is kept."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     gathering = len({each.arrangement.gather for each in found.findings}) > 1
     for head in (*HEADS, *(["gather"] if gathering else [])):
@@ -214,10 +260,28 @@ def _print(found: Calibration, console: Console) -> None:
     saturated = [each.arrangement.words for each in found.findings if not each.usable]
     if saturated:
         console.print(Text(f"The driver was the limit: {'; '.join(saturated)}.", style="dim"))
-    told = "" if found.best.arrangement.settings else " (no binding is told from it)"
-    slices = numbers.seconds_text(found.best.arrangement.slice_s)
-    kept = f"{found.best.arrangement.words}{told}; slices: {slices}; interval: {found.interval}"
-    console.print(Text(f"Kept: {kept}"))
+    _print_gains(found, console)
+    kept, slices = found.best.arrangement.words, numbers.seconds_text(found.best.arrangement.slice_s)
+    console.print(Text(f"Kept: {kept} ({found.why})"))
+    console.print(Text(f"Slices: {slices} ({found.why_slice})"))
+    console.print(Text(f"Interval: {found.interval}"))
+
+
+def _print_gains(found: Calibration, console: Console) -> None:
+    """Each arrangement beside the one that it would replace: the bindings first, then the lengths."""
+    groups: dict[Binding, list[str]] = {}
+    for each in found.findings:
+        if each.against:
+            line = f"  {_words(each.arrangement)}: {each.against.words}"
+            groups.setdefault(each.against.arrangement, []).append(line)
+    for replaced, lines in groups.items():
+        console.print(Text("\n".join([f"Instead of {_words(replaced)}:", *lines])))
+    if groups:
+        console.print(Text(GAIN_NOTE, style="dim"))
+
+
+def _words(arrangement: Binding) -> str:
+    return f"{arrangement.words}, slices of {numbers.seconds_text(arrangement.slice_s)}"
 
 
 def _row(each: Finding) -> list[str]:

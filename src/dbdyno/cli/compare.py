@@ -7,19 +7,22 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import asked_of, is_of, require_speeds, study_of
+from dbdyno.cli.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of, tell_unknown
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.report import html, markdown
-from dbdyno.report.as_json import OF_A_RUN
+from dbdyno.report.as_json import OF_A_RUN, of_model
 from dbdyno.report.parts import compare as compare_report
+from dbdyno.study.differences import difference
 
 
 @click.command()
@@ -65,7 +68,7 @@ def command(
         {
             "html": partial(html.comparison, found),
             "markdown": partial(markdown.comparison, found),
-            "json": partial(found.model_dump_json, indent=2, exclude={"left": OF_A_RUN, "right": OF_A_RUN}),
+            "json": partial(of_model, found, {"left": OF_A_RUN, "right": OF_A_RUN}),
         },
     )
 
@@ -76,7 +79,7 @@ def _analyses(names: str, url: str) -> list[Analysis]:
         runs = [opened.run(name.strip()) for name in names.split(",")]
         for run in runs:
             require_speeds(run)
-        return [analyse(study_of(run), run, opened.records(run.run)) for run in runs]
+        return [analysed(study_of(run), run, opened.records(run.run)) for run in runs]
 
 
 def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
@@ -104,6 +107,13 @@ def require_one_study(left: Run, right: Run) -> None:
             f"{right.run} of {right.study_path}",
             "compare runs of one study; its file may be spelled otherwise",
         )
+    if found := difference(left.files, right.files):
+        raise UserError(
+            f"{left.run} and {right.run} asked different things: {found}",
+            "compare runs whose files say the same; see: dyno show RUN --json",
+        )
+    require_one_data(left, right)
+    tell_unknown((left, right))
 
 
 def _ends(sides: tuple[Analysis, Analysis], left: str | None, right: str | None) -> tuple[str, str] | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import json_option
 from dbdyno.cli.preference_keys import Value
 from dbdyno.cli.preferences import Origin, Setting, config_file, settings
+from dbdyno.cli.terminal import terminal
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
+from dbdyno.passwords import without_passwords
 from dbdyno.report.words import safe
 
 
@@ -43,7 +42,7 @@ def command(context: click.Context, as_json: bool) -> None:
         return
     found = [(setting.key, _row(setting)) for setting in settings()]
     if as_json:
-        click.echo(json.dumps([row.model_dump(mode="json") for _, row in found], indent=2))
+        click.echo(safe.json_text([row for _, row in found]))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("key", "value", "from", "what it sets"):
@@ -51,7 +50,7 @@ def command(context: click.Context, as_json: bool) -> None:
     for key, row in found:
         origin = ", ".join(filter(None, (row.origin, row.place)))
         table.add_row(*map(Text, (row.key, _shown(row.value) or key.otherwise, origin, key.about)))
-    Console(highlight=False).print(table)
+    terminal().print(table)
 
 
 @command.command()
@@ -64,7 +63,7 @@ def _row(setting: Setting) -> ConfigRow:
     value = _used(setting)
     return ConfigRow(
         key=setting.key.name,
-        value=safe.without_passwords(value) if isinstance(value, str) else value,
+        value=without_passwords(value) if isinstance(value, str) else value,
         origin=setting.origin,
         place=setting.place,
         variable=setting.key.variable,

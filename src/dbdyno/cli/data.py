@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import json_option
+from dbdyno.cli.options import ListingGroup, json_option
+from dbdyno.cli.terminal import terminal
 from dbdyno.datasets import vectors
 from dbdyno.datasets.vectors import Generator, VectorSet
 from dbdyno.datasets.vectors.portrait import lengths, nearness
 from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, DISTANCES, VECTORS_MAX
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text
+from dbdyno.report.words.safe import json_text
 
 _distance_option = click.option(
     "--distance",
@@ -51,7 +51,7 @@ class VectorSetRow(Frozen):
     neighbors: dict[str, int]
 
 
-@click.group()
+@click.group(cls=ListingGroup)
 def command() -> None:
     """Make sets of vectors, read them from files, inspect and list them.
 
@@ -150,7 +150,7 @@ def list_(as_json: bool) -> None:
     """List the sets in the cache."""
     found = vectors.cached()
     if as_json:
-        click.echo(json.dumps([_row(each).model_dump() for each in found], indent=2))
+        click.echo(json_text([_row(each) for each in found]))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("set", "vectors", "dimensions", "queries", "MiB", "from"):
@@ -158,7 +158,7 @@ def list_(as_json: bool) -> None:
     for each in found:
         counts = (each.vectors, each.dimensions, each.queries, each.size_bytes >> 20)
         table.add_row(each.folder.name, *(f"{count:,}" for count in counts), Text(each.origin))
-    Console(highlight=False).print(table)
+    terminal().print(table)
 
 
 def _tell(line: str) -> None:
@@ -184,7 +184,7 @@ def _row(found: VectorSet) -> VectorSetRow:
 
 def _show(found: VectorSet, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(_row(found).model_dump(), indent=2))
+        click.echo(json_text(_row(found)))
         return
     sizes, length = found.size_bytes / 2**20, lengths(found)
     span = f"{number_text(length.least)} to {number_text(length.most)}"

@@ -12,6 +12,7 @@ from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.kept_build import complete_build, program_of
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import code as code_part
+from dbdyno.report.words.safe import json_text
 
 
 @click.command()
@@ -37,7 +38,7 @@ def command(left: str, right: str, form: str | None, as_json: bool, output: Path
         {
             "html": partial(html.code, found),
             "markdown": partial(markdown.code, found),
-            "json": partial(found.model_dump_json, indent=2),
+            "json": partial(json_text, found),
         },
     )
     if form == "terminal" and output is None:

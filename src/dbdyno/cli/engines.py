@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import json_option
+from dbdyno.cli.options import ListingGroup, json_option
 from dbdyno.cli.preferences import PreferredOption
+from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
+from dbdyno.report.words.safe import json_text
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=ListingGroup)
+def command() -> None:
+    """List the engines, and obtain them. Without a command: list."""
+
+
+@command.command("list")
 @json_option
-@click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
+def list_(as_json: bool) -> None:
     """List the engines that are here, and those that can be obtained."""
-    if context.invoked_subcommand is not None:
-        return
     offers = registry.offers()
     if as_json:
-        click.echo(json.dumps([asdict(offer) for offer in offers], indent=2))
+        click.echo(json_text([asdict(offer) for offer in offers]))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("engine", "version", "here", "where, or how to get it"):
@@ -32,7 +34,7 @@ def command(context: click.Context, as_json: bool) -> None:
     for offer in offers:
         where = offer.source if offer.present or not offer.command else f"dyno engines fetch {offer.command}"
         table.add_row(offer.engine, offer.version, "yes" if offer.present else "no", Text(where))
-    Console(highlight=False).print(table)
+    terminal().print(table)
 
 
 @command.command()

@@ -112,7 +112,7 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
             continue
         seen_s = [
             max(0.0, record.beside_load_s - _settling_s(record.tally))
-            for record in store.records(summary.run.run)
+            for record in store.readable_records(summary.run.run)
             if record.outcome is Outcome.MEASURED and record.tally is not None
         ]
         if seen_s:

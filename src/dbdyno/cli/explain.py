@@ -9,14 +9,18 @@ import click
 
 from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
+from dbdyno.analyse.losses import gap_with_losses
+from dbdyno.cli.analysed import with_losses
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import require_speeds, study_of
+from dbdyno.cli.stored_study import require_speeds, run_to_read, study_of
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import gap as gap_report
+from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Variant
@@ -51,7 +55,7 @@ def command(
     """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
         require_speeds(found)
         records = opened.records(found.run)
     study = study_of(found)
@@ -59,6 +63,7 @@ def command(
     ends = _slow(variants, slow), _fast(study, variants, fast)
     _require_all_between(study, *ends)
     gap = explain_gap(study, records, *ends)
+    gap = gap_with_losses(gap, study, with_losses(study, found).given_up) or gap
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
     deliver(
         form,
@@ -67,7 +72,7 @@ def command(
         {
             "html": partial(html.explained, gap, title),
             "markdown": partial(markdown.explained, gap, title),
-            "json": partial(gap.model_dump_json, indent=2),
+            "json": partial(json_text, gap),
         },
     )
 

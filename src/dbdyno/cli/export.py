@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
+import polars
 
 from dbdyno.cli.options import store_option
+from dbdyno.cli.stored_study import run_to_read
 from dbdyno.errors import UserError
-from dbdyno.export.tables import series_table, trials_table
-from dbdyno.records.store import Store, store_url
+from dbdyno.export.tables import csv_of, series_table, trials_table
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 
 
 @click.command()
@@ -26,12 +30,16 @@ def command(run: str, csv: Path | None, parquet: Path | None, store: str | None)
     if csv is None and parquet is None:
         raise UserError("no folder to write into", "dyno export RUN --csv FOLDER, or --parquet FOLDER")
     with Store(store_url(store)) as opened:
-        records = opened.records(opened.run(run).run)
+        records = opened.records(run_to_read(opened, run).run)
     for name, table in (("trials", trials_table(records)), ("series", series_table(records))):
         if csv is not None:
-            _write(csv / f"{name}.csv", table.write_csv)
+            _write(csv / f"{name}.csv", partial(_write_csv, table))
         if parquet is not None:
             _write(parquet / f"{name}.parquet", table.write_parquet)
+
+
+def _write_csv(table: polars.DataFrame, path: Path) -> None:
+    path.write_text(csv_of(table), encoding="utf-8")
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:

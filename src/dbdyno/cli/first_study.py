@@ -60,6 +60,17 @@ Row = tuple[str, str, str]
 """A key, its value as TOML, and what a newcomer may want to know."""
 
 
+@dataclass(frozen=True)
+class Load:
+    """A workload that was made of logs: its file, what is compared, its clients, and what the logs tell of
+    these."""
+
+    file: str
+    response: str
+    clients: int
+    told: str
+
+
 def text(question: Question, answers: Answers, host: Host, path: str) -> str:
     """The whole file, which `dyno plan` accepts where the engine takes the levels."""
     parts = [
@@ -71,7 +82,34 @@ def text(question: Question, answers: Answers, host: Host, path: str) -> str:
         _rows(_head(question)),
         ["[workload]", *_comments(_sentence(answers.workload.description)), *_workload(answers, host)],
         ["[factors]", *_comments("The first level of each factor is the baseline's."), *_factors(question)],
-        ["[goal]", *_rows(_goal(answers)), *_comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')],
+        _goal(answers.response),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def of_production(
+    question: Question, load: Load, data: Sequence[Row], host: Host, path: str, time: str
+) -> str:
+    """A study of a load that was made of logs, on the data that it brings."""
+    cpus = numbers.plural(host.cpus, "CPU")
+    clients = f"connections at work; this host has {cpus}"
+    rows = [
+        ("name", toml("script"), "transactions of a file"),
+        ("file", toml(load.file), "each statement with its share; look through it and change what you know"),
+        ("clients", str(load.clients), f"{clients}; {load.told}" if load.told else clients),
+        *_times(),
+    ]
+    parts = [
+        _comments(
+            f"Written by dyno init study for this host: {host.words}.",
+            f"See what it does: dyno plan {path}",
+            f"Run it: dyno run {path} --budget {time}",
+        ),
+        _rows(_head(question)),
+        ["[data]", *_rows(data)],
+        ["[workload]", *_rows(rows)],
+        ["[factors]", *_comments("The first level of each factor is the baseline's."), *_factors(question)],
+        _goal(load.response),
     ]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
@@ -105,8 +143,7 @@ def _workload(answers: Answers, host: Host) -> list[str]:
         chosen.append((size.name, str(answers.size), size.help))
     chosen += [
         ("clients", str(answers.clients), f"connections at work; this host has {cpus}"),
-        ("warmup", toml(WARMUP), "load before the measured part"),
-        ("duration", toml(DURATION), "the measured part of a trial; a longer one has less noise"),
+        *_times(),
     ]
     others = [
         (f"# {option.name}", toml(option.default), option.help)
@@ -124,11 +161,19 @@ def _factors(question: Question) -> Iterator[str]:
         yield from _comments(sentence)
 
 
-def _goal(answers: Answers) -> list[Row]:
+def _times() -> list[Row]:
     return [
-        ("response", toml(answers.response), "what is compared; reports show the other metrics as well"),
+        ("warmup", toml(WARMUP), "load before the measured part"),
+        ("duration", toml(DURATION), "the measured part of a trial; a longer one has less noise"),
+    ]
+
+
+def _goal(response: str) -> list[str]:
+    rows = [
+        ("response", toml(response), "what is compared; reports show the other metrics as well"),
         ("margin", toml(MARGIN), "a smaller difference counts as no effect"),
     ]
+    return ["[goal]", *_rows(rows), *_comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
 
 
 def _rows(rows: Sequence[Row]) -> list[str]:

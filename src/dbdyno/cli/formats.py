@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import click
 from rich.console import Console
 
 from dbdyno.cli.preferences import preferred
+from dbdyno.cli.terminal import on_paper, terminal
 from dbdyno.errors import UserError
 
 FORMATS = ("terminal", "html", "markdown", "json")
@@ -47,6 +47,7 @@ def table_format_options(command: Decorated) -> Decorated:
 def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) -> Decorated:
     for option in (
         click.option(
+            "-o",
             "--output",
             type=click.Path(path_type=Path),
             help=f"Write here instead of to standard output: {endings}.",
@@ -95,7 +96,7 @@ def deliver(
     """Prints a report, or writes it to `output` and prints where. `render` shows it on a terminal; `texts`
     make it in every other format."""
     if form == "terminal" and output is None:
-        render(Console(highlight=False))
+        render(terminal())
         return
     text = _printed(render) if form == "terminal" else texts[form]()
     if output is None:
@@ -107,7 +108,7 @@ def deliver(
 
 def _printed(render: Callable[[Console], None]) -> str:
     """What `render` prints on a wide terminal, as text."""
-    console = Console(record=True, highlight=False, width=120, file=io.StringIO())
+    console = on_paper(width=120)
     render(console)
     return console.export_text()
 

@@ -11,21 +11,24 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
+from dbdyno.cli.analysed import analysed, between_setups
 from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.stored_study import require_measured, study_of
+from dbdyno.cli.stored_study import require_measured, require_one_data, run_to_read, study_of, tell_unknown
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.report import as_json, html, junit, markdown
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.study import BASELINE, Study
+from dbdyno.study.differences import OF_THE_LOAD, difference, meaning_of
 
 HISTORY_MOST = 200
 """Runs of the past that are looked at, the latest first."""
@@ -45,7 +48,7 @@ SHARED_BY_TURNS = (
 @click.option(
     "--against",
     metavar="NAME",
-    help="The run that RUN is held against: a baseline or any run. Default: the one that took turns with it.",
+    help="The run to compare RUN with: a baseline or any run. Default: the one measured beside it.",
 )
 @verdict_format_options
 @fail_on_option
@@ -59,14 +62,14 @@ def command(
     fail_on: tuple[str, ...],
     store: str | None,
 ) -> None:
-    """Hold RUN (the last one if left out) against another, and end with the verdict's exit code.
+    """Compare RUN (the last one if left out) with another run, and end with the verdict's exit code.
 
     `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
     exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
     """
     form, fail_on = verdict_format_of(form, as_json, output), gate_fails_on(fail_on)
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
         named = against or found.reference
         if named is None:
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
@@ -89,12 +92,16 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
         raise UserError("a run cannot be held against itself", "name two runs; see: dyno runs")
     ours, theirs = analysis_of(store, run), analysis_of(store, reference)
     require_one_load(ours.study, theirs.study, against)
+    require_one_data(reference, run)
+    tell_unknown((run, reference))
     past = list(_past(store, run))
     if again is not None and reference.run == again.run:
         made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
     else:
         known = [one for one in past if one.run != run.run]
         made = against_stored(against, ours, theirs, setup_of(store, reference), known)
+    lost = between_setups(ours.study, theirs.study)
+    made = made.model_copy(update={"result": made.result.model_copy(update={"gives_up": lost})})
     return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
 
 
@@ -105,6 +112,11 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
         raise UserError(
             f"{against} measured another load or response",
             "a gate needs one [workload] and one response on both sides; engine and settings may differ",
+        )
+    if found := difference(reference.files, study.files, OF_THE_LOAD):
+        raise UserError(
+            f"{against} ran other statements: {found}",
+            "a gate needs one load on both sides: put the file back, or measure a new baseline",
         )
 
 
@@ -128,7 +140,8 @@ def setup_of(store: Store, run: Run) -> str:
     levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
     load = study.workload.model_dump(mode="json", exclude={"run_options"})
     build = _build_of(store, run) if {name.partition(".")[0] for name in levels} & BUILT else ""
-    told = [study.engine.engine, run.installation.get("digest"), build, levels, load]
+    files = meaning_of(study.files, OF_THE_LOAD)
+    told = [study.engine.engine, run.installation.get("digest"), build, levels, load, files]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
@@ -170,7 +183,8 @@ def _history(store: Store, run: Run) -> Iterator[Run]:
         except StudyError:
             # A run of an engine or a workload that this Dyno does not know.
             continue
-        if (asked.engine.engine, asked.workload) == (study.engine.engine, study.workload):
+        same_load = meaning_of(asked.files, OF_THE_LOAD) == meaning_of(study.files, OF_THE_LOAD)
+        if same_load and (asked.engine.engine, asked.workload) == (study.engine.engine, study.workload):
             yield other
 
 
@@ -190,7 +204,7 @@ def _circumstances(run: Run) -> list[object]:
 
 def _past(store: Store, run: Run) -> Iterator[PastRun]:
     for other in _history(store, run):
-        analysis = analyse(study_of(other), other, store.records(other.run))
+        analysis = analysed(study_of(other), other, store.readable_records(other.run))
         value, response = log_mean(analysis), analysis.baseline.response
         # A run that lost blocks wanders further than the others.
         if value is not None and response is not None and response.trials == other.blocks:

@@ -19,8 +19,9 @@ from dbdyno.cli.beginning import keep, name_of_run, require_free
 from dbdyno.cli.options import store_option
 from dbdyno.errors import UserError
 from dbdyno.records import metrics
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import store_url, writable_store
+from dbdyno.records.store import writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import values
 from dbdyno.study.nouns import BASELINE
@@ -48,25 +49,25 @@ TOOLS: Mapping[str, Tool] = {
     "named",
     multiple=True,
     metavar="VARIANT=LOG",
-    help="Logs of VARIANT; may be given again. The first variant is the baseline.",
+    help="Logs of VARIANT. Repeat the option for each further log. The first variant is the baseline.",
 )
 @click.option(
     "--paired",
     is_flag=True,
-    help="State that repetition i of each variant belongs to repetition i of the others: pgbench's in the "
-    "order in which they began, sysbench's in the order given, a folder's by name.",
+    help="State that the i-th repetitions of all variants belong together: those of pgbench by when they "
+    "began, those of sysbench in the order given, and those of a folder by name.",
 )
 @click.option("--response", default="throughput", show_default=True, help="The metric to compare by.")
 @click.option(
     "--margin", default="2%", show_default=True, help="A difference below this counts as no effect."
 )
-@click.option("--title", help="What the report is called.")
-@click.option("--name", help="Give the run a name of yours.")
+@click.option("--title", help="The title of the report.")
+@click.option("--name", help="Give the run a name.")
 @click.option("--note", default="", help="Keep a note beside the run.")
 @click.option(
     "--seventh",
     type=click.Choice([pgbench.LAG, pgbench.RETRIES]),
-    help="What the seventh column of pgbench's logs is, where they have seven.",
+    help="What the seventh column of pgbench's logs is, if they have seven.",
 )
 @store_option
 def command(
@@ -82,11 +83,11 @@ def command(
     seventh: str | None,
     store: str | None,
 ) -> None:
-    """Make a run of logs that TOOL wrote, for `dyno report` and `dyno compare`.
+    """Make a run from the logs of a tool, for `dyno report` and `dyno compare`.
 
-    A LOG is a file, or a folder with nothing else in it: files of `pgbench --log`, or what `sysbench ... run`
-    printed, a file for each time that it ran. Dyno did not measure such a run, and its report says so:
-    nothing proves what ran, and no order was drawn.
+    A LOG is a file, or a folder that contains only logs: files of `pgbench --log`, or the output of
+    `sysbench ... run`, one file for each time that it ran. Dyno did not measure such a run, and its report
+    says so: nothing proves what ran, and the order was not random.
     """
     metrics.find(response)
     share, by_variant = _margin(margin), _by_variant(logs, named)

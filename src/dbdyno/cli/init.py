@@ -12,36 +12,44 @@ from dbdyno.cli import first_study
 from dbdyno.cli.catalogue import catalogue, installation_of
 from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import Duration
+from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
+from dbdyno.cli.production import command as study_of_production
+from dbdyno.cli.recording import command as recording
 from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.engine import Engine, Proposal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Configuration, Level, level_text
-from dbdyno.host import paths, room
-from dbdyno.host.fingerprint import core_count
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
+from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
+from dbdyno.study.values import nearest
 from dbdyno.study.written import toml
 
-WORKLOAD = "workload"
-GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
+WORKLOAD, OF_PRODUCTION, REPLAY = "workload", "study", "replay"
+MADE_OF_LOGS = {REPLAY: recording, OF_PRODUCTION: study_of_production, WORKLOAD: workload_file}
 SIZES = {"scale": 10, "warehouses": 2, "table_size": 100_000, "vectors": 10_000}
 """Options of workloads that say how large the data are, with a size that is made within a minute or two."""
-CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
+COUNTED = (
+    "hundreds of thousands of accounts (tpcb), warehouses (tpcc), rows of a table (read_write and its like)"
+    " or vectors (vector_search)"
+)
 Answer = TypeVar("Answer", str, int)
 
 
-class DurationText(click.ParamType[str]):
-    """A duration as it was written, because the command that runs the study is shown with it."""
+class Size(click.IntRange):
+    """How much of what a workload counts; a size in bytes is told what that is."""
 
-    name = Duration.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        Duration().convert(value, param, ctx)
-        return str(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, str) and not value.strip().lstrip("-").isdigit():
+            self.fail(
+                f"{value!r} is no whole number; a size counts what the workload counts, not bytes: {COUNTED}",
+                param,
+                ctx,
+            )
+        return int(super().convert(value, param, ctx))
 
 
 GOAL, COUNT, TIME = click.Choice(list(GOALS)), click.IntRange(1), DurationText()
@@ -49,31 +57,48 @@ GOAL, COUNT, TIME = click.Choice(list(GOALS)), click.IntRange(1), DurationText()
 
 
 class _Kinds(click.Group):
-    """A study of an engine, by its name, or a workload."""
+    """A study of an engine, by its name; a study, a workload or a recording of logs."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return [*sorted(registry.ENGINES), WORKLOAD]
+        return [*sorted(registry.ENGINES), *MADE_OF_LOGS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        return workload_file if name == WORKLOAD else study if name in registry.ENGINES else None
+        return MADE_OF_LOGS.get(name, study if name in registry.ENGINES else None)
 
 
 @click.group(cls=_Kinds)
 def command() -> None:
-    """Write a first study of an engine, with comments; or a workload from what a server was asked."""
+    """Write a first study of an engine, with comments; or make a study, a workload or a recording from a log
+    of your server."""
 
 
 @click.command()
-@click.option("--goal", type=GOAL, help="What hurts.")
-@click.option("--workload", help="What the load is.")
+@click.option("--goal", type=GOAL, help="What should become better.")
+@click.option("--workload", help="The workload that is closest to your load.")
 @click.option("--clients", type=COUNT, help="How many clients work at a time.")
-@click.option("--size", type=COUNT, help="How large the data are, in the workload's own measure.")
+@click.option("--size", type=Size(1), help="The size of the data, in the unit of the workload.")
 @click.option("--time", "time_", type=TIME, help="How long a run may take, such as 30m.")
-@click.option("--from", "base", type=click.Path(path_type=Path), help="The configuration file that you have.")
 @click.option(
-    "--and", "--to", "other", type=click.Path(path_type=Path), help="Vary what differs in this one."
+    "--from",
+    "base",
+    type=click.Path(path_type=Path),
+    help="Your configuration file, whose settings are the baseline.",
 )
-@click.option("--output", type=click.Path(path_type=Path), default=Path("study.toml"), show_default=True)
+@click.option(
+    "--and",
+    "--to",
+    "other",
+    type=click.Path(path_type=Path),
+    help="Another configuration file: vary what differs in it.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("study.toml"),
+    show_default=True,
+    help="The study.",
+)
 @click.pass_context
 def study(
     context: click.Context,
@@ -86,31 +111,23 @@ def study(
     other: Path | None,
     output: Path,
 ) -> None:
-    """Write a first study of this engine, with comments. It asks five questions on a terminal; an option
-    answers one of them. With --from and --and, the study varies what differs between two configuration
-    files.
+    """Write a first study of this engine, with comments. On a terminal the command asks five questions, and
+    each option answers one of them. With --from and --and, the study varies what differs between two
+    configuration files.
 
-    Levels and clients are proposed for the memory and the CPUs of this host.
+    The proposed levels and clients suit the memory and the CPUs of this host.
     """
     engine = str(context.info_name)
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
     if other is not None and base is None:
         raise UserError("--and needs the file that it is held against", "add --from FILE")
-    host = _host()
+    host = host_here()
     question = _question(registry.engine(engine), base, other, output.parent, host)
     answers = _answers(goal, workload, clients, size, time_, host)
     write(output, first_study.text(question, answers, host, str(output)))
     click.echo(
         f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {answers.time}"
-    )
-
-
-def _host() -> Host:
-    return Host(
-        cpus=core_count(),
-        memory_bytes=room.available_memory_bytes(),
-        disk_bytes=room.free_disk_bytes(paths.cache_place()),
     )
 
 
@@ -142,7 +159,7 @@ def _offer(workload: str | None) -> WorkloadOffer:
     known = {offer.name: offer for offer in catalogue(ask_engines=False).workloads}
     name = workload or _asked("Which workload", "tpcb", click.Choice(list(known)))
     if name not in known:
-        raise UserError(f"there is no workload {name!r}", f"there are: {', '.join(known)}")
+        raise UserError(f"there is no workload {name!r}", nearest(name, known, elsewhere=WORKLOADS))
     return known[name]
 
 
@@ -151,7 +168,7 @@ def _size(offer: WorkloadOffer, sized: str, size: int | None) -> int:
     option = offer.option(sized) if sized else None
     if option is None:
         return 0
-    size = size or _asked(f"How large are the data, as {sized} ({option.help})", SIZES[sized], COUNT)
+    size = size or _asked(f"How large are the data, as {sized} ({option.help})", SIZES[sized], Size(1))
     limits = option.limits
     if limits is not None and not limits.min <= size <= limits.max:
         raise UserError(

@@ -13,20 +13,41 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, run_job, take_opening
+from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, of_recording, run_job, take_opening
 from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
+from dbdyno.cli.server_url import VARIABLE, ServerUrl
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver import _driver
-from dbdyno.driver.job import Job
+from dbdyno.driver.job import REPLAY, Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
+from dbdyno.passwords import without_passwords
+from dbdyno.report.words.safe import json_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.trial.pristine import INDEXING_S
 
 Carry = Callable[[Job, dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""
+
+
+class _NumberOr(click.ParamType[float | str]):
+    """A number, or the one word that may stand in its place."""
+
+    name = "NUMBER"
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        if value == self._word:
+            return self._word
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor {self._word}", param, ctx)
+
 
 _CLICK_TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
@@ -43,10 +64,13 @@ _NEAR = 0.75
 
 _URL = click.Option(
     ["--url"],
+    type=ServerUrl(),
+    envvar=VARIABLE,
     required=True,
     help="mysql://USER:PASSWORD@HOST:PORT/DATABASE, the same with postgresql: or firebird:, "
     "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket. "
-    "http://HOST:PORT drives an application by a script with requests.",
+    "http://HOST:PORT drives an application by a script with requests. @FILE takes the first line of a file. "
+    "Default: DYNO_URL.",
 )
 _CLIENTS = click.Option(
     ["--clients"], type=click.IntRange(1), default=1, show_default=True, help="Connections."
@@ -113,7 +137,9 @@ def _workload_command(
             set_options["variables"] = ",".join(variables)
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
             defaults = {option.name: option.default for option in offer.options}
-            set_options = with_vector_set(name, defaults | set_options, _tell)
+            set_options = with_vector_set(name, defaults | set_options, Path(), _tell)
+        if offer.name == REPLAY and carry is _run:
+            given |= of_recording(set_options.get("file", ""), given)
         if carry is not _prepare:
             _require_file(url)
         job = Job(url=url, workload=name, options=set_options, opening=opening)
@@ -156,7 +182,7 @@ def _require_file(url: str) -> None:
     if target.scheme == "sqlite" and not target.netloc and not path.is_file():
         raise UserError(
             f"there is no database {path}",
-            f"correct the path, or make the database: dyno load prepare … --url {url}",
+            f"correct the path, or make the database: dyno load prepare … --url {without_passwords(url)}",
         )
 
 
@@ -169,6 +195,8 @@ def _click_option(option: Option) -> click.Option:
     about = f"{option.help} (default {json.dumps(option.default)})"
     if option.type == "bool":
         return click.Option([f"{flag}/--no-{flag[2:]}", option.name], default=None, help=about)
+    if option.limits is not None and option.limits.word:
+        return click.Option([flag, option.name], type=_NumberOr(option.limits.word), help=about)
     kind = click.Choice(option.choices) if option.choices else _CLICK_TYPES[option.type]
     return click.Option([flag, option.name], type=kind, help=about)
 
@@ -196,7 +224,7 @@ def _prepare(job: Job, given: dict[str, Any]) -> None:
     job = job.but(clients=given["clients"], answer_timeout_s=INDEXING_S)
     prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job.model_dump())))
     if given["as_json"]:
-        click.echo(prepared.model_dump_json(indent=2))
+        click.echo(json_text(prepared))
     else:
         click.echo(f"{prepared.rows:,} rows in {prepared.duration_s:.1f} s")
 
@@ -213,7 +241,7 @@ def _run(job: Job, given: dict[str, Any]) -> None:
         if live:
             live.clear()
     if as_json:
-        click.echo(tally.model_dump_json(indent=2))
+        click.echo(json_text(tally))
     else:
         print_tally(tally)
     if tally.interrupted:
@@ -230,7 +258,7 @@ def _check(job: Job, given: dict[str, Any]) -> None:
     reply = json.loads(_driver.check(json.dumps(job.model_dump()), acknowledged))
     checks = [Invariant.model_validate(each) for each in reply]
     if given["as_json"]:
-        click.echo(json.dumps(reply, indent=2))
+        click.echo(json_text(reply))
     else:
         print_check(checks)
     if not all(check.holds for check in checks):
@@ -255,7 +283,7 @@ def _read_acknowledged(path: Path) -> str:
 
 command = click.Group(
     "load",
-    help="Put a load on a server that runs already on this machine, without a study.\n\n"
+    help="Put a load on a server that runs already, without a study.\n\n"
     "\b\n  dyno load prepare tpcb --url mysql://root@localhost/test --scale 10\n"
     "  dyno load run tpcb --url mysql://root@localhost/test --scale 10 --clients 8 --time 30\n",
     commands=[

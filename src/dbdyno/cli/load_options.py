@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from dbdyno.driver.job import File, Isolation, Job, Opening, Schedule, ThinkTime
 from dbdyno.errors import UserError
 from dbdyno.study import pacing
 from dbdyno.study.values import Fault, rate
+from dbdyno.traffic.recording import about
 
 _FILE = "file:"
 
@@ -199,6 +201,24 @@ def take_opening(given: dict[str, Any]) -> Opening:
     """What connections begin with. Takes the options that say so out of those given."""
     isolation, storage_engine = given.pop("isolation"), given.pop("storage_engine")
     return Opening(isolation=isolation, storage_engine=storage_engine, sql=given.pop("connect_sql"))
+
+
+def of_recording(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The times of a replay: unless told otherwise it has no warm-up, and plays the whole recording. Raises
+    UserError for what a recording says by itself."""
+    context = click.get_current_context()
+
+    def is_given(name: str) -> bool:
+        return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+    if is_given("clients"):
+        raise UserError("a replay has as many clients as its recording", "leave out --clients")
+    if not file:
+        raise UserError("no recording is named", "--file NAME.replay, as dyno init replay makes it")
+    whole_s = about(Path(file)).length_s
+    warmup_s = given["warmup_s"] if is_given("warmup_s") else 0.0
+    duration_s = given["duration_s"] if is_given("duration_s") else max(0.1, whole_s - warmup_s)
+    return {"warmup_s": warmup_s, "duration_s": duration_s}
 
 
 def run_job(job: Job, given: Mapping[str, Any]) -> Job:

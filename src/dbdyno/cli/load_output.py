@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
+from dbdyno.cli.encoding import own
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
 from dbdyno.records.metrics import number_text
+from dbdyno.report.words import replay
 from dbdyno.report.words.numbers import plural
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
@@ -28,10 +30,10 @@ class SecondsOnTerminal:
             f"{phase:>8} {point['second'] + 1:>5} s  {point['operations']:>9,} per s"
             f"  p99 {point['p99_us'] / 1000:>9.3f} ms  errors {point['errors']}"
         )
-        click.echo(f"\r{line[: self._width()]:<{self._width()}}", err=True, nl=False)
+        click.echo(f"\r{line[: self._width()]:<{self._width()}}", file=own("stderr"), nl=False)
 
     def clear(self) -> None:
-        click.echo("\r" + " " * self._width() + "\r", err=True, nl=False)
+        click.echo("\r" + " " * self._width() + "\r", file=own("stderr"), nl=False)
 
     @staticmethod
     def _width() -> int:
@@ -53,6 +55,7 @@ def print_tally(tally: Tally) -> None:
         *_lost(tally),
         *_unfinished(tally),
         *_recall(tally.recall),
+        *_replay(tally),
         *_by_transaction(tally),
         *_by_statement(tally.by_statement),
         *_phases(tally),
@@ -134,6 +137,16 @@ def _recall(recall: Recall | None) -> Iterator[str]:
             f"recall      mean {recall.mean:.4f}  p5 {recall.p5:.3f}  p1 {recall.p1:.3f}  "
             f"min {recall.min:.3f} ({recall.count:,} answers scored)"
         )
+
+
+def _replay(tally: Tally) -> Iterator[str]:
+    """What became of a recording that was played."""
+    if tally.replay is None:
+        return
+    for place, line in enumerate(replay.sentences(tally.replay)):
+        yield f"{'' if place else 'replay':<11} {line}"
+    if tally.replay.driver_lagged:
+        yield f"warning: {tally.replay.driver_lagged}: part of each latency is this wait"
 
 
 def _by_transaction(tally: Tally) -> Iterator[str]:

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.matrix import matrix, unlike
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_study import study_of
 from dbdyno.errors import UserError
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import matrix as matrix_report
+from dbdyno.report.words.safe import json_text
 
 
 @click.command()
@@ -34,7 +36,7 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = [opened.run(name) for name in runs]
-        analyses = [analyse(study_of(run), run, opened.records(run.run)) for run in found]
+        analyses = [analysed(study_of(run), run, opened.records(run.run)) for run in found]
     names = [run.run for run in found]
     if len(set(names)) < len(names):
         raise UserError("a run is named twice", "name each run once; see: dyno runs")
@@ -51,6 +53,6 @@ def command(
         {
             "html": partial(html.matrix, result),
             "markdown": partial(markdown.matrix, result),
-            "json": partial(result.model_dump_json, indent=2),
+            "json": partial(json_text, result),
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,10 +14,12 @@ import click
 from dbdyno import __version__
 from dbdyno.applications.registry import installed
 from dbdyno.cli.adapted import seed_of
+from dbdyno.cli.analysed import losses_of
 from dbdyno.cli.arrangement import server_bytes
 from dbdyno.cli.beginning import name_of_run
 from dbdyno.cli.building import make_builds
 from dbdyno.cli.counted import counted_text, why_counted
+from dbdyno.cli.given import data_of
 from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
 from dbdyno.cli.searching import Searching, told_of
 from dbdyno.cli.stored_study import application_of, facts_of
@@ -26,6 +28,7 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.gate import pass_gates
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.journal import Journal, open_journal
@@ -52,16 +55,19 @@ class Measured:
     installation: Installation
 
 
-def new_run(study: Study, path: Path, installation: Installation) -> Run:
+def new_run(study: Study, path: Path, installation: Installation, name: str = "") -> Run:
     """A run of a study that begins now on this host. Raises UserError for vectors and for an application
     that cannot be had, which would end every trial of it."""
     application = application_of(study)
-    with_vector_set(study.workload.name, study.workload.options, partial(click.echo, err=True))
+    tell = partial(click.echo, err=True)
+    with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
     return Run(
-        run=name_of_run(),
+        run=name or name_of_run(),
         study_path=str(path),
         study_text=study.text,
         study_digest=study.digest,
+        study_folder=str(study.folder),
+        files=study.files,
         configuration=study.configuration,
         seed=seed_of(study),
         mirrored=True,
@@ -72,6 +78,8 @@ def new_run(study: Study, path: Path, installation: Installation) -> Run:
         installation={**facts_of(installation), **({"application": application} if application else {})},
         arrangement=study.arrangement,
         slice_s=study.slice_s,
+        data=data_of(study, partial(click.echo, err=True)),
+        given_up=None if study.design is Design.SEARCH else losses_of(study),
     )
 
 
@@ -82,7 +90,7 @@ class Here:
     store: Store
     trials_s: float
     quiet: bool
-    devices: frozenset[Path]
+    allowed: Allowed
 
     def tell(self, line: str) -> None:
         """Says what is done before the first trial."""
@@ -93,7 +101,7 @@ class Here:
 def make_builds_of(measured: Measured, reference: Measured | None, here: Here) -> None:
     """Makes the builds of both sides. Raises UserError where the run was begun with others."""
     with open_journal() as journal:
-        bench = partial(bench_of, journal=journal, callgrind=None, devices=here.devices)
+        bench = partial(bench_of, journal=journal, callgrind=None, allowed=here.allowed)
         earlier = partial(here.store.records, measured.run.run)
         make_builds(measured.study, training_on(bench(measured), here.tell), earlier, here.tell)
         if reference is not None:
@@ -108,14 +116,15 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
     with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
-        bench = bench_of(measured, journal, callgrind, here.devices)
+        bench = replace(bench_of(measured, journal, callgrind, here.allowed), tell=here.tell)
         pass_gates(bench, here.tell)
         if reference is not None:
-            again = bench_of(reference, journal, callgrind, here.devices)
+            again = bench_of(reference, journal, callgrind, here.allowed)
             pass_gates(again, here.tell, baseline_alone=True)
         if study.design is Design.SEARCH and run.soak is None:
             return _searched(bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
+        bench = replace(bench, tell=progress.say)
         ask = told_to(progress, ask_for(run), store)
         if reference is None:
             return run_study(study, run, ask, on_this_host(bench, store, progress), store)
@@ -134,9 +143,7 @@ def _searched(bench: Bench, here: Here) -> list[Record]:
     return run_study(study, run, ask, on_this_host(bench, store, progress), store)
 
 
-def bench_of(
-    measured: Measured, journal: Journal, callgrind: Callgrind | None, devices: frozenset[Path]
-) -> Bench:
+def bench_of(measured: Measured, journal: Journal, callgrind: Callgrind | None, allowed: Allowed) -> Bench:
     """The bench of a run, with what counts its trials under Valgrind, if they are to be."""
     return Bench(
         study=measured.study,
@@ -147,7 +154,7 @@ def bench_of(
         journal=journal,
         open_load=LoadProcess,
         cores=core_count(),
-        allowed_devices=devices,
+        allowed=allowed,
         callgrind=callgrind if why_counted(measured.study) else None,
         counter=callgrind,
         application=installed(measured.study.application),

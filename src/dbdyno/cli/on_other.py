@@ -4,7 +4,7 @@ reports."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
@@ -13,17 +13,25 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.report import analysis_of
 from dbdyno.cli.stored_study import is_of
+from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
+from dbdyno.frozen import Level
 from dbdyno.host import paths
+from dbdyno.layers.workload import files_named
 from dbdyno.records import metrics
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Goal, Study, Workload, WorkloadOffer
+from dbdyno.study.data import WITH_SETUP
+from dbdyno.study.nouns import GivenData
 from dbdyno.study.phases import ACT_OF_METRIC
 from dbdyno.study.section import KNOBS
 from dbdyno.study.values import Fault
 from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
 from dbdyno.study.written import winner_on
 
+WITH_OWN_STATEMENTS = frozenset(("script", "lua", REPLAY))
+"""Workloads whose statements are the user's, on tables of the user's."""
 NAME_LENGTH_MAX = 100
 """Of what names the load in the name of its study's file."""
 
@@ -40,7 +48,8 @@ def study_on(path: Path, study: Study, text: str, store: str | None) -> Path:
     goal = goal_on(study.goal, load, offer)
     target = paths.data() / "studies" / f"{found.run.run}-on-{_file_name(text)}.toml"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(winner_on(study, winner.name, winner.changed, load, goal), encoding="utf-8")
+    data = data_on(study, load)
+    target.write_text(winner_on(study, winner.name, winner.changed, load, goal, data), encoding="utf-8")
     return target
 
 
@@ -54,7 +63,10 @@ def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
     which are left out. It has the study's clients and times. Raises UserError."""
     try:
         offer, given = parse_workload(text, catalogue(ask_engines=False).workloads, (CLIENTS,))
-        options = filled(offer, given, study.workload.options)
+        # The study that is written lies elsewhere, so its paths count from nothing.
+        given = _placed(offer.name, given, Path.cwd())
+        of_study = _placed(study.workload.name, study.workload.options, study.folder)
+        options = filled(offer, given, of_study)
     except Fault as fault:
         raise UserError(f"--on: {fault.message}", fault.hint) from None
     defaults = {option.name: option.default for option in offer.options}
@@ -65,6 +77,16 @@ def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
         duration_s=study.workload.duration_s,
         options={name: level for name, level in options.items() if level != defaults[name]},
     )
+
+
+def _placed(workload: str, options: Mapping[str, Level], folder: Path) -> dict[str, Level]:
+    """The options of a workload, with the paths of its files whole, which count from a folder."""
+    own = {name: level for name, level in options.items() if name != CLIENTS.name}
+    files = {named.option for named in files_named(workload, own, folder) if not named.named_at}
+    return {
+        name: str(folder.absolute() / Path(str(level)).expanduser()) if name in files else level
+        for name, level in options.items()
+    }
 
 
 def require_options(changed: Collection[str], offer: WorkloadOffer) -> None:
@@ -92,6 +114,18 @@ def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer) -> Goal:
         told = f"{response} is compared and not {goal.response}, which {load.name} does not have"
         click.echo(told, err=True)
     return goal.model_copy(update={"guards": kept, "response": response})
+
+
+def data_on(study: Study, load: Workload) -> GivenData | None:
+    """The data of the study that the other load uses as well. A built-in workload makes its own in the place
+    of data that were brought for statements of the user's, because these lack its tables."""
+    data = study.data
+    if data is None:
+        return None
+    if study.workload.name in WITH_OWN_STATEMENTS and load.name not in WITH_OWN_STATEMENTS:
+        click.echo(f"[data] is left out, because {load.name} makes its own tables", err=True)
+        return None
+    return data.model_copy(update={"setup": data.setup and load.name == WITH_SETUP})
 
 
 def _has(metric: str, load: Workload, offer: WorkloadOffer) -> bool:

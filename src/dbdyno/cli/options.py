@@ -12,6 +12,7 @@ import click
 
 from dbdyno.cli.preference_keys import FOREVER
 from dbdyno.cli.preferences import PreferredOption
+from dbdyno.cli.server_url import StoreUrl
 from dbdyno.errors import UserError
 
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
@@ -70,9 +71,36 @@ class WaitingCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
+class ListingGroup(click.Group):
+    """A group whose `list` stands where no subcommand is named: `dyno runs --limit 3` is `dyno runs list
+    --limit 3`."""
+
+    LIST = "list"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # A shell that completes a command asks with what stands before it, which names none yet.
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        place = self._behind_own_options(args)
+        named = args[place : place + 1]
+        if not named or not (named[0] in self.commands or named[0] in ctx.help_option_names):
+            args = [*args[:place], self.LIST, *args[place:]]
+        return super().parse_args(ctx, args)
+
+    def _behind_own_options(self, args: list[str]) -> int:
+        """Where the arguments begin that are not the group's own options, each of which has a value."""
+        own = {name for param in self.params for name in param.opts}
+        place = 0
+        while place < len(args) and args[place].partition("=")[0] in own:
+            place += 1 if "=" in args[place] else 2
+        return min(place, len(args))
+
+
 _STORE_TEXTS: Any = {
+    "type": StoreUrl(),
     "metavar": "URL",
     "help": "Where runs are kept: sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE. "
+    "@FILE takes the first line of a file. "
     "Default: DYNO_STORE, else that of `dyno config`, else a SQLite file under the XDG data folder.",
 }
 store_option = click.option("--store", cls=PreferredOption, key="store", **_STORE_TEXTS)
@@ -102,6 +130,14 @@ devices_option = click.option(
     multiple=True,
     type=click.Path(path_type=Path, readable=False),
     help="A block device that levels of storage.device may overwrite. It must be empty.",
+)
+paths_option = click.option(
+    "--allow-path",
+    "allowed_paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file or folder that levels of config may lead to. The server writes there, and nothing puts it "
+    "back.",
 )
 calibration_option = click.option(
     "--calibration/--no-calibration",

@@ -1,8 +1,8 @@
-"""`dyno plan`: what a study would do. No side effect."""
+"""`dyno plan`: what a study would do, and every mistake in it that can be found before the first trial."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,42 @@ from rich.text import Text
 
 from dbdyno.cli.adapted import Adapted, adapted, seed_of
 from dbdyno.cli.application import PlannedApplication, application_lines, planned_application
-from dbdyno.cli.arrangement import arranged_text
+from dbdyno.cli.arrangement import arranged_text, memory_text
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of
 from dbdyno.cli.catalogue import unchecked_text
+from dbdyno.cli.checked import require_sound
 from dbdyno.cli.counted import counted_text, counting_text, why_counted
 from dbdyno.cli.estimate import counted_s, overhead_s, restarts_s
-from dbdyno.cli.options import budget_option, calibration_option, json_option, refuse_both
+from dbdyno.cli.given import PlannedData, data_text, planned_data
+from dbdyno.cli.options import (
+    budget_option,
+    calibration_option,
+    json_option,
+    paths_option,
+    refuse_both,
+    store_option,
+)
 from dbdyno.cli.restarts import restarts_text
 from dbdyno.cli.space import print_space, require_space
 from dbdyno.cli.study_file import study_at
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.wording import duration
+from dbdyno.cli.writes import Write, writes_lines, writes_of
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen
+from dbdyno.host.allowed import Allowed
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.soak import expected_s as soak_s
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural, seconds_text
+from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, fraction
 from dbdyno.study.act import OF_POWER
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
@@ -48,8 +62,9 @@ from dbdyno.trial.pristine import worth_s
 
 class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
-    `unchecked` says what of the study could not be checked; empty where all was. `counted` are the variants
-    whose work is counted after the timed blocks; `counting` is how builds are, where the study leaves it
+    `unchecked` says what of the study's levels could not be checked; empty where all was. `checks` say what
+    became of the study's own statements. `writes` are all places that a run writes to. `counted` are the
+    variants whose work is counted after the timed blocks; `counting` is how builds are, where it is left
     open. A search has no trials beforehand, but `factors` and what its `search` keeps to."""
 
     title: str
@@ -66,10 +81,13 @@ class PlanDocument(Frozen):
     host: tuple[HostChange, ...]
     blocked: tuple[Refusal, ...]
     idle: tuple[Idle, ...]
+    writes: tuple[Write, ...]
     calibrated: Calibrated | None
     factors: tuple[Factor, ...] = Field(default=(), exclude_if=lambda factors: not factors)
     search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
     application: PlannedApplication | None = Field(default=None, exclude_if=lambda planned: planned is None)
+    data: tuple[PlannedData, ...] = Field(default=(), exclude_if=lambda data: not data)
+    checks: tuple[str, ...] = Field(default=(), exclude_if=lambda checks: not checks)
 
 
 # All trials of a study have the same phases.
@@ -86,6 +104,8 @@ _NOT_PRINTED: Any = {"trials": {"__all__": {"phases"}}, "configuration": WHOLE_F
 )
 @budget_option
 @calibration_option
+@paths_option
+@store_option
 @json_option
 def command(
     study: Path,
@@ -93,60 +113,108 @@ def command(
     seed: int | None,
     budget_s: float | None,
     calibration: bool,
+    allowed_paths: tuple[Path, ...],
+    store: str | None,
     as_json: bool,
 ) -> None:
-    """Show a study's variants, its trials in their order, and the time they will take. Touches nothing.
+    """Show a study's variants, its trials in their order, and the time they will take. Measures nothing.
 
-    It shows as well what the trials will do to the host, and which variants cannot be put into effect
-    anywhere.
+    It also shows what the trials will do to the host, where they write, and which variants cannot be put into
+    effect anywhere. It reports all mistakes at once. To find them it runs what the study names: the program
+    of the engine and of the compiler, to read its version, and the text of a script in Lua. Where the study
+    brings SQL of its own, it starts a server of the baseline, has it prepare each statement on empty tables,
+    or on a copy of the data that the study brings, and removes the server. Such data are loaded first, and
+    kept for the run.
     """
     refuse_both("--budget", budget_s, blocks=blocks)
-    here = adapted(study_at(study, blocks, seed), budget_s, calibration)
-    read = here.study
-    plan, builds = _planned(read), builds_of(read)
-    expected_s = _expected_s(read, plan, budget_s) + sum(one.whole_s for one in builds)
-    foresight = _foresight(read, plan)
+    allowed = Allowed.of((), allowed_paths)
+    asked = study_at(study, blocks, seed, allowed)
+    builds = builds_of(asked)
+    checks = require_sound(asked, builds)
+    here = adapted(asked, budget_s, calibration)
+    whole = _Whole(here, builds, budget_s, checks, store_url(store), allowed)
     if as_json:
-        document = PlanDocument(
-            title=read.title,
-            expected_s=expected_s,
-            unchecked=unchecked_text(read),
-            configuration=read.configuration,
-            arrangement=here.arranged,
-            builds=builds,
-            counted=tuple(variant.name for variant in counted_variants(read)),
-            counting=here.counting,
-            **dict(plan),
-            **dict(foresight),
-            calibrated=here.calibrated,
-            factors=read.factors if read.search is not None else (),
-            search=read.search,
-            application=planned_application(read),
-        )
-        click.echo(json.dumps(document.model_dump(mode="json", exclude=_NOT_PRINTED), indent=2))
-        return
-    console = Console(highlight=False)
-    if read.search is not None:
-        print_space(console, read, plan.seed)
+        click.echo(json_text(whole.document.model_dump(mode="json", exclude=_NOT_PRINTED)))
     else:
-        _print_plan(console, read, plan)
-    _print_foresight(console, read, foresight, [one.name for one in plan.variants if read.search is None])
-    habits = configuration.lines(read.configuration) if read.configuration is not None else []
-    for line in (*habits, *builds_lines(builds)):
-        console.print(Text(line))
-    if unchecked := unchecked_text(read):
-        console.print(Text(unchecked, style="yellow"))
-    fitted = budget_text(read) if budget_s is not None and read.search is None else ""
-    for line in filter(None, (here.told, fitted)):
-        console.print(Text(line))
-    for line in _beside_blocks(read, here):
-        console.print(Text(line))
-    console.print(Text(arranged_text(read, here.arranged)))
-    console.print(Text(_images_text(read, budget_s)))
-    if read.factors or read.aa or read.soak is None:
-        console.print(Text(_whole_text(read, expected_s), style="bold"))
-    if read.soak is not None:
-        console.print(Text(_soak_text(read, read.soak)))
+        whole.print_on(terminal())
+
+
+class _Whole:
+    """All that is known of a study before it is carried out. Raises UserError for a search that is given too
+    little time."""
+
+    def __init__(
+        self,
+        here: Adapted,
+        builds: tuple[Foreseen, ...],
+        budget_s: float | None,
+        checks: tuple[str, ...],
+        store: str,
+        allowed: Allowed,
+    ) -> None:
+        self.here, self.builds, self.budget_s, self.checks = here, builds, budget_s, checks
+        self.study, self.plan = here.study, _planned(here.study)
+        builds_s = sum(one.whole_s for one in self.builds)
+        self.expected_s = _expected_s(here.study, self.plan, budget_s) + builds_s
+        self.foresight = _foresight(here.study, self.plan)
+        self.writes = writes_of(here.study, self.foresight.host, store, allowed)
+
+    @property
+    def document(self) -> PlanDocument:
+        """As `--json` prints it."""
+        study, here = self.study, self.here
+        return PlanDocument(
+            title=study.title,
+            expected_s=self.expected_s,
+            unchecked=unchecked_text(study),
+            checks=self.checks,
+            configuration=study.configuration,
+            arrangement=here.arranged,
+            builds=self.builds,
+            counted=tuple(variant.name for variant in counted_variants(study)),
+            counting=here.counting,
+            **dict(self.plan),
+            **dict(self.foresight),
+            writes=self.writes,
+            calibrated=here.calibrated,
+            factors=study.factors if study.search is not None else (),
+            search=study.search,
+            **_around_load(study),
+        )
+
+    def print_on(self, console: Console) -> None:
+        """As the terminal shows it."""
+        study, plan = self.study, self.plan
+        if study.search is not None:
+            print_space(console, study, plan.seed)
+        else:
+            _print_plan(console, study, plan)
+        _print_foresight(
+            console, study, self.foresight, [one.name for one in plan.variants if study.search is None]
+        )
+        for line in (*writes_lines(self.writes), *self._lines()):
+            console.print(line)
+        if study.factors or study.aa or study.soak is None:
+            console.print(Text(_whole_text(study, self.expected_s), style="bold"))
+        if study.soak is not None:
+            console.print(Text(_soak_text(study, study.soak)))
+
+    def _lines(self) -> Iterator[Text]:
+        """What stands below the trials."""
+        study, here = self.study, self.here
+        habits = configuration.lines(study.configuration) if study.configuration is not None else []
+        yield from map(Text, (*habits, *builds_lines(self.builds)))
+        if unchecked := unchecked_text(study):
+            yield Text(unchecked, style="yellow")
+        fitted = budget_text(study) if self.budget_s is not None and study.search is None else ""
+        lines = [*self.checks, here.told, fitted, *_beside_blocks(study, here)]
+        lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
+        yield from map(Text, filter(None, (*lines, _images_text(study, self.budget_s))))
+
+
+def _around_load(study: Study) -> dict[str, Any]:
+    """What stands in front of the server, and the data that it begins with."""
+    return {"application": planned_application(study), "data": planned_data(study)}
 
 
 def _beside_blocks(study: Study, here: Adapted) -> Iterator[str]:
@@ -191,14 +259,19 @@ def _expected_s(study: Study, plan: Plan, budget_s: float | None) -> float:
 
 
 def _images_text(study: Study, budget_s: float | None) -> str:
-    """How many images of the pristine data blocks take in turn, as far as that is known before the first."""
+    """How many images of the pristine data pairs of blocks take in turn, as far as that is known before the
+    first, and where they come from."""
+    if planned := planned_data(study):
+        return data_text(planned)
     if study.search is not None:
         return "pristine data: the confirmation takes images of its own"
     if study.images is not None:
-        turns = ", which blocks take in turn" if study.images > 1 else ""
-        return f"pristine data: {plural(study.images, 'image')}{turns}"
+        images = min(study.images, math.ceil(study.blocks / 2))
+        turns = ", which pairs of blocks take in turn" if images > 1 else ""
+        return f"pristine data: {plural(images, 'image')}{turns}"
     limit = seconds_text(worth_s(study, budget_s))
-    return f"pristine data: one image, and a second one for every second block if it takes at most {limit}"
+    pairs = "a second one for every second pair of blocks"
+    return f"pristine data: one image, and {pairs} if it takes at most {limit}"
 
 
 def _foresight(study: Study, plan: Plan) -> Foresight:

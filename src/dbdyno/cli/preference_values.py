@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.cli.preference_keys import FOREVER, KEYS, Key, Value
+from dbdyno.cli.server_url import written
 from dbdyno.errors import Mistake, StudyError, UserError
 from dbdyno.study import values
 from dbdyno.study.document import Unreadable, parse_document, read_bytes
@@ -50,7 +51,7 @@ def of_variable(key: Key, text: str) -> Value:
 
 
 def _store(value: Any) -> str:
-    url = values.text(value)
+    url = written(values.text(value))
     if not url.startswith(("sqlite:///", "postgresql://")):
         hint = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         raise Fault("must be the URL of a store", hint)

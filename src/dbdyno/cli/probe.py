@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from dbdyno.cli.options import json_option
+from dbdyno.cli.terminal import terminal
 from dbdyno.driver import _driver
 from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
+from dbdyno.report.words.safe import json_text
 
 
 class ProbeDocument(Frozen):
@@ -37,14 +38,14 @@ def command(as_json: bool) -> None:
         findings = tuple(probe(journal, "" if ring["available"] else ring["why"]))
     if as_json:
         told = ProbeDocument(fingerprint=fingerprint(), findings=findings)
-        click.echo(json.dumps(told.model_dump(mode="json"), indent=2))
+        click.echo(json_text(told))
         return
     _print(findings)
 
 
 def _print(findings: Sequence[Finding]) -> None:
     """A line each, never folded: what was seen reads on to the right."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal(soft_wrap=True)
     names = max(len(finding.name) for finding in findings)
     answers = max(len(finding.answer) for finding in findings)
     group = ""

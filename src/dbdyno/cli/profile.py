@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
-from rich.console import Console
 
 from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
@@ -22,17 +20,20 @@ from dbdyno.cli.options import (
     WaitingCommand,
     devices_option,
     json_option,
+    paths_option,
     store_option,
     wait_option,
 )
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.stored_study import measured_installation, require_measured, study_of
+from dbdyno.cli.stored_study import measured_installation, require_measured, run_to_read, study_of
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count
@@ -41,11 +42,13 @@ from dbdyno.host.perf import EVENT
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.plan.order import Order
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts.folded import folded
+from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
@@ -65,11 +68,12 @@ from dbdyno.trial.profile import sampled, with_time_to_probe
     metavar="VARIANT",
     help="A second variant, or its number: what the first spends beyond this one.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
 @click.option("--counted", is_flag=True, help="Count instructions under Valgrind, in place of sampling time.")
 @click.option("--cache-sim", is_flag=True, help="With --counted: simulate the CPU's caches as well.")
 @click.option("--branch-sim", is_flag=True, help="With --counted: simulate branch prediction as well.")
 @devices_option
+@paths_option
 @wait_option
 @click.option(
     "--format",
@@ -88,6 +92,7 @@ def command(
     cache_sim: bool,
     branch_sim: bool,
     devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
     wait_s: float,
     form: str | None,
     as_json: bool,
@@ -107,8 +112,9 @@ def command(
     if counted and output:
         raise UserError("--counted draws no flame graph", "leave --output out, or --counted")
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
     require_measured(found)
+    allowed = Allowed.of(devices, allowed_paths)
     study = with_time_to_probe(study_of(found))
     trials = [_trial(study, found, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = (
@@ -118,11 +124,9 @@ def command(
         if counted:
             require_countable(study)
             simulated = {"cache_sim": cache_sim, "branch_sim": branch_sim}
-            _print_counted(
-                [_counted(trial, study, found, frozenset(devices), simulated) for trial in trials], as_json
-            )
+            _print_counted([_counted(trial, study, found, allowed, simulated) for trial in trials], as_json)
             return
-        profiles = [_profiled(trial, study, found, frozenset(devices)) for trial in trials]
+        profiles = [_profiled(trial, study, found, allowed) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
     # Here, because what draws the page takes long to import, and nothing before needs it.
     from dbdyno.report import html
@@ -135,7 +139,7 @@ def command(
     elif form == "folded":
         click.echo(folded(profiles), nl=False)
     else:
-        profile_report.render(profiles, embedded, Console(highlight=False))
+        profile_report.render(profiles, embedded, terminal())
     click.echo(f"flame graph: {path}", err=True)
 
 
@@ -146,9 +150,9 @@ def _trial(study: Study, run: Run, name: str) -> Trial:
     return next(trial for trial in trials if trial.variant.name == name)
 
 
-def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) -> Profile:
+def _profiled(trial: Trial, study: Study, run: Run, allowed: Allowed) -> Profile:
     click.echo(f"profiling {trial.variant.name}", err=True)
-    with _bench(study, run, devices) as bench:
+    with _bench(study, run, allowed) as bench:
         # The record is kept nowhere: sampling slowed the trial down.
         found = sampled(
             lambda beside: run_trial(trial, bench, lambda record: None, Quiet(), beside),
@@ -163,7 +167,7 @@ def _profiled(trial: Trial, study: Study, run: Run, devices: frozenset[Path]) ->
 
 
 @contextmanager
-def _bench(study: Study, run: Run, devices: frozenset[Path]) -> Iterator[Bench]:
+def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
     """A bench for trials that are not recorded."""
     with open_journal() as journal:
         yield Bench(
@@ -175,16 +179,16 @@ def _bench(study: Study, run: Run, devices: frozenset[Path]) -> Iterator[Bench]:
             journal=journal,
             open_load=LoadProcess,
             cores=core_count(),
-            allowed_devices=devices,
+            allowed=allowed,
             application=installed(study.application),
         )
 
 
 def _counted(
-    trial: Trial, study: Study, run: Run, devices: frozenset[Path], simulated: Mapping[str, bool]
+    trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: Mapping[str, bool]
 ) -> counted_report.Named:
     click.echo(f"counting {trial.variant.name}", err=True)
-    with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, devices) as bench:
+    with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, allowed) as bench:
         counting = replace(bench, callgrind=Callgrind(Path(folder), **simulated))
         record = run_trial(trial, counting, lambda record: None, Quiet())
     if record.outcome is not Outcome.MEASURED or record.counted is None:
@@ -196,11 +200,11 @@ def _print_counted(each: list[counted_report.Named], as_json: bool) -> None:
     if as_json:
         click.echo(_json(counted_report.document(each)))
     else:
-        counted_report.render(each, Console(highlight=False))
+        counted_report.render(each, terminal())
 
 
 def _json(document: Frozen) -> str:
-    return json.dumps(document.model_dump(mode="json"), indent=2)
+    return json_text(document)
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

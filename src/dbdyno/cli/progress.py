@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.cli.budget import replan_text
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.cli.wording import duration
 from dbdyno.plan import Ask
@@ -46,6 +46,8 @@ class Quiet:
     def replanned(self, trials: int, why: str) -> None: ...
 
     def left_out(self, trials: int, why: str) -> None: ...
+
+    def say(self, line: str) -> None: ...
 
 
 class Lines(Quiet):
@@ -156,7 +158,7 @@ class Live(Lines):
             BarColumn(),
             TextColumn("{task.fields[done]}/{task.total}"),
             TextColumn("{task.fields[left]}", markup=False),
-            console=Console(stderr=True, highlight=False),
+            console=terminal(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task("", total=trials, done=0, left="")

@@ -13,7 +13,9 @@ from rich.text import Text
 from dbdyno.cli.formats import write
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.stored_study import require_measured
+from dbdyno.cli.server_url import VARIABLE, ServerUrl
+from dbdyno.cli.stored_study import require_measured, run_to_read
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.variants import chosen
 from dbdyno.deploy import ansible, tuned
 from dbdyno.deploy.built import Contents, build_of
@@ -27,8 +29,9 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
 from dbdyno.layers.source import key_in
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import LAST, Store, store_url
+from dbdyno.records.store import LAST, Store
 from dbdyno.report.words import safe
 from dbdyno.study.builds import of_build
 
@@ -60,30 +63,34 @@ class _RunOrVerb(click.Group):
 
 @click.group(cls=_RunOrVerb)
 def command() -> None:
-    """Write a variant of a finished run as a recipe for production, or hold a running server against one.
+    """Write a variant of a finished run as a recipe for production, or compare a running server with one.
 
     \b
       dyno recipe RUN                        the same as: dyno recipe write RUN
-      dyno recipe check FOLDER --url URL     what of it is not in effect?
+      dyno recipe check FOLDER --url URL     which levels are not in effect?
     """
 
 
 @command.command("write")
 @click.argument("run", default=LAST)
-@click.option("--variant", help="By name, or by its number in the report. Default: the one that helped most.")
 @click.option(
-    "--output", type=click.Path(path_type=Path), help="The folder to write. Default: recipe-RUN, here."
+    "--variant", help="Its name or its number in the report. Default: the fastest of those that helped."
 )
-@click.option("--any-verdict", is_flag=True, help="Also of a variant that is not faster.")
-@click.option("--whole", is_flag=True, help="Also the levels that variant and baseline share.")
-@click.option("--service", help="The server's systemd unit. Default: that of Debian's package.")
-@click.option("--configuration", help="The folder of its settings. Default: that of Debian's package.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The folder to write. Default: recipe-RUN, here."
+)
+@click.option("--any-verdict", is_flag=True, help="Take also a variant that is not shown to be faster.")
+@click.option("--whole", is_flag=True, help="Write also the levels that variant and baseline share.")
+@click.option("--service", help="The systemd unit of the server. Default: that of Debian's package.")
+@click.option(
+    "--configuration", help="The folder of the server's settings. Default: that of Debian's package."
+)
 @click.option(
     "--with",
     "also",
     type=click.Choice([TUNED, ANSIBLE]),
     multiple=True,
-    help="Also a profile of TuneD, or a role of Ansible.",
+    help="Write also a profile for TuneD, or a role for Ansible.",
 )
 @store_option
 def write_command(
@@ -99,10 +106,10 @@ def write_command(
 ) -> None:
     """Write a variant as a folder for production.
 
-    RUN is the last one if left out. EVIDENCE.md in the folder says what each change gains and costs.
+    Without RUN the latest run is taken. EVIDENCE.md in the folder says what each change gains and costs.
     """
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
         _require_finished(opened, found)
         folder = output or Path(f"recipe-{found.run}")
         require_free(folder)
@@ -165,23 +172,34 @@ def _tell_missing(also: tuple[str, ...], files: list[File]) -> None:
 
 @command.command("check")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--url", required=True, help="The server, as `dyno load` names it.")
-@click.option("--pid", "process_id", type=click.IntRange(1), help="Its process, where the URL does not tell.")
+@click.option(
+    "--url",
+    type=ServerUrl(),
+    envvar=VARIABLE,
+    required=True,
+    help="The URL of the server, as for `dyno load`. Default: DYNO_URL.",
+)
+@click.option(
+    "--pid",
+    "process_id",
+    type=click.IntRange(1),
+    help="The process of the server, if the URL does not lead to it.",
+)
 @json_option
-@click.option("--output", type=click.Path(path_type=Path), help="Write JSON into this file as well.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Also write JSON into this file.")
 def check_command(folder: Path, url: str, process_id: int | None, as_json: bool, output: Path | None) -> None:
-    """Say what of a recipe a running server lacks.
+    """Say which levels of a recipe are not in effect on a running server.
 
-    FOLDER is that of the recipe. Ends with 1 where a level differs.
+    FOLDER is the folder of the recipe. The exit code is 1 if a level differs.
     """
     deployment = read_folder(folder)
     found = checked(deployment, registry.engine(deployment.engine), url, process_id)
     if output is not None:
-        write(output, found.model_dump_json(indent=2) + "\n")
+        write(output, safe.json_text(found) + "\n")
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        click.echo(safe.json_text(found))
     else:
-        _print(found, Console(highlight=False))
+        _print(found, terminal())
     sys.exit(DIFFERS_CODE if found.differing else 0)
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import click
 
-from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.search import with_given_up
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
 from dbdyno.cli.soak_report import deliver_soak
-from dbdyno.cli.stored_study import require_speeds, study_of
-from dbdyno.engines import registry
+from dbdyno.cli.stored_study import require_speeds, run_to_read, study_of
 from dbdyno.errors import UserError
 from dbdyno.host import paths
-from dbdyno.layers.registry import gives_up
-from dbdyno.records.record import Record, Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store
 from dbdyno.report import as_json, html, junit, markdown, terminal
-from dbdyno.study import Study
 
 
 @click.command()
@@ -49,7 +46,7 @@ def command(
     """Show RUN again: its name, the start of its name, or `last` (the default)."""
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
         if found.soak is not None:
             result = soaked(study_of(found), found, opened.records(found.run))
             deliver_soak(result, form, output)
@@ -67,14 +64,6 @@ def analysis_of(store: Store, run: Run) -> Analysis:
     if not records:
         raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
     return analysed(study_of(run), run, records)
-
-
-def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
-    """The analysis of a run. Of a search it tells as well what levels give up, as their layers know."""
-    found = analyse(study, run, records)
-    if found.search is None:
-        return found
-    return with_given_up(found, partial(gives_up, engine=registry.engine(study.engine.engine)))
 
 
 def deliver_report(

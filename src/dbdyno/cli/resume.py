@@ -13,9 +13,11 @@ import click
 from dbdyno.cli.stored_study import is_of, study_of
 from dbdyno.cli.study_file import study_at
 from dbdyno.errors import UserError
+from dbdyno.host.allowed import Allowed
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
 
@@ -33,7 +35,7 @@ def study_and_run(study: Path | None, resume: str | None) -> tuple[Path | None, 
     return study, resume
 
 
-def run_to_resume(store: Store, path: Path | None, name: str, soak: bool = False) -> Run:
+def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, soak: bool = False) -> Run:
     """The run that was named, or the latest unfinished one: of the study at `path`, or of any, after asking.
     It is a soak, or is none.
 
@@ -44,10 +46,10 @@ def run_to_resume(store: Store, path: Path | None, name: str, soak: bool = False
         if (run.soak is not None) != soak:
             told = f"run {run.run} is {'no' if soak else 'a'} soak"
             raise UserError(told, f"{verb_of(run)} --resume {run.run}")
-        return _of_study(run, path)
+        return _of_study(run, path, allowed)
     unfinished = [run for run in store.unfinished_runs() if (run.soak is not None) == soak]
     if path is not None:
-        return _unfinished(unfinished, path)
+        return _unfinished(unfinished, path, allowed)
     if not unfinished:
         raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
     _ask(store, unfinished[0])
@@ -67,29 +69,35 @@ def verb_of(run: Run) -> str:
     return "dyno run" if run.soak is None else "dyno soak"
 
 
-def interrupted(store: Store, run: Run, add_blocks: int | None, planned: int | None = None) -> int:
-    """Tells what is kept and how to go on. Returns the exit code. Without `planned`, as many trials were to
-    come as the run's study has."""
+def interrupted(
+    store: Store, run: Run, allowed: Allowed, add_blocks: int | None = None, planned: int | None = None
+) -> int:
+    """Tells what is kept and how to go on, which needs the same to be allowed again. Returns the exit
+    code. Without `planned`, as many trials were to come as the run's study has."""
     try:
         stored = store.run(run.run)
     except UserError:
         click.echo("interrupted before the run began: nothing was measured", err=True)
         return 130
     kept = sum(record.whole for record in store.records(run.run))
-    of_all = f" of {planned}" if planned else _of_all(study_of(stored))
+    trials = _trials_text(kept, planned or _in_all(study_of(stored)))
     added = f" --add-blocks {add_blocks}" if add_blocks and stored.blocks != run.blocks else ""
-    click.echo(f"interrupted: {kept}{of_all} trials are kept", err=True)
-    click.echo(f"  go on with: {verb_of(run)} --resume {run.run}{added}", err=True)
+    click.echo(f"interrupted: {trials} {is_or_are(kept)} kept", err=True)
+    click.echo(f"  go on with: {verb_of(run)} --resume {run.run}{added}{allowed.options}", err=True)
     return 130
 
 
-def _of_all(study: Study) -> str:
+def _trials_text(kept: int, in_all: int | None) -> str:
+    return f"{kept} of {plural(in_all, 'trial')}" if in_all else plural(kept, "trial")
+
+
+def _in_all(study: Study) -> int | None:
     """How many trials the run has in all; nobody knows that of a search."""
-    return "" if study.search is not None else f" of {trials_in_all(study)}"
+    return None if study.search is not None else trials_in_all(study)
 
 
-def _of_study(run: Run, path: Path | None) -> Run:
-    if path is not None and not is_of(run, study_at(path)):
+def _of_study(run: Run, path: Path | None, allowed: Allowed) -> Run:
+    if path is not None and not is_of(run, study_at(path, allowed=allowed)):
         raise UserError(
             f"run {run.run} is not of {path} in its present form",
             f"leave the study out: {verb_of(run)} --resume {run.run}",
@@ -97,8 +105,8 @@ def _of_study(run: Run, path: Path | None) -> Run:
     return run
 
 
-def _unfinished(unfinished: Sequence[Run], path: Path) -> Run:
-    study = study_at(path)
+def _unfinished(unfinished: Sequence[Run], path: Path, allowed: Allowed) -> Run:
+    study = study_at(path, allowed=allowed)
     run = next((run for run in unfinished if is_of(run, study)), None)
     if run is None:
         raise UserError(
@@ -112,7 +120,7 @@ def _ask(store: Store, run: Run) -> None:
     """Asks on a terminal whether this is the run that is meant. Raises UserError elsewhere."""
     study = study_of(run)
     kept = sum(record.whole for record in store.records(run.run))
-    told = f'{run.run}, "{study.title}" ({run.study_path}), {kept}{_of_all(study)} trials'
+    told = f'{run.run}, "{study.title}" ({run.study_path}), {_trials_text(kept, _in_all(study))}'
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",

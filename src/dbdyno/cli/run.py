@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import click
 
+from dbdyno.analyse import Analysis
+from dbdyno.analyse.gate import Gate
 from dbdyno.cli import space
 from dbdyno.cli.adapted import adapted, seed_of
+from dbdyno.cli.again import study_again
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.arrangement import arranged_in_turn, room_bytes
-from dbdyno.cli.beginning import keep, require_free
+from dbdyno.cli.beginning import keep, name_of_run, require_free
 from dbdyno.cli.budget import budget_text
 from dbdyno.cli.building import builds_lines, builds_of, require_baseline_build
+from dbdyno.cli.catalogue import catalogue
+from dbdyno.cli.checked import require_sound, require_statements
 from dbdyno.cli.counted import counting_text
 from dbdyno.cli.estimate import Estimate, counted_s, estimate, header
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
@@ -28,23 +35,26 @@ from dbdyno.cli.options import (
     devices_option,
     name_option,
     note_option,
+    paths_option,
     quiet_option,
     refuse_both,
     store_option,
     wait_option,
 )
-from dbdyno.cli.report import analysed, deliver_report, html_beside
+from dbdyno.cli.report import deliver_report, html_beside
 from dbdyno.cli.resume import extended, interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.stored_study import measured_installation, study_of
 from dbdyno.cli.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.once import silently
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.blocks import require_few_enough
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import Store, store_url, writable_store
+from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 
@@ -57,6 +67,11 @@ SEQUENTIAL_BLOCKS = 50
 @resume_option(
     help="Go on with a run that was cut short: RUN, or the study's latest unfinished one. Without both, "
     "the latest unfinished run of all, after asking.",
+)
+@click.option(
+    "--again",
+    metavar="RUN",
+    help="Carry out the study of RUN again, from its text and files as the store kept them.",
 )
 @click.option(
     "--add-blocks",
@@ -87,6 +102,7 @@ SEQUENTIAL_BLOCKS = 50
 @note_option
 @calibration_option
 @devices_option
+@paths_option
 @wait_option
 @quiet_option
 @store_option
@@ -95,6 +111,7 @@ SEQUENTIAL_BLOCKS = 50
 def command(
     study: Path | None,
     resume: str | None,
+    again: str | None,
     add_blocks: int | None,
     blocks: int | None,
     until: str | None,
@@ -105,6 +122,7 @@ def command(
     note: str,
     calibration: bool,
     devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
     wait_s: float,
     quiet: bool,
     store: str | None,
@@ -119,39 +137,49 @@ def command(
     """
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, add_blocks)
+    allowed = Allowed.of(devices, allowed_paths)
     with writable_store(store_url(store)) as opened:
         require_free(opened, name)
-        refuse_both("--budget", budget_s, blocks=blocks, until=until, resume=resume)
-        refuse_both("--against", against, budget=budget_s, until=until, resume=resume)
+        _require_agreement(again, budget_s, against, blocks=blocks, until=until, resume=resume)
         if resume is not None:
-            read, run, installation = _go_on(opened, study, resume, add_blocks, blocks, seed)
+            read, run, installation = _go_on(opened, study, resume, allowed, add_blocks, blocks, seed)
         else:
-            read, run, installation = _begin(study, blocks, until, seed, budget_s, calibration)
+            most = blocks or (SEQUENTIAL_BLOCKS if until else None)
+            asked = _asked(opened, study, again, against, most, seed, allowed)
+            read, run, installation = _begin(asked, budget_s, calibration)
         _require_sound_search(read, run, until=until, against=against, add_blocks=add_blocks)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, read, run = _reference(opened, against, read, run)
         try:
             measured = Measured(read, run, installation)
             expected = _expected(opened, measured, reference, resume, quiet)
-            with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True)):
+            with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True), run.run):
+                if resume is None:
+                    require_statements(read)
                 keep(opened, run, name, note)
-                here = Here(opened, expected.trials_s, quiet, frozenset(devices))
+                here = Here(opened, expected.trials_s, quiet, allowed)
                 make_builds_of(measured, reference, here)
                 if add_blocks is not None:
                     opened.reopen_run(run)
                 records = carry_out(measured, reference, here)
         except KeyboardInterrupt:
-            sys.exit(interrupted(opened, run, add_blocks))
-        # A budget may have changed its blocks.
-        run = opened.run(run.run)
+            sys.exit(interrupted(opened, run, allowed, add_blocks))
+        run = opened.run(run.run)  # A budget may have changed its blocks.
         gate = None if against is None else gate_of(opened, run, against)
     analysis = analysed(read.model_copy(update={"blocks": run.blocks}), run, records)
+    sys.exit(_delivered(analysis, gate, form, output, fail_on))
+
+
+def _delivered(
+    analysis: Analysis, gate: Gate | None, form: str, output: Path | None, fail_on: tuple[str, ...]
+) -> int:
+    """Shows what the run, or its gate, answered; returns the exit code."""
     if gate is None:
         deliver_report(analysis, form, output, fail_on=fail_on)
     else:
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
     click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
-    sys.exit(exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on)))
+    return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))
 
 
 def _expected(
@@ -212,6 +240,15 @@ def _require_sound_search(study: Study, run: Run, **given: object) -> None:
     space.require_space(study, run.budget_s or 0.0)
 
 
+def _require_agreement(
+    again: str | None, budget_s: float | None, against: str | None, **others: object
+) -> None:
+    """Raises UserError for options that contradict each other."""
+    refuse_both("--again", again, resume=others["resume"])
+    refuse_both("--budget", budget_s, **others)
+    refuse_both("--against", against, budget=budget_s, until=others["until"], resume=others["resume"])
+
+
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:
     """The study and the run that were meant. Raises UserError for blocks that no run is to have."""
     study, resume = study_and_run(study, resume)
@@ -220,21 +257,51 @@ def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tu
     return study, resume
 
 
-def _begin(
+@dataclass(frozen=True)
+class Asked:
+    """A study that is to be carried out, and the name of its run where that is known already."""
+
+    study: Study
+    run: str = ""
+
+
+def _asked(
+    store: Store,
     path: Path | None,
+    again: str | None,
+    against: str | None,
     blocks: int | None,
-    until: str | None,
     seed: int | None,
-    budget_s: float | None,
-    calibration: bool,
-) -> tuple[Study, Run, Installation]:
-    """A new run; nothing has been touched until the engine was found."""
-    if path is None:
+    allowed: Allowed,
+) -> Asked:
+    """The study in a file or of a stored run, with what the command line changes. A stored run is carried
+    out with as many blocks as it had. Raises UserError where there is nothing to compare: without factors a
+    study can be held against another run alone."""
+    if again is not None and path is not None:
+        raise UserError("--again takes the study that the run kept, and not a file", f"leave {path} out")
+    if again is not None:
+        kept, name = store.run(again), name_of_run()
+        asked = Asked(study_again(kept, name, blocks or kept.blocks, seed, allowed), name)
+        click.echo(f"run {kept.run} again, from its files in {asked.study.folder}", err=True)
+    elif path is not None:
+        names = replace(catalogue(allowed=allowed), lone=against is not None)
+        asked = Asked(study_at(path, blocks, seed, names=names))
+    else:
         raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
-    blocks = blocks or (SEQUENTIAL_BLOCKS if until else None)
-    read = study_at(path, blocks, seed)
-    if not read.factors and not read.aa and read.search is None:
-        raise UserError(f"{path} compares nothing: it has no factors", f"dyno soak {path} soaks it")
+    compares = asked.study.factors or asked.study.aa or asked.study.search is not None
+    if not compares and against is None:
+        raise UserError(
+            f"{asked.study.path} compares nothing: it has no factors",
+            f"dyno soak {asked.study.path} soaks it",
+        )
+    return asked
+
+
+def _begin(asked: Asked, budget_s: float | None, calibration: bool) -> tuple[Study, Run, Installation]:
+    """A new run; nothing has been touched until the engine was found."""
+    read = asked.study
+    for line in require_sound(read):
+        click.echo(line, err=True)
     here = adapted(read, budget_s, calibration)
     study = here.study.model_copy(update={"seed": seed_of(here.study)})
     require_few_enough(study)
@@ -244,7 +311,7 @@ def _begin(
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
         click.echo(line, err=True)
     searched = study.search is not None
-    run = new_run(study, path, installation).model_copy(
+    run = new_run(study, Path(read.path), installation, asked.run).model_copy(
         update={
             "duration_s": study.workload.duration_s if budget_s is not None and not searched else None,
             "budget_s": budget_s,
@@ -257,14 +324,20 @@ def _begin(
 
 
 def _go_on(
-    store: Store, path: Path | None, name: str, add_blocks: int | None, blocks: int | None, seed: int | None
+    store: Store,
+    path: Path | None,
+    name: str,
+    allowed: Allowed,
+    add_blocks: int | None,
+    blocks: int | None,
+    seed: int | None,
 ) -> tuple[Study, Run, Installation]:
     if blocks is not None or seed is not None:
         raise UserError(
             "a run goes on with the blocks and the seed that it began with",
             "leave --blocks and --seed out; --add-blocks adds some",
         )
-    run = run_to_resume(store, path, name)
+    run = run_to_resume(store, path, name, allowed)
     installation = measured_installation(study_of(run), run)
     if add_blocks is not None:
         run = extended(run, add_blocks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
@@ -12,37 +11,44 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import Age, json_option, own_store_option, store_option
+from dbdyno.cli.options import Age, ListingGroup, json_option, own_store_option, store_option
+from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.records.store import RunSummary, Store, store_url, writable_store
+from dbdyno.records.place import store_url
+from dbdyno.records.store import RunSummary, Store, writable_store
 from dbdyno.report.words import safe
 
 BESIDE_NAME = 50
 """Columns that the rest of a row needs beside the name; where there are fewer, a run has lines of its own."""
 
 
-@click.group(invoke_without_command=True)
-@click.option("--limit", type=click.IntRange(1), help="The latest N alone.")
-@click.option("--study", metavar="TEXT", help="Those alone whose study has TEXT in its path.")
-@click.option("--since", "age_s", type=Age(), help="Those alone that are no older than this: 12h, 30d, 4w.")
+@click.group(cls=ListingGroup)
 @store_option
-@json_option
 @click.pass_context
-def command(
-    context: click.Context,
+def command(context: click.Context, store: str | None) -> None:
+    """List the runs in the store; name them, add notes, delete them. Without a command: list."""
+    context.obj = store
+
+
+@command.command("list")
+@click.option("--limit", type=click.IntRange(1), help="Only the latest N.")
+@click.option("--study", metavar="TEXT", help="Only those whose study has TEXT in its path.")
+@click.option("--since", "age_s", type=Age(), help="Only runs that are no older than this: 12h, 30d, 4w.")
+@own_store_option
+@json_option
+@click.pass_obj
+def list_(
+    group_store: str | None,
     limit: int | None,
     study: str | None,
     age_s: float | None,
     store: str | None,
     as_json: bool,
 ) -> None:
-    """List the runs in the store, the latest first; name them, add notes, delete them."""
-    context.obj = store
-    if context.invoked_subcommand is not None:
-        return
-    with Store(store_url(store)) as opened:
-        summaries = opened.runs()
+    """List the runs in the store, the latest first."""
+    with Store(store_url(store or group_store)) as opened:
+        summaries, unreadable = opened.runs_and_unreadable()
     since_unix_s = time.time() - age_s if age_s is not None else 0.0
     chosen = [
         summary
@@ -50,11 +56,15 @@ def command(
         if (study or "") in summary.run.study_path and summary.run.created_unix_s >= since_unix_s
     ][:limit]
     if as_json:
-        click.echo(json.dumps([_document(summary).model_dump() for summary in chosen], indent=2))
+        click.echo(safe.json_text([_document(summary) for summary in chosen]))
     elif not chosen:
         click.echo("no such run" if summaries else f"no run yet in {opened.place}", err=True)
     else:
-        _show(chosen, Console(highlight=False))
+        _show(chosen, terminal())
+    for one in unreadable:
+        click.echo(f"left out: run {one.run} cannot be read: {safe.clean(one.why)}", err=True)
+    if unreadable:
+        click.echo("  dyno runs rm RUN deletes such a run", err=True)
 
 
 @command.command()
@@ -65,7 +75,7 @@ def command(
 def name(group_store: str | None, run: str, name: str, store: str | None) -> None:
     """Give RUN a NAME, which then stands for it wherever a run is named."""
     with writable_store(store_url(store or group_store)) as opened:
-        opened.name_run(opened.run(run).run, name)
+        opened.name_run(opened.key(run), name)
 
 
 @command.command()
@@ -76,7 +86,7 @@ def name(group_store: str | None, run: str, name: str, store: str | None) -> Non
 def note(group_store: str | None, run: str, text: str, store: str | None) -> None:
     """Keep a note, TEXT, beside RUN. An empty one takes it away."""
     with writable_store(store_url(store or group_store)) as opened:
-        opened.note_run(opened.run(run).run, text)
+        opened.note_run(opened.key(run), text)
 
 
 @command.command()
@@ -87,7 +97,7 @@ def note(group_store: str | None, run: str, text: str, store: str | None) -> Non
 def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | None) -> None:
     """Delete runs with all their records. Asks first, on a terminal."""
     with writable_store(store_url(store or group_store)) as opened:
-        found = list(dict.fromkeys(opened.run(run).run for run in runs))
+        found = list(dict.fromkeys(map(opened.key, runs)))
         if not yes:
             if not sys.stdin.isatty():
                 raise UserError("there is no terminal to ask on whether to delete these runs", "add --yes")

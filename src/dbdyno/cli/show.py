@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import click
-from rich.console import Console
 
-from dbdyno.analyse import analyse
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.stored_study import study_of
+from dbdyno.cli.stored_study import run_to_read, study_of
+from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.report.parts import trial as trial_part
 from dbdyno.report.words import safe
 
@@ -27,23 +26,26 @@ def command(run: str, trial: int | None, as_json: bool, store: str | None) -> No
     table, show the trial: settings read back, checks, the cause of a failure, the end of the server's log.
     """
     with Store(store_url(store)) as opened:
-        found = opened.run(run)
+        found = run_to_read(opened, run)
         records = opened.records(found.run)
     if trial is not None:
         _show_trial(_named(records, found.run, trial), found, as_json)
         return
-    analysis = analyse(study_of(found), found, records)
+    analysis = analysed(study_of(found), found, records)
     if as_json:
         trials = [_facts(record) for record in records]
         _print_json({"run": found.model_dump(mode="json"), "trials": trials})
     else:
-        trial_part.render_run(analysis, Console(highlight=False))
+        trial_part.render_run(analysis, terminal())
 
 
 def _named(records: list[Record], run: str, trial: int) -> Record:
     record = next((record for record in records if record.trial == trial), None)
     if record is None:
-        raise UserError(f"run {run} has no trial {trial}", f"see: dyno show {run}")
+        told = (
+            f"it has those from {records[0].trial} to {records[-1].trial}" if records else "it has none yet"
+        )
+        raise UserError(f"run {run} has no trial {trial}", f"{told}; dyno show {run} lists them")
     return record
 
 
@@ -51,7 +53,7 @@ def _show_trial(record: Record, run: Run, as_json: bool) -> None:
     if as_json:
         _print_json(_facts(record))
     else:
-        trial_part.render(record, run, Console(highlight=False))
+        trial_part.render(record, run, terminal())
 
 
 def _facts(record: Record) -> dict[str, object]:
@@ -65,4 +67,4 @@ def _facts(record: Record) -> dict[str, object]:
 
 
 def _print_json(document: dict[str, object]) -> None:
-    click.echo(json.dumps(safe.document_without_passwords(document), indent=2))
+    click.echo(safe.json_text(document))

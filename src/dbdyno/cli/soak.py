@@ -11,6 +11,7 @@ import click
 
 from dbdyno.analyse.soak import soaked
 from dbdyno.cli.arrangement import server_bytes
+from dbdyno.cli.checked import require_sound
 from dbdyno.cli.estimate import overhead_s
 from dbdyno.cli.exit_codes import soak_code
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
@@ -19,6 +20,7 @@ from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
     devices_option,
+    paths_option,
     quiet_option,
     refuse_both,
     store_option,
@@ -32,16 +34,18 @@ from dbdyno.cli.wording import duration
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.plan.soak import expected_s
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Run
-from dbdyno.records.store import store_url, writable_store
+from dbdyno.records.store import writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Arrangement, Goal, Study
 from dbdyno.study.phases import GUESTS_SHARE
-from dbdyno.study.rungs import rungs
-from dbdyno.study.soak import SMOKE, Soak
+from dbdyno.study.rungs import rungs, soak_of
+from dbdyno.study.soak import Soak
 from dbdyno.study.values import Fault
 
 CLIENT_LEAST_BYTES = 64 << 10
@@ -74,12 +78,13 @@ class Ladder(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--smoke",
     is_flag=True,
-    help="A short one: 100 clients, a minute of load, a kill, a power cut, a torn page and a clean stop.",
+    help="A short one: one rung, 20 s of load, a kill, a power cut, a torn page and a clean stop.",
 )
 @click.option("--clients", type=Ladder(), help="The ladder, in the place of the study's: 100,500,1000.")
 @click.option("--duration", "duration_s", type=Duration(), help="The sustained load of each rung: 30m.")
 @click.option("--seed", type=int, help="Draw the order of variants from this seed.")
 @devices_option
+@paths_option
 @wait_option
 @quiet_option
 @store_option
@@ -92,6 +97,7 @@ def command(
     duration_s: float | None,
     seed: int | None,
     devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
     wait_s: float,
     quiet: bool,
     store: str | None,
@@ -99,7 +105,7 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Soak a study's variants: does each stand, with how many clients, and does anything grow?
+    """Soak a study's variants: with how many clients does each stay up, and does anything grow?
 
     Each rung of the ladder opens all connections in a storm and gradually, has clients misbehave, keeps the
     load up, and ends with a clean stop and a start that must find everything. Rungs that are over are kept
@@ -109,13 +115,14 @@ def command(
     """
     form = verdict_format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)
+    allowed = Allowed.of(devices, allowed_paths)
     refuse_both("--resume", resume, smoke=smoke or None, clients=clients, duration=duration_s, seed=seed)
     with writable_store(store_url(store)) as opened:
         if resume is not None:
-            measured = _gone_on_with(run_to_resume(opened, study, resume, soak=True))
+            measured = _gone_on_with(run_to_resume(opened, study, resume, allowed, soak=True))
         else:
-            measured = _begin(study, smoke, clients, duration_s, seed)
-        here = Here(opened, _expected_s(measured), quiet, frozenset(devices))
+            measured = _begin(study, smoke, clients, duration_s, seed, allowed)
+        here = Here(opened, _expected_s(measured), quiet, allowed)
         records = _soak(measured, here, wait_s)
     found = soaked(measured.study, measured.run, records)
     deliver_soak(found, form, output)
@@ -129,11 +136,14 @@ def _begin(
     clients: tuple[int, ...] | None,
     duration_s: float | None,
     seed: int | None,
+    allowed: Allowed,
 ) -> Measured:
     """A soak that begins; nothing has been touched until all that it needs was found."""
     if path is None:
         raise UserError("no study was named", "dyno soak STUDY, or dyno soak --resume")
-    read = study_at(path, seed=seed)
+    read = study_at(path, seed=seed, allowed=allowed)
+    for line in require_sound(read):
+        click.echo(line, err=True)
     engine = registry.engine(read.engine.engine)
     soak = _wanted(read, smoke, clients, duration_s, engine)
     read = rung_by_rung(read, soak)
@@ -147,7 +157,7 @@ def _wanted(
     study: Study, smoke: bool, clients: tuple[int, ...] | None, duration_s: float | None, engine: Engine
 ) -> Soak:
     """How a study is soaked, with what the command line changes."""
-    soak = SMOKE if smoke else study.soak or Soak()
+    soak = soak_of(study, smoke)
     given = {"clients": clients, "duration_s": duration_s}
     soak = soak.model_copy(update={name: value for name, value in given.items() if value is not None})
     if engine.embedded:
@@ -216,7 +226,7 @@ def _soak(measured: Measured, here: Here, wait_s: float) -> list[Record]:
     study, run = measured.study, measured.run
     trials = study.size.trials
     try:
-        with alone(study.title, here.trials_s, wait_s, partial(click.echo, err=True)):
+        with alone(study.title, here.trials_s, wait_s, partial(click.echo, err=True), run.run):
             here.store.add_run(run)
             here.tell(
                 f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {duration(here.trials_s)}"
@@ -224,4 +234,4 @@ def _soak(measured: Measured, here: Here, wait_s: float) -> list[Record]:
             make_builds_of(measured, None, here)
             return carry_out(measured, None, here)
     except KeyboardInterrupt:
-        sys.exit(interrupted(here.store, run, None, trials))
+        sys.exit(interrupted(here.store, run, here.allowed, planned=trials))

@@ -20,7 +20,7 @@ from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import FINALISTS, least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.record import Run
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Factor, Study
 from dbdyno.study.space import Search
 
@@ -60,7 +60,7 @@ def _may_be_tried(study: Study, levels: Levels) -> bool:
 def header(study: Study, run: Run, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, how large the space is, and when the search will end."""
     end = time.strftime("%H:%M", time.localtime(now_unix_s + (run.budget_s or 0.0)))
-    done = f"; {plural(kept, 'trial')} of it are kept" if kept else f"; until {end}"
+    done = f"; {plural(kept, 'trial')} of it {is_or_are(kept)} kept" if kept else f"; until {end}"
     asked = f"a search of {space_text(study)}, for {duration(run.budget_s or 0.0)}"
     return f"{study.title}\nrun {run.run}: {asked}{done}"
 

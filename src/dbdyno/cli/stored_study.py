@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+
+import click
 
 from dbdyno.applications.registry import installed
 from dbdyno.brought import study as brought_study
@@ -13,9 +17,13 @@ from dbdyno.cli.counted import with_counting
 from dbdyno.cli.study_file import changed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
+from dbdyno.host.alone import holder
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Run
+from dbdyno.records.store import LAST, Store
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
+from dbdyno.study.differences import difference
+from dbdyno.study.files import NamedFile, read_file
 
 
 def study_of(run: Run) -> Study:
@@ -37,8 +45,23 @@ def asked_of(run: Run) -> Study:
     if run.brought is not None:
         return brought_study.study_of(run, run.brought)
     kept = run.configuration
-    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None)
-    return parse_study(run.study_text.encode(), names, run.study_path)
+    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None, lone=True)
+    folder = Path(run.study_folder or Path(run.study_path).parent)
+    study = parse_study(run.study_text.encode(), names, run.study_path, folder)
+    return study.model_copy(update={"files": run.files})
+
+
+def run_to_read(store: Store, name: str) -> Run:
+    """The run that a reader names. Where it is under way, and where `last` passes over a run that has no
+    result yet, that is told."""
+    found, measuring = store.run(name), holder()
+    under_way = measuring.run if measuring else ""
+    if found.run == under_way:
+        click.echo(f"run {found.run} is under way: this is what it has by now", err=True)
+    elif name == LAST and (later := store.begun_since(found)):
+        state = "is under way and" if under_way in later else "began later and"
+        click.echo(f"run {under_way or later[0]} {state} has no result yet: this is {found.run}", err=True)
+    return found
 
 
 def is_of(run: Run, study: Study) -> bool:
@@ -48,6 +71,46 @@ def is_of(run: Run, study: Study) -> bool:
     with suppress(StudyError):
         return asked_of(run).meaning == study.meaning
     return False
+
+
+def tell_unknown(runs: Iterable[Run]) -> None:
+    """Says of runs of earlier versions, which kept no files, that what these said is not known."""
+    for run in runs:
+        if run.files is not None or run.brought is not None or not asked_of(run).names_files:
+            continue
+        told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
+        click.echo(told, err=True)
+
+
+def require_one_data(left: Run, right: Run) -> None:
+    """Raises UserError where the studies of two runs brought other data. Their paths may differ."""
+    ours, theirs = ([data.sha256 for data in run.data] for run in (left, right))
+    if ours != theirs:
+        named = (
+            ", ".join(f"{Path(data.path).name} {data.sha256[:12]}" for data in run.data) or "none"
+            for run in (left, right)
+        )
+        raise UserError(
+            f"{left.run} and {right.run} had other data of their users': {' -> '.join(named)}",
+            "measure both with the same [data]",
+        )
+
+
+def require_kept(run: Run) -> None:
+    """Raises UserError where a file that a run's study refers to is not as it was when the run began."""
+    for file in run.files or ():
+        try:
+            now = read_file(NamedFile(file.kind, file.place), Path())
+        except OSError as error:
+            found = f"{file.place} cannot be read now: {error.strerror}"
+        else:
+            changed = difference([file], [now.model_copy(update={"path": file.path})])
+            found = f"{file.place} has changed since: {changed}" if now.digest != file.digest else ""
+        if found:
+            raise UserError(
+                f"run {run.run} cannot go on as it began, because {found}",
+                f"put the file back, or begin a new run from what was kept: dyno run --again {run.run}",
+            )
 
 
 def require_measured(run: Run) -> None:
@@ -71,6 +134,7 @@ def require_speeds(run: Run) -> None:
 def measured_installation(study: Study, run: Run) -> Installation:
     """The engine that a run measured. Raises UserError when there is another in its place now."""
     require_measured(run)
+    require_kept(run)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     if installation.digest != run.installation.get("digest"):
         raise UserError(

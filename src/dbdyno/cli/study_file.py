@@ -6,14 +6,22 @@ from pathlib import Path
 
 from dbdyno.cli.catalogue import catalogue
 from dbdyno.datasets import VECTOR_SEARCH
-from dbdyno.study import Study, read_study
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.study import Catalogue, Study, read_study
 from dbdyno.study.designs import extremes_of
 from dbdyno.trial.count import require_countable
 
 
-def study_at(path: Path, blocks: int | None = None, seed: int | None = None) -> Study:
-    """The study in a file, with what the command line changes. Raises StudyError with every mistake in it."""
-    study = changed(read_study(path, catalogue()), blocks, seed)
+def study_at(
+    path: Path,
+    blocks: int | None = None,
+    seed: int | None = None,
+    allowed: Allowed = NOTHING_ALLOWED,
+    names: Catalogue | None = None,
+) -> Study:
+    """The study in a file, with what the command line changes. Its levels may lead to what is `allowed`;
+    `names` stands in the place of the catalogue that says so. Raises StudyError with every mistake in it."""
+    study = changed(read_study(path, names or catalogue(allowed=allowed)), blocks, seed)
     _require_vectors(study)
     if study.goal.counted:
         require_countable(study)
@@ -39,4 +47,4 @@ def _require_vectors(study: Study) -> None:
     variants = extremes_of(study)
     for levels in {tuple(variant.levels[name] for name in knobs) for variant in variants}:
         varied = {name.removeprefix("workload."): level for name, level in zip(knobs, levels, strict=True)}
-        require_vectors({**study.workload.options, **varied})
+        require_vectors({**study.workload.options, **varied}, study.folder)

@@ -17,6 +17,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError
 from dbdyno.host import memory
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.room import available_memory_bytes
@@ -48,7 +49,7 @@ class Counted:
         self.after = running.status()
 
 
-def suggested(study: Study, path: Path, devices: frozenset[Path], wait_s: float) -> str:
+def suggested(study: Study, path: Path, allowed: Allowed, wait_s: float) -> str:
     """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
     DynoError where that trial has no speed."""
     engine = registry.engine(study.engine.engine)
@@ -65,7 +66,7 @@ def suggested(study: Study, path: Path, devices: frozenset[Path], wait_s: float)
     expected_s = expected_duration_s(1, alone_study, OVERHEAD_S)
     counted = Counted()
     with alone(study.title, expected_s, wait_s, partial(click.echo, err=True)), open_journal() as journal:
-        bench = bench_of(Measured(alone_study, run, installation), journal, None, devices)
+        bench = bench_of(Measured(alone_study, run, installation), journal, None, allowed)
         record = run_trial(trial, bench, lambda record: None, Quiet(), counted.looking)
     if record.outcome is not Outcome.MEASURED:
         raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import Age, store_option
 from dbdyno.cli.stored_study import asked_of, is_of, require_measured, study_of
 from dbdyno.errors import UserError
-from dbdyno.records.store import RunSummary, Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import as_json, html, markdown
 from dbdyno.report.parts import trend as trend_report
 from dbdyno.study import Study, read_study
@@ -29,9 +30,11 @@ STUDY_ENDING = ".toml"
 @click.command()
 @click.argument("named", nargs=-1, required=True, metavar="STUDY|RUN...")
 @click.option(
-    "--limit", type=click.IntRange(1), default=50, show_default=True, help="The latest N runs alone."
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Take only the latest N runs."
 )
-@click.option("--since", "age_s", type=Age(), help="Those alone that are no older than this: 12h, 30d, 4w.")
+@click.option(
+    "--since", "age_s", type=Age(), help="Take only runs that are no older than this: 12h, 30d, 4w."
+)
 @format_options
 @store_option
 def command(
@@ -45,8 +48,8 @@ def command(
 ) -> None:
     """Follow one study over its finished runs: the ratio of each variant in every run, and whether it moved.
 
-    Give the study's file, or one of its runs; or several runs, and no others are taken. A study whose file
-    is spelled otherwise and asks the same is the same study.
+    Give the study's file or one of its runs. If you give several runs, only these are taken. A file that is
+    written differently but asks the same is the same study.
     """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
@@ -133,7 +136,7 @@ def _latest(
 
 
 def _read(store: Store, summary: RunSummary) -> TrendRun:
-    analysis = analyse(study_of(summary.run), summary.run, store.records(summary.run.run))
+    analysis = analysed(study_of(summary.run), summary.run, store.readable_records(summary.run.run))
     return run_of(analysis, summary.name, summary.note)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dbdyno.cli import run as run_verb
+from dbdyno.cli.checked import require_sound
 from dbdyno.cli.exit_codes import fail_on_option
 from dbdyno.cli.formats import verdict_format_options
 from dbdyno.cli.on_other import study_on
@@ -18,6 +19,7 @@ from dbdyno.cli.options import (
     devices_option,
     name_option,
     note_option,
+    paths_option,
     quiet_option,
     refuse_both,
     store_option,
@@ -26,6 +28,7 @@ from dbdyno.cli.options import (
 from dbdyno.cli.study_file import study_at
 from dbdyno.cli.suggesting import suggested
 from dbdyno.errors import UserError
+from dbdyno.host.allowed import Allowed
 from dbdyno.study import Design
 
 
@@ -49,6 +52,7 @@ from dbdyno.study import Design
 @note_option
 @calibration_option
 @devices_option
+@paths_option
 @wait_option
 @quiet_option
 @store_option
@@ -63,6 +67,7 @@ def command(
     other: str | None,
     budget_s: float | None,
     devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
     wait_s: float,
     store: str | None,
     **options: Any,
@@ -73,7 +78,8 @@ def command(
     of the winner is taken back in turn, so that it keeps the changes that carry its gain and no others.
     Finished trials are kept whatever happens: `dyno run --resume` goes on where it stopped.
     """
-    read = study_at(study)
+    allowed = Allowed.of(devices, allowed_paths)
+    read = study_at(study, allowed=allowed)
     if read.design is not Design.SEARCH:
         raise UserError(
             f"{study} has the design `{read.design}`, which searches nothing",
@@ -82,13 +88,15 @@ def command(
     refuse_both("--on", other, budget=budget_s, suggest=suggest or None)
     refuse_both("--suggest", suggest or None, budget=budget_s)
     if suggest:
-        click.echo(suggested(read, study, frozenset(devices), wait_s), nl=False)
+        require_sound(read)
+        click.echo(suggested(read, study, allowed, wait_s), nl=False)
         return
     context.invoke(
         run_verb.command,
         study=study_on(study, read, other, store) if other is not None else study,
         budget_s=budget_s,
         devices=devices,
+        allowed_paths=allowed_paths,
         wait_s=wait_s,
         store=store,
         **options,

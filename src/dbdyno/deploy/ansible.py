@@ -11,6 +11,12 @@ from dbdyno.deploy.files import DISK, File, Way
 ROLE = "ansible"
 MARKS = {"marker": "# {mark} dyno", "marker_begin": "begin", "marker_end": "end"}
 """Those of the blocks that `apply` writes, so that role and script know each other's."""
+ONE_BLOCK = r"""awk '/^# (begin|end) dyno[ \t\r]*$/ { seen = seen $2 } END { exit seen != "beginend" }' %s"""
+"""What must hold of a shared file before it comes to its place: one pair of marks, as `apply` asks."""
+COPIED = {"mode": "0644", "follow": True}
+"""Of a file of its own. A link at its place stays, and what it leads to is written."""
+KEEPING = {"backup": True}
+"""The modules write beside a file and rename; this has them keep what was there too."""
 RELOADING = {
     "/etc/sysctl.d/90-dyno.conf": ("values of the kernel", "sysctl --load /etc/sysctl.d/90-dyno.conf"),
     "/etc/tmpfiles.d/90-dyno.conf": (
@@ -49,15 +55,16 @@ def _task(file: File, service: str) -> str:
     if file.way in (Way.FIRST, Way.LAST):
         where = {"insertbefore": "BOF"} if file.way is Way.FIRST else {"insertafter": "EOF"}
         block = f"{{{{ lookup('ansible.builtin.file', '{file.name}') }}}}"
-        module, keys = "blockinfile", {"path": file.place, "create": True, **MARKS, **where, "block": block}
+        keys = {"path": file.place, "create": True, **MARKS, **where, "block": block, "validate": ONE_BLOCK}
+        module = "blockinfile"
     elif file.way is Way.DISK:
         content = f"{{{{ lookup('ansible.builtin.file', '{file.name}') | replace('{DISK}', dyno_disk) }}}}\n"
-        module, keys = "copy", {"content": content, "dest": file.place, "mode": "0644"}
+        module, keys = "copy", {"content": content, "dest": file.place, **COPIED}
     else:
-        module, keys = "copy", {"src": file.name, "dest": file.place, "mode": "0644"}
+        module, keys = "copy", {"src": file.name, "dest": file.place, **COPIED}
     notified = RELOADING.get(file.place, ("restart of the server", ""))[0]
     notify = {"notify": notified} if service or file.place in RELOADING else {}
-    return _yaml(f"Write {file.place}", f"ansible.builtin.{module}", keys, notify)
+    return _yaml(f"Write {file.place}", f"ansible.builtin.{module}", {**keys, **KEEPING}, notify)
 
 
 def _handlers(placed: Iterable[File], service: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import DASH, effect_text, interval_text, plural, ratio_text, share_text
-from dbdyno.report.words.safe import clean
+from dbdyno.report.words.safe import clean, markdown
 from dbdyno.study.space import Promise
 
 PLACES = {
@@ -32,7 +32,7 @@ LOSSES = {
 SCRIPTS = (
     "`./apply` puts the recipe into effect, as root. It keeps what was there before.",
     "`./check` says what of it is not in effect. It needs no Dyno; `dyno recipe check` looks closer.",
-    "`./undo` takes back what `apply` changed.",
+    "`./undo` takes back what `apply` changed, where nobody has changed it since.",
 )
 
 
@@ -213,5 +213,5 @@ def _code(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text from outside, which opens no cell, no tag and no line."""
-    return clean(text).replace("|", r"\|").replace("<", "&lt;")
+    """Text from outside, which opens no cell, no tag, no link and no line."""
+    return markdown(clean(text))

@@ -17,6 +17,8 @@ RECIPE, ROWS = "recipe.json", "recipe.tsv"
 SYSCTLS = "/proc/sys/"
 SCRIPTS = Path(__file__).with_name("scripts")
 PROGRAMS = ("apply", "undo", "check")
+SOURCED = "writing.sh"
+"""What `apply` and `undo` share."""
 DISK = "@DISK@"
 """Where `apply` writes the name of the disk that holds the data."""
 ADDING = frozenset({"CPUAffinity"})
@@ -53,7 +55,10 @@ def files_for_host(deployment: Deployment, production: Production) -> list[File]
 def files_beside(deployment: Deployment, production: Production, for_host: Sequence[File]) -> list[File]:
     """The scripts that put these files to their places, what they read, and the recipe for `dyno`."""
     rows = "".join("\t".join(row) + "\n" for row in _rows(deployment, production, for_host))
-    scripts = [File(name, (SCRIPTS / name).read_bytes(), is_program=True) for name in PROGRAMS]
+    scripts = [
+        File(name, (SCRIPTS / name).read_bytes(), is_program=name in PROGRAMS)
+        for name in (*PROGRAMS, SOURCED)
+    ]
     document = deployment.model_dump_json(indent=1) + "\n"
     return [*scripts, _text(ROWS, rows), _text(RECIPE, document)]
 

@@ -25,11 +25,12 @@ OF_THE_DRIVER = frozenset({"driver_cpu_us_per_op"})
 
 
 def chosen_variant(analysis: Analysis, name: str | None, any_verdict: bool) -> VariantResult:
-    """The variant of a name, else the one that helped most. Raises UserError where there is none, or where
-    nothing speaks for it; with `any_verdict` a speed is enough."""
-    name = name or analysis.answer.best
+    """The variant of a name, else the one that is faster than each other that helped. Raises UserError where
+    there is none, or where nothing speaks for it; with `any_verdict` a speed is enough."""
+    answer = analysis.answer
+    name = name or (answer.faster[0] if answer.faster and not answer.level else None)
     if name is None:
-        faster = "\n".join(f"    {name}" for name in analysis.answer.level)
+        faster = "\n".join(f"    {name}" for name in answer.level)
         hint = (
             f"choose one by --variant:\n{faster}" if faster else "choose one by --variant and --any-verdict"
         )
@@ -141,7 +142,7 @@ def _changes(
             **_read(evidence.get(factor)),
             why=reasons.get(factor, "") or (KNOBS[factor].effect if factor in KNOBS else ""),
             share=own.get(factor),
-            gives_up=gives_up(factor, level, engine),
+            gives_up=gives_up(factor, level, engine, levels),
         )
         for factor, level in levels.items()
     }

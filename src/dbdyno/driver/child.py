@@ -5,10 +5,13 @@ lives in here, so this process is then the server under test. It imports nothing
 is not loaded cannot disturb the measurement.
 
     {"verb": "prepare", "job": {...}}                        ->  {"reply": {"rows", "bytes", ...}}
+    {"verb": "create", "job": {...}}                         ->  {"reply": {}}
+    {"verb": "examine", "job": {...}}                        ->  {"reply": {"asked", "left_out", "refused"}}
     {"verb": "run", "job": {...}}                            ->  {"reply": {the tally}}
     {"verb": "go on"}                                        ->  {"reply": {the tally}}
     {"verb": "end"}                                          ->  {"reply": {the tally}}
     {"verb": "check", "job": {...}, "acknowledged": {...}}   ->  {"reply": [{"name", "holds", "detail"}]}
+    {"verb": "explain", "job": {...}}                        ->  {"reply": {"statements", "unreached"}}
     {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
     {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
 
@@ -38,7 +41,10 @@ from dbdyno.driver import _driver
 
 _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
     "prepare": lambda request: _driver.prepare(json.dumps(request["job"])),
+    "create": lambda request: _driver.create(json.dumps(request["job"])),
+    "examine": lambda request: _driver.examine(json.dumps(request["job"])),
     "check": lambda request: _driver.check(json.dumps(request["job"]), _acknowledged(request)),
+    "explain": lambda request: _driver.explain(json.dumps(request["job"])),
     "cleanup": lambda request: _driver.cleanup(json.dumps(request["job"])),
     "query": lambda request: _driver.query(request["url"], request["sql"]),
 }

@@ -9,8 +9,18 @@ from pydantic import Field
 from dbdyno.driver.tally import Gather
 from dbdyno.frozen import Frozen
 
+RATE_PER_S_MAX = 10_000_000.0
+"""Transactions that the driver can send in a second at the most: more than all threads of a large machine."""
+PERIOD_S_MIN = 0.001
+"""The shortest period of a sine that the driver can follow."""
 ANSWER_TIMEOUT_S = 300.0
 """After so long without a byte of an answer a connection counts as lost."""
+
+
+REPLAY = "replay"
+"""The workload that plays a recording. Its times are those of the recording."""
+PATIENCE, PATIENCE_S = 4.0, 60.0
+"""A replay is ended that takes so many times as long as it should, and a minute."""
 
 
 class ThinkTime(Frozen):
@@ -112,7 +122,8 @@ class Ledger(Frozen):
 
 
 class Job(Frozen):
-    """All that the driver is told. `url` is empty until there is a server.
+    """All that the driver is told. `url` is empty until there is a server. Relative paths of the
+    workload count from `folder`; without one, from the process's own.
 
     `threads` 0 lets the driver choose. `operations` ends the run after so many transactions of the measured
     part. With `slices` the run waits after its warm-up and after each slice, with all connections open, and
@@ -126,6 +137,7 @@ class Job(Frozen):
     url: str = ""
     workload: str
     options: dict[str, Any] = Field(default_factory=dict)
+    folder: str = ""
     clients: int = 1
     threads: int = 0
     backend: str = "auto"
@@ -149,6 +161,16 @@ class Job(Frozen):
     by_statement: bool = False
     opening: Opening = Opening()
     network_delay_s: float = 0.0
+
+    @property
+    def longest_s(self) -> float:
+        """How long the load may take. A replay waits for a server that is slower than the recorded one."""
+        whole_s = self.warmup_s + self.settle_s + self.duration_s
+        if self.workload == REPLAY:
+            speed = self.options.get("speed", 1.0)
+            whole_s /= speed if isinstance(speed, int | float) and speed > 0 else 1.0
+            whole_s = whole_s * PATIENCE + PATIENCE_S
+        return (self.ramp_s or 0.0) + whole_s
 
     def but(self, **changes: Any) -> Self:
         """The same job with other values, which are validated."""

@@ -19,6 +19,24 @@ class Invariant(Frozen):
     value: str | None = None
 
 
+class ExplainedStatement(Frozen):
+    """One kind of statement of a transaction: its text, in which `?` stands for a value, and its plan in the
+    engine's own form, or why there is none."""
+
+    transaction: str
+    text: str
+    plan: str | None
+    why_not: str
+
+
+class Explained(Frozen):
+    """What was asked of the statements of a workload. `unreached` says of transactions, by name, why some of
+    their statements may not have been met."""
+
+    statements: tuple[ExplainedStatement, ...]
+    unreached: dict[str, str]
+
+
 class Prepared(Frozen):
     """The schema and rows that were made, over so many sessions."""
 
@@ -26,6 +44,28 @@ class Prepared(Frozen):
     bytes: int
     duration_s: float
     sessions: int
+
+
+class Flaw(Frozen):
+    """A mistake in a file of the user's, or what a server refused of it. `place` is a file and a line; empty
+    where the message names them."""
+
+    place: str = ""
+    message: str
+    hint: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class Examined(Frozen):
+    """What a server said when it was asked to prepare statements; `left_out` are those that are known in a
+    run only."""
+
+    asked: int = 0
+    left_out: int = 0
+    refused: tuple[Flaw, ...] = ()
 
 
 class Load(Protocol):
@@ -63,6 +103,10 @@ class Load(Protocol):
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants. Without `acknowledged`, those alone that need no run."""
+        ...
+
+    def explain(self, job: Job) -> Explained:
+        """The plans of the workload's statements. No write is executed."""
         ...
 
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:

@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.load import Examined, Explained, Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, kill_family
 
 QUERY_TIMEOUT_S = 60.0
+EXPLAIN_TIMEOUT_S = 120.0
 PREPARE_TIMEOUT_S = 3600.0
 CLOSE_S = 5.0
 GRACE_S = 60.0
@@ -73,6 +74,15 @@ class LoadProcess:
         reply = self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump())
         return Prepared.model_validate(reply)
 
+    def create(self, job: Job) -> None:
+        """Makes the workload's tables without their rows."""
+        self._request(QUERY_TIMEOUT_S, verb="create", job=job.model_dump())
+
+    def examine(self, job: Job) -> Examined:
+        """Has the server prepare the user's statements on the workload's tables."""
+        reply = self._request(QUERY_TIMEOUT_S, verb="examine", job=job.model_dump())
+        return Examined.model_validate(reply)
+
     def run(self, job: Job) -> Tally:
         """Puts the load on the server, in one piece, and returns the tally."""
         tally = self.begin(job)
@@ -82,7 +92,7 @@ class LoadProcess:
     def begin(self, job: Job) -> Tally | None:
         """Puts the load on the server, up to the end of the warm-up where it has slices."""
         # Each wait for the next reply is shorter than this.
-        self._planned_s = (job.ramp_s or 0.0) + job.warmup_s + job.settle_s + job.duration_s
+        self._planned_s = job.longest_s
         self._told = None
         return self._stretch(verb="run", job=job.model_dump())
 
@@ -101,6 +111,12 @@ class LoadProcess:
         told = acknowledged.model_dump() if acknowledged else None
         reply = self._request(PREPARE_TIMEOUT_S, verb="check", job=job.model_dump(), acknowledged=told)
         return [Invariant.model_validate(each) for each in reply]
+
+    def explain(self, job: Job) -> Explained:
+        """The plans of the workload's statements. No write is executed."""
+        return Explained.model_validate(
+            self._request(EXPLAIN_TIMEOUT_S, verb="explain", job=job.model_dump())
+        )
 
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:
         """The rows of one statement."""

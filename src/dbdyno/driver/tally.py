@@ -128,6 +128,53 @@ class Phase(Frozen):
     operations_per_s: float | None
 
 
+class Failed(Frozen):
+    """How often statements of one kind failed with one error."""
+
+    statement: str
+    error: str
+    count: int
+
+
+class Replay(Frozen):
+    """What became of a recording that was played. `recorded_s` is how long the part that was played took when
+    it was recorded, `planned_s` how long it takes at `speed` where nothing is late; both are None where it is
+    played without pauses. `took_s` lasts from the beginning to the last answer.
+
+    Of the measured part: `statements` were sent, and `unsent` were not, because their session was refused or
+    lost, or because the replay was ended. `late_by_server` began late because the server had not answered the
+    one before, `late_by_driver` because the driver was late; a lag has a share of each. `failed` did not fail
+    when they were recorded. Of `rows_compared` the log tells how many rows they had, and `rows_differ` had
+    another number, `differing` by kind.
+    """
+
+    recorded_s: float
+    speed: float | None
+    planned_s: float | None
+    took_s: float
+    sessions: int
+    sessions_refused: int
+    sessions_lost: int
+    statements: int
+    unsent: int
+    late_by_server: int
+    late_by_driver: int
+    server_lag_us: Latency
+    driver_lag_us: Latency
+    failed: tuple[Failed, ...]
+    rows_compared: int
+    rows_differ: int
+    differing: dict[str, int]
+
+    @property
+    def driver_lagged(self) -> str:
+        """How much the driver was late where that is part of the figures; empty where it is not."""
+        share = self.late_by_driver / max(1, self.statements)
+        if share <= DRIVER_LATE_SHARE:
+            return ""
+        return f"{self.late_by_driver} of {self.statements} statements ({share:.1%}) began late by the driver"
+
+
 class Acknowledged(Frozen):
     """What clients were told in one run or in several that followed one another: the invariants compare it
     with the data. `start` is what the first of them found; empty where it did not look."""
@@ -165,6 +212,8 @@ class Acknowledged(Frozen):
         )
 
 
+DRIVER_LATE_SHARE = 0.01
+"""With more statements that the driver sends late the 99th percentile is the driver's."""
 RUN_WAIT_SHARE = 0.5
 """A driver thread that is ready for half of the time and does not run sets the pace as well, however little
 it has to do: each answer waits for it."""
@@ -185,9 +234,9 @@ class Tally(Frozen):
     that threads ran under SCHED_BATCH. `start` holds counts and sums
     of the data from before the run. `slices` are those of a load that waited between them: `duration_s` is
     then their sum, and the seconds of `series` follow one another without the waits. `saturated`
-    says why the driver was the limit, where it was. `by_statement` has the statements that were sent in the
-    measured part by their text without its values, those that took the most time in all first; it is empty
-    unless the job asks for it.
+    says why the driver was the limit, where it was. `replay` is there where a recording was played.
+    `by_statement` has the statements that were sent in the measured part by their text without its values,
+    those that took the most time in all first; it is empty unless the job asks for it.
     """
 
     workload: str
@@ -234,6 +283,7 @@ class Tally(Frozen):
     slices: tuple[Slice, ...]
     recall: Recall | None
     phases: tuple[Phase, ...]
+    replay: Replay | None
     histogram: str
     histogram_unit: str
     interrupted: bool
@@ -292,6 +342,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "fine_series": None,
     "recall": None,
     "phases": (),
+    "replay": None,
 }
 """What the tallies of older drivers need not have, and what stands in its place."""
 

@@ -6,6 +6,7 @@ the environment that leads the engine to its files.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from dbdyno.engines.engine import Ask, HugePages
 from dbdyno.engines.log import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
+from dbdyno.given.folder import copy
 from dbdyno.records.record import Reading
 
 
@@ -85,3 +87,13 @@ def exercised(_name: str, _before: Mapping[str, float], _after: Mapping[str, flo
 def unmoved(_name: str, _before: Mapping[str, float], _after: Mapping[str, float]) -> str:
     """Empty, for the same reason."""
     return ""
+
+
+def bring_in_file(source: Path, database: Path) -> None:
+    """Copies a database's file to where a trial has it; nothing is left of a copy that failed."""
+    database.parent.mkdir(mode=0o700)
+    try:
+        copy(source, database)
+    except BaseException:
+        shutil.rmtree(database.parent, ignore_errors=True)
+        raise

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
+from dbdyno.engines.plan import ReadPlan
 from dbdyno.engines.production import Production
-from dbdyno.engines.values import as_text, same_value
+from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.frozen import Level
+from dbdyno.given.dump import Dump
 from dbdyno.host.launch import Launch
+from dbdyno.host.once import Tell
 from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.records.record import Loss, Reading
 from dbdyno.study.reference import Reference
@@ -146,23 +151,73 @@ class Searchable:
 
 
 @dataclass(frozen=True)
+class Where:
+    """Another setting's levels that a risk needs. Where nothing sets it, it has the level `unset`."""
+
+    setting: str
+    levels: tuple[Level, ...]
+    unset: Level
+
+    def holds(self, settings: Mapping[str, Level]) -> bool:
+        return _is_one(settings.get(self.setting, self.unset), self.levels)
+
+
+@dataclass(frozen=True)
 class Risk:
-    """What a setting gives up at every level but those that keep it, and what a power cut may then take
-    along."""
+    """What a setting gives up at some of its levels, and what a power cut may then take along.
+
+    The levels that `keeps` names give nothing up, and no list with a member of `members`. Where `loses` is
+    given, its levels alone give something up, and lists that hold one of them. With `up_to` the level is a
+    number (bytes, ms, or as it stands): from 1 to `up_to` it gives nothing up, above it the more, and the
+    most below 1, which is no limit. `worse` are levels that give up more than the others that do. `where`
+    says which level of another setting it takes.
+    """
 
     promise: Promise
-    keeps: tuple[Level, ...]
+    keeps: tuple[Level, ...] = ()
     loss: Loss = Loss.NOTHING
+    loses: tuple[Level, ...] = ()
+    worse: tuple[Level, ...] = ()
+    members: tuple[str, ...] = ()
+    up_to: float | None = None
+    where: Where | None = None
 
-    def gives_up(self, level: Level) -> Promise | None:
-        return None if any(same_value(level, as_text(one)) for one in self.keeps) else self.promise
+    def gives_up(self, level: Level, beside: Mapping[str, Level] | None = None) -> Promise | None:
+        """What a level gives up beside the other settings; wherever they stand, where they are not known."""
+        if beside is not None and self.where is not None and not self.where.holds(beside):
+            return None
+        return self.promise if self.degree(level) else None
+
+    def degree(self, level: Level) -> float:
+        """How much a level gives up, beside other levels of the same setting; 0 where it keeps all."""
+        if self.loses:
+            return float(_is_one(level, self.loses) or _has_one(level, self.loses))
+        if _is_one(level, self.keeps) or _has_one(level, self.members):
+            return 0.0
+        if self.up_to is None:
+            return 2.0 if _is_one(level, self.worse) else 1.0
+        amount = quantity(as_text(level))
+        if amount is None or amount[0] < 1:
+            return math.inf
+        return amount[0] if amount[0] > self.up_to else 0.0
+
+
+def _is_one(level: Level, levels: tuple[Level, ...]) -> bool:
+    return any(same_value(level, as_text(one)) for one in levels)
+
+
+def _has_one(level: Level, members: tuple[Level, ...]) -> bool:
+    held = {one.strip().lower() for one in as_text(level).split(",")}
+    return bool(held & {as_text(member).lower() for member in members})
 
 
 def risked(risks: Mapping[str, Risk], settings: Mapping[str, Level]) -> Loss:
-    """What a power cut takes along at most where each setting is judged by itself. One that is not given has
-    its default, which keeps all."""
+    """What a power cut takes along at most where each setting is judged beside the others. One that is not
+    given has its default, which keeps all."""
     return Loss.gravest(
-        risk.loss for name, risk in risks.items() if name in settings and risk.gives_up(settings[name])
+        risk.loss
+        for name, risk in risks.items()
+        if name in settings and risk.gives_up(settings[name], settings)
     )
 
 
@@ -184,9 +239,13 @@ class Settings(Protocol):
     """Settings under which a power cut must take commits along: who finds none lost has cut no power."""
     NEEDS: Sequence[Need]
     """Which settings cannot matter without another one."""
+    CONFINED: Mapping[str, tuple[str, ...]]
+    """Settings that run programs or open files of the host without naming a path, with the only levels that
+    do not."""
 
     def proposals(self, memory_bytes: int) -> tuple[Proposal, ...]:
-        """Factors that a first study may begin with where so much memory is available."""
+        """Factors that a first study may begin with where so much memory is available. Those with a level
+        that gives something up come last."""
         ...
 
     def searchable(self, memory_bytes: int) -> tuple[Searchable, ...]:
@@ -233,6 +292,56 @@ class Settings(Protocol):
 
     def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
         """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
+        ...
+
+
+Asked = Callable[[str, str], list[list[str | float | None]]]
+"""The rows that a statement has at a URL."""
+
+
+class Taking(Protocol):
+    """Data that a user brings: how the engine knows them, and how it takes them. All raise UserError for data
+    that it cannot take."""
+
+    def writes(self, dump: Dump) -> bool:
+        """Whether a tool of this engine wrote the dump."""
+        ...
+
+    def require_dump(self, installation: Installation, dump: Dump) -> None:
+        """What loads the dump is here."""
+        ...
+
+    def require_folder(self, version: str, source: Path) -> None:
+        """The folder is one of this engine, of the version's format, and was stopped cleanly, as far as it
+        says so itself. Without a version its format is not looked at."""
+        ...
+
+    def load(
+        self, installation: Installation, server: Server, data: Path, dump: Dump, database: str, tell: Tell
+    ) -> list[str]:
+        """Loads a dump into a server that runs on `data`: into `database`, where the dump names none. What
+        was done beyond its statements, in sentences."""
+        ...
+
+    def bring_in(self, installation: Installation, source: Path, data: Path) -> None:
+        """Makes `data` a data directory with a copy of the folder, under a configuration of Dyno's."""
+        ...
+
+    def adopt(self, installation: Installation, data: Path) -> AbstractContextManager[Mapping[str, Level]]:
+        """Gives Dyno's account access to data that came with accounts of their own. The settings are those
+        that the first start has, within."""
+        ...
+
+    def require_recovered(self, log: str) -> None:
+        """The log of the first start tells of no recovery from a crash."""
+        ...
+
+    def databases(self, url: str, asked: Asked) -> list[str]:
+        """The databases with tables, sorted; one empty name for an engine whose URL names the file."""
+        ...
+
+    def settle(self, url: str, asked: Asked) -> list[str]:
+        """Has data that were just brought in ready for a load. What was done, in sentences."""
         ...
 
 
@@ -304,8 +413,9 @@ class Engine:
     From the version `compensates_from` on its sums of doubles keep what rounding cuts off. One that
     `holds_infinity` gives it for what is too large, and others an error.
     `sessions_choose` says that each session can have its own isolation level and storage engine.
+    `plans` reads the plan that the driver has asked for; without it no plan is asked for.
     Without `vectors` no build's index of vectors is asked, and without a `production` no recipe can be
-    written for it.
+    written for it. `taking` takes the data that a study brings; without it none can be brought.
     """
 
     name: str
@@ -315,6 +425,7 @@ class Engine:
     life: Life
     settings: Settings
     counters: Counters
+    taking: Taking | None = None
     raw_file: str = ""
     recipe: Path | None = None
     dual: str = ""
@@ -324,6 +435,7 @@ class Engine:
     vectors: VectorWords | None = None
     sessions_choose: bool = True
     under_valgrind: UnderValgrind = UnderValgrind()
+    plans: ReadPlan | None = None
     production: Production | None = None
 
     def compensates(self, version: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dbdyno.engines.line import Include, Line
 from dbdyno.frozen import IncludedFile
+from dbdyno.passwords import without_passwords
 
 DEPTH_MOST = 10
 """How deep MariaDB, MySQL and PostgreSQL follow includes."""
@@ -97,7 +98,7 @@ def without_secrets(text: str) -> str:
     """A file's text with *** in the place of each secret."""
     for secret in KEPT_BEFORE_SECRETS:
         text = secret.sub(r"\1***", text)
-    return text
+    return without_passwords(text)
 
 
 def _resolved(folder: Path, path: str) -> Path:

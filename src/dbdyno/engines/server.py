@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from dbdyno.driver.query import query
 from dbdyno.engines.log import LOG_BYTES, reason_in, tail
@@ -24,6 +24,8 @@ ACCOUNT = "dyno"
 DATABASE = "dyno"
 """The account needs no password: the socket stands in a folder that only this user can enter, and there is no
 network."""
+NAME = "database-name"
+"""The file of a data directory with the name of its database, where that is another."""
 READY_TIMEOUT_S = 120.0
 POLL_S = 0.005
 
@@ -221,9 +223,23 @@ def require_data(data: Path) -> None:
         raise UserError(f"{data} is not a data directory of Dyno's", "make one with `initialise` first")
 
 
-def url_of(protocol: str, socket: Path) -> str:
-    """Where the driver reaches Dyno's own account and database."""
-    return f"{protocol}://{ACCOUNT}@localhost/{DATABASE}?socket={quote(str(socket), safe='/')}"
+def url_of(protocol: str, socket: Path, data: Path | None = None) -> str:
+    """Where the driver reaches Dyno's own account, and the database of a data directory, or its own."""
+    name = data / NAME if data else None
+    database = name.read_text().strip() if name and name.is_file() else DATABASE
+    return (
+        f"{protocol}://{ACCOUNT}@localhost/{quote(database, safe='')}?socket={quote(str(socket), safe='/')}"
+    )
+
+
+def within(url: str, database: str) -> str:
+    """The same server's URL with another database."""
+    return urlsplit(url)._replace(path=f"/{quote(database, safe='')}").geturl()
+
+
+def socket_of(url: str) -> Path:
+    """The socket that a URL of `url_of` names."""
+    return Path(parse_qs(urlsplit(url).query)["socket"][0])
 
 
 def require_short(socket: Path) -> None:

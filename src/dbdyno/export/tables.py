@@ -9,6 +9,7 @@ import polars
 
 from dbdyno.records.metrics import METRICS
 from dbdyno.records.record import Record
+from dbdyno.report.words.safe import csv_cell
 
 
 def trials_table(records: Sequence[Record]) -> polars.DataFrame:
@@ -47,6 +48,13 @@ def _trial(record: Record, factors: Sequence[str]) -> dict[str, Any]:
         **{name: metric.read(record) for name, metric in METRICS.items()},
         "warnings": ", ".join(warning.value for warning in record.doubts),
     }
+
+
+def csv_of(table: polars.DataFrame) -> str:
+    """A table as CSV whose texts steer nothing."""
+    texts = [name for name, kind in table.schema.items() if kind == polars.String]
+    shown = [polars.col(name).map_elements(csv_cell, return_dtype=polars.String) for name in texts]
+    return table.with_columns(shown).rename({name: csv_cell(name) for name in table.columns}).write_csv()
 
 
 def _text(record: Record, factor: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,13 +23,18 @@ from dbdyno.host.journal import start_ticks, user_name
 from dbdyno.host.once import Tell, silently
 
 NOTE = "measuring.json"
+NOTE_MAX_BYTES = 64 << 10
+"""More than a note takes, whatever its study is called."""
 TEXT_MAX = 80
+LATEST_UNIX_S = 2.0**33
+"""In the year 2242."""
 LOOK_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The Dyno that measures: its process, its study, and when it began and expects to end."""
+    """The Dyno that measures: its process, its study, when it began and expects to end, and the run that it
+    adds to; a trial that no run keeps has none."""
 
     process_id: int
     start_ticks: int
@@ -36,6 +42,7 @@ class Holder:
     study: str
     since_unix_s: float
     ends_unix_s: float
+    run: str = ""
 
     def in_words(self, now_unix_s: float) -> str:
         """`process 4711 of ann, "Which flush?", since 14:03, about 12 min left`."""
@@ -47,15 +54,17 @@ class Holder:
 
 
 @contextmanager
-def alone(study: str, expected_s: float, wait_s: float = 0.0, tell: Tell = silently) -> Iterator[None]:
-    """Holds the lock of this host within, for a study that takes about `expected_s`.
+def alone(
+    study: str, expected_s: float, wait_s: float = 0.0, tell: Tell = silently, run: str = ""
+) -> Iterator[None]:
+    """Holds the lock of this host within, for a study that takes about `expected_s`, and its `run`.
 
     Raises RunLocked, which names the holder, where another Dyno still has it after `wait_s`.
     """
     with paths.run_lock().open() as lock:
         _wait(lock, wait_s, tell)
         note = paths.host() / NOTE
-        _write(note, study, expected_s)
+        _write(note, study, expected_s, run)
         try:
             yield
         finally:
@@ -65,14 +74,36 @@ def alone(study: str, expected_s: float, wait_s: float = 0.0, tell: Tell = silen
 def holder() -> Holder | None:
     """The Dyno whose note counts; None where there is none that this user can read."""
     for folder in paths.hosts_of_all():
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            note = folder / NOTE
-            found = Holder(**json.loads(note.read_text()), user_id=note.stat().st_uid)
+        with suppress(OSError, ValueError, TypeError, RecursionError):
+            found = _read(folder / NOTE)
             # Only the process's own user can say so of it.
             process_user_id = Path(f"/proc/{found.process_id}").stat().st_uid
             if process_user_id == found.user_id and start_ticks(found.process_id) == found.start_ticks:
                 return found
     return None
+
+
+def _read(note: Path) -> Holder:
+    """What a note says, which anybody may have written. Raises OSError, ValueError, TypeError or
+    RecursionError for what is no note."""
+    # A pipe would be waited for, and a link may lead to a device without an end.
+    descriptor = os.open(note, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("not a plain file")
+        about = json.loads(os.pread(descriptor, NOTE_MAX_BYTES, 0))
+    finally:
+        os.close(descriptor)
+    found = Holder(**about, user_id=status.st_uid)
+    numbers, times = (found.process_id, found.start_ticks), (found.since_unix_s, found.ends_unix_s)
+    texts = (found.study, found.run)
+    if not all(isinstance(one, int) for one in numbers) or not all(isinstance(one, str) for one in texts):
+        raise ValueError("a value of another kind")
+    # What is no number, and what is none of the clock's, are not between these.
+    if not all(0.0 <= one <= LATEST_UNIX_S for one in times):
+        raise ValueError("not a time")
+    return found
 
 
 def _wait(lock: IO[str], wait_s: float, tell: Tell) -> None:
@@ -103,7 +134,7 @@ def _whom() -> str:
     return f": {found.in_words(time.time())}" if found else ""
 
 
-def _write(note: Path, study: str, expected_s: float) -> None:
+def _write(note: Path, study: str, expected_s: float, run: str) -> None:
     began_unix_s = time.time()
     about = {
         "process_id": os.getpid(),
@@ -111,6 +142,7 @@ def _write(note: Path, study: str, expected_s: float) -> None:
         "study": study,
         "since_unix_s": began_unix_s,
         "ends_unix_s": began_unix_s + expected_s,
+        "run": run,
     }
     draft = note.with_suffix(".part")
     draft.write_text(json.dumps(about))

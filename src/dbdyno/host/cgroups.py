@@ -46,7 +46,7 @@ class Throttling:
 def hierarchy(controller: str) -> Hierarchy | None:
     """The mounted hierarchy that holds a controller, at the group of this process; None when there is
     none."""
-    found = _mounted(controller)
+    found = mounted(controller)
     if found is None:
         return None
     version, point = found
@@ -57,7 +57,7 @@ def hierarchy(controller: str) -> Hierarchy | None:
 def groups_of(process_id: int, controller: str) -> tuple[Path, ...]:
     """The groups whose limits hold for a process, its own first, as far up as can be seen from here; empty
     when it is gone, or nothing offers the controller."""
-    found = _mounted(controller)
+    found = mounted(controller)
     if found is None:
         return ()
     try:
@@ -142,7 +142,7 @@ def change(group: Path, values: Mapping[str, str], factor: str) -> None:
             raise Blocked(factor, reason, "choose a level within the limits of the group above it") from None
 
 
-def _mounted(controller: str) -> tuple[int, Path] | None:
+def mounted(controller: str) -> tuple[int, Path] | None:
     """Version and mount point of the hierarchy that holds a controller."""
     for mount in (PROC / "self" / "mountinfo").read_text().splitlines():
         fields, _, after = mount.partition(" - ")

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.host.syncing import sync_file_system
+
 FICLONE = 0x40049409
 """ioctl_ficlone(2): the target shares the source's extents until one of them is written."""
 
@@ -34,7 +36,8 @@ def clone_tree(source: Path, target: Path) -> Cloned:
     """Makes `target`, which must not exist, hold what `source` holds: files, folders, symbolic links, modes,
     owners.
 
-    Every file is on disk when this returns, so that no write-back of the copy reaches into the measurement.
+    All is on disk when this returns, so that no write-back of the copy reaches into the measurement. One call
+    sees to that: a call for each file took two to four times as long for the thousand files of a PostgreSQL.
     """
     began = time.monotonic()
     ways: set[str] = set()
@@ -48,9 +51,10 @@ def clone_tree(source: Path, target: Path) -> Cloned:
             if origin.is_symlink():
                 (there / name).symlink_to(origin.readlink())
             elif stat.S_ISREG(origin.stat().st_mode):
-                ways.add(clone_file(origin, there / name))
+                ways.add(clone_unsynced(origin, there / name))
                 files += 1
                 size_bytes += origin.stat().st_blocks * 512
+    sync_file_system(target)
     way = ways.pop() if len(ways) == 1 else "mixed" if ways else "copy"
     return Cloned(way, files, size_bytes, time.monotonic() - began)
 
@@ -83,6 +87,15 @@ def _same_bytes(left: Path, right: Path) -> bool:
 
 
 def clone_file(source: Path, target: Path) -> str:
+    """Clones one file, which is on disk when this returns. Returns the way: `reflink` or `copy`."""
+    way = clone_unsynced(source, target)
+    with target.open("rb") as copy:
+        os.fsync(copy.fileno())
+    return way
+
+
+def clone_unsynced(source: Path, target: Path) -> str:
+    """Clones one of many files, of which the whole is synced afterwards. Returns the way, as `clone_file`."""
     with source.open("rb") as origin, target.open("xb") as copy:
         try:
             fcntl.ioctl(copy, FICLONE, origin.fileno())
@@ -93,7 +106,6 @@ def clone_file(source: Path, target: Path) -> str:
             _copy_data(origin.fileno(), copy.fileno())
             way = "copy"
         _take_over_status(source, target)
-        os.fsync(copy.fileno())
     return way
 
 

@@ -3,28 +3,32 @@
 Each Dyno process keeps one file, locked while that process lives. A file whose lock is free belongs to a Dyno
 that died: `replay_abandoned` undoes what it left, at the next start or by `dyno cleanup`. Undoing goes in
 reverse, and every kind of entry can be undone twice, since a Dyno may die between the undoing and the note of
-it.
+it. The lock of the folder lets one Dyno of a user at a time replay, or claim what it will change.
 
 A file's first line says under which start of the host it was written, and which folders were its Dyno's own.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import pwd
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
+from dbdyno.host.interrupts import shielded
+from dbdyno.host.syncing import sync_folder
 
 Undo = Callable[[Mapping[str, Any]], None]
 
@@ -38,6 +42,18 @@ UNDOING = (
 )
 """Who registers kinds of its own. By name: these import the journal, and a start that has nothing to undo
 needs none of them."""
+
+ROOM_BYTES = 64 << 10
+"""How much is set aside at once for what a journal will hold."""
+UNDONE_BYTES = 64
+"""At least what the note of an undoing takes."""
+DYING_S = 5.0
+"""How long the kernel may take to end the locks of a process that died."""
+RESTORING_S = 120.0
+"""How long one Dyno waits for another that restores the host."""
+ASK_AGAIN_S = 0.01
+OWN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A link is not followed, and a pipe not waited for."""
 
 OUTLASTING = ("tree",)
 """Kinds of which something is left when the host has started again: all else went with the kernel."""
@@ -54,17 +70,22 @@ def undoes(kind: str) -> Callable[[Undo], Undo]:
 
 
 class Journal:
-    """The changes of one Dyno process that still stand. Made by `open_journal`."""
+    """The changes of one Dyno process that still stand. Made by `open_journal`, or by the one that takes over
+    from a Dyno that died. Closed, it lets go of its file's lock."""
 
-    def __init__(self, file: IO[str], path: Path) -> None:
-        self._file = file
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
         self._path = path
-        self._standing: list[dict[str, Any]] = []
-        self._count = 0
-        self._resisted = False
+        header, self._standing, self._end_bytes = _read(descriptor)
+        self._room_bytes = os.fstat(descriptor).st_size
+        self._count = 1 + max((entry["id"] for entry in self._standing), default=-1)
+        if header.get("boot", _boot()) != _boot():
+            # After another start of the host only what lies on disks is left.
+            self._standing = [entry for entry in self._standing if entry["kind"] in OUTLASTING]
 
     def note(self, kind: str, **details: str | int | float) -> None:
-        """Writes what is about to change. Returns once it is on disk; the change comes after."""
+        """Writes what is about to change. Returns once it is on disk; the change comes after. Raises
+        DynoError where it cannot be written; nothing may change then."""
         if kind not in _undo_of_kind:
             raise ValueError(f"no way is known to undo {kind!r}")
         entry = {"id": self._count, "kind": kind, **details}
@@ -92,103 +113,234 @@ class Journal:
         return len(self._standing)
 
     def undo_to(self, mark: int) -> None:
-        """Undoes in reverse all that was noted since the mark. What resists is reported once the rest is
-        undone."""
-        failures = []
-        while len(self._standing) > mark:
-            entry = self._standing.pop()
-            failure = _undo(entry)
-            if failure:
-                failures.append(failure)
-            else:
-                self._append({"undone": entry["id"]})
+        """Undoes in reverse all that was noted since the mark; Ctrl-C waits until that is done. What resists
+        still stands, and is reported once the rest is undone."""
+        _, failures = self.undo_since(mark)
         if failures:
-            self._resisted = True
             raise DynoError("could not restore: " + "; ".join(failures), f"the journal stays at {self._path}")
+
+    def undo_since(self, mark: int) -> tuple[list[str], list[str]]:
+        """The same, with a line for each entry that was undone, and one for each that resists."""
+        done, failures = list[str](), list[str]()
+        with shielded():
+            for place in reversed(range(mark, len(self._standing))):
+                entry = self._standing[place]
+                if failure := _undo(entry):
+                    failures.append(failure)
+                    continue
+                del self._standing[place]
+                done.append(_describe(entry))
+                # Without this note the entry is undone twice, which every kind bears.
+                with suppress(DynoError):
+                    self._append({"undone": entry["id"]})
+        return done, failures
 
     def close(self) -> None:
         """Undoes what still stands and removes the file, unless something could not be undone."""
-        self.undo_to(0)
-        if not self._resisted:
+        try:
+            self.undo_to(0)
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Ends the lock, and removes the file where nothing stands."""
+        if not self._standing:
+            # A mark whose journal is gone would never be removed.
+            _mark_of(self._path).unlink(missing_ok=True)
             self._path.unlink(missing_ok=True)
-        self._file.close()
+        os.close(self._descriptor)
+
+    def has_value(self, path: str) -> bool:
+        """Whether a change of what lies at this path still stands."""
+        return any(entry.get("path") == path for entry in self._standing)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Writes a line with room behind it for a note of each undoing, so that a full disk stops none."""
+        text = json.dumps(line).encode() + b"\n"
+        try:
+            needed_bytes = self._end_bytes + len(text) + UNDONE_BYTES * (len(self._standing) + 1)
+            if "undone" not in line and needed_bytes > self._room_bytes:
+                more_bytes = needed_bytes - self._room_bytes + ROOM_BYTES
+                os.posix_fallocate(self._descriptor, self._room_bytes, more_bytes)
+                self._room_bytes += more_bytes
+            written_bytes = 0
+            while written_bytes < len(text):
+                part = text[written_bytes:]
+                written_bytes += os.pwrite(self._descriptor, part, self._end_bytes + written_bytes)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
+        self._end_bytes += len(text)
 
 
 @contextmanager
 def open_journal() -> Iterator[Journal]:
     """This process's journal, undone and removed at the end."""
-    folder = paths.host() / "journal"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{os.getpid()}-{start_ticks(os.getpid())}-{time.time_ns()}.jsonl"
-    file = _locked(path)
-    journal = Journal(file, path)
-    journal._append({"boot": _boot(), "folders": [str(one) for one in own_folders()]})
-    _sync_folder(folder)
+    path = paths.journals() / f"{os.getpid()}-{start_ticks(os.getpid())}-{time.time_ns()}.jsonl"
+    with _nobody_else():
+        try:
+            # Nobody else may read it: whoever can could lock it too, and so keep it from being replayed.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OWN_FILE, 0o600)
+        except OSError as error:
+            raise _unwritten(path, error) from None
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        journal = Journal(descriptor, path)
+        folders = [str(one) for one in own_folders()]
+        try:
+            journal._append({"boot": _boot(), "folders": folders, "processes": _process_namespace()})
+            sync_folder(path.parent)
+        except BaseException:
+            journal.let_go()
+            raise
+        with suppress(OSError):
+            _mark_of(path).touch(mode=0o644)
     try:
         yield journal
     finally:
         journal.close()
 
 
-def _locked(path: Path) -> IO[str]:
-    while True:
-        # Nobody else may read it: whoever can could lock it too, and so keep it from being replayed.
-        path.touch(mode=0o600)
-        file = path.open("a", encoding="utf-8")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if path.exists():
-            return file
-        # Before the lock was ours, another Dyno took the file for that of one that died.
-        file.close()
-
-
 def replay_abandoned() -> list[str]:
-    """Undoes what Dynos of this user left that died. Returns one line per entry undone; raises when an entry
-    resists."""
-    done: list[str] = []
-    failures: list[str] = []
-    left = sorted((paths.host_place() / "journal").glob("*.jsonl"))
-    if left:
-        # Raises for a folder that is somebody else's: what it tells is not to be done.
-        paths.host()
-    for path in left:
-        with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
-            if not _abandoned(path, file):
-                continue
-            kept = len(failures)
-            for entry in reversed(_standing_entries(file)):
-                failure = _undo(entry)
-                (failures if failure else done).append(failure or _describe(entry))
-            if len(failures) == kept:
-                path.unlink(missing_ok=True)
+    """Undoes what Dynos of this user left that died, and waits for another Dyno that does so. Returns one
+    line per entry undone; raises when an entry resists."""
+    # Without a journal nothing is made, and one that is somebody else's is refused.
+    if not any((paths.host_place() / "journal").glob("*.jsonl")):
+        return []
+    paths.journals()
+    with _nobody_else():
+        done, failures = _replay()
     if failures:
         raise DynoError("could not restore: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
     return done
 
 
+@contextmanager
+def claiming(path: Path) -> Iterator[None]:
+    """Within, no other Dyno of this user restores or claims anything, and what is at the path is no dead
+    Dyno's. Raises DynoError where that one's change resists."""
+    with _nobody_else():
+        _replay()
+        for left in _abandoned():
+            stands = left.has_value(str(path))
+            left.let_go()
+            if stands:
+                reason = f"a Dyno that died changed {path}, and it cannot be put back"
+                raise DynoError(reason, "run: dyno cleanup, which says why")
+        yield
+
+
+def _replay() -> tuple[list[str], list[str]]:
+    done, failures = list[str](), list[str]()
+    for left in _abandoned():
+        try:
+            undone, resisting = left.undo_since(0)
+            done += undone
+            failures += resisting
+        finally:
+            left.let_go()
+    return done, failures
+
+
+def _abandoned() -> Iterator[Journal]:
+    """The journals of Dynos that died, each locked until it is let go of."""
+    for path in sorted(paths.journals().glob("*.jsonl")):
+        with suppress(FileNotFoundError):
+            descriptor = _own(path)
+            if descriptor is not None and _lock_of_dead(path, descriptor):
+                yield Journal(descriptor, path)
+            elif descriptor is not None:
+                os.close(descriptor)
+
+
+def _own(path: Path) -> int | None:
+    """The file opened, where it is a plain one of this user's; else None. Nobody else's is obeyed."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | OWN_FILE)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            return None
+        raise
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _lock_of_dead(path: Path, descriptor: int) -> bool:
+    """Locks a journal whose Dyno died; False where it lives. The kernel may still be taking a dead one's
+    lock away."""
+    deadline = time.monotonic() + DYING_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if _lives(path, descriptor) or time.monotonic() > deadline:
+                return False
+        time.sleep(ASK_AGAIN_S)
+
+
+def _lives(path: Path, descriptor: int) -> bool:
+    """Whether the process that a journal's name tells of lives; a number from elsewhere tells nothing."""
+    header, _, _ = _read(descriptor)
+    if header.get("processes", _process_namespace()) != _process_namespace():
+        return True
+    try:
+        process_id, started = path.name.removesuffix(".jsonl").split("-")[:2]
+        return start_ticks(int(process_id)) == int(started)
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _nobody_else() -> Iterator[None]:
+    """One Dyno of this user at a time makes, replays or claims. Raises DynoError where another stays."""
+    descriptor = os.open(paths.journals(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        deadline = time.monotonic() + RESTORING_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    reason = f"another dyno has been restoring the host for {RESTORING_S:.0f} s"
+                    raise DynoError(reason, "wait until it ends, then run: dyno cleanup") from None
+            time.sleep(ASK_AGAIN_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def left_by_others() -> tuple[str, ...]:
     """Users of this host whose Dynos died before they had restored all, which only they can do."""
     users: dict[str, None] = {}
-    for path in (path for folder in paths.hosts_of_all() for path in (folder / "journal").glob("*.jsonl")):
+    # Journals are private, so each has an empty file of its name where others can see it.
+    folders = [folder / each for folder in paths.hosts_of_all() for each in ("journal", paths.MARKS)]
+    for path in (path for folder in folders for path in folder.glob("*.jsonl")):
         with suppress(OSError, ValueError):
-            owner, (process_id, started) = path.stat().st_uid, path.name.split("-")[:2]
+            owner, (process_id, started) = path.lstat().st_uid, path.name.split("-")[:2]
             if owner != os.getuid() and start_ticks(int(process_id)) != int(started):
                 users[user_name(owner)] = None
     return tuple(users)
 
 
-def _abandoned(path: Path, file: IO[str]) -> bool:
-    """Whether the Dyno of this journal died; the journal is then locked as long as the file is open."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists()
+def _mark_of(path: Path) -> Path:
+    """What tells other users that a journal stands."""
+    return paths.marks() / path.name
+
+
+def _unwritten(path: Path, error: OSError) -> DynoError:
+    return DynoError(
+        f"the journal of the host cannot be written ({path}): {error.strerror}",
+        f"make room on the disk of {path.parent}, or set {paths.HOST_VARIABLE} to a folder on another",
+    )
+
+
+def of_dead(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry was read from a journal, and not noted by this process."""
+    return "folders" in entry
 
 
 def user_name(user_id: int) -> str:
@@ -204,24 +356,33 @@ def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _standing_entries(file: IO[str]) -> list[dict[str, Any]]:
-    """What was not undone; after another start of the host that is only what lies on disks."""
+def _process_namespace() -> str:
+    """In which world a process's number counts."""
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def _read(descriptor: int) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
+    """A journal's first line, what was not undone, and where its last whole line ends. Behind that may be the
+    line of a Dyno that died while writing it, whose change was never made, and room."""
+    text = os.pread(descriptor, os.fstat(descriptor).st_size, 0).partition(b"\0")[0]
+    end_bytes = text.rfind(b"\n") + 1
     entries: dict[int, dict[str, Any]] = {}
     header: dict[str, Any] = {}
-    for line in file:
+    for line in text[:end_bytes].splitlines():
         try:
             entry = json.loads(line)
         except ValueError:
-            # The last line of a Dyno that died while writing it; its change was never made.
+            # Written by a Dyno that died, before another went on in its file.
+            continue
+        if not isinstance(entry, dict):
             continue
         if "boot" in entry:
             header = entry
         elif "undone" in entry:
             entries.pop(entry["undone"], None)
-        else:
+        elif isinstance(entry.get("id"), int) and isinstance(entry.get("kind"), str):
             entries[entry["id"]] = {**entry, "folders": header.get("folders", [])}
-    ended = header.get("boot", _boot()) != _boot()
-    return [entry for entry in entries.values() if not ended or entry["kind"] in OUTLASTING]
+    return header, list(entries.values()), end_bytes
 
 
 def _undo(entry: Mapping[str, Any]) -> str:
@@ -234,7 +395,7 @@ def _undo(entry: Mapping[str, Any]) -> str:
         return f"{_describe(entry)}: this version of Dyno does not know how"
     try:
         undo(entry)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{_describe(entry)}: {error}"
     return ""
 
@@ -244,14 +405,6 @@ def _describe(entry: Mapping[str, Any]) -> str:
     return f"{entry['kind']} {details}"
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def own_folders() -> tuple[Path, ...]:
     """The only places where Dyno ever removes a directory tree."""
     return (paths.cache(), paths.state(), paths.runtime())
@@ -259,9 +412,10 @@ def own_folders() -> tuple[Path, ...]:
 
 def require_own(path: Path, entry: Mapping[str, Any]) -> None:
     """Raises ValueError for a path outside the folders of this Dyno, and of the one that wrote the entry."""
-    of_writer = [Path(folder) for folder in entry.get("folders", [])]
+    # A link has the name of what it leads to.
+    of_writer = [Path(folder).resolve() for folder in entry.get("folders", [])]
     named = [folder for folder in of_writer if folder.name in ("dyno", f"dyno-{os.getuid()}")]
-    homes = [home.resolve() for home in (*own_folders(), *named)]
+    homes = [*(home.resolve() for home in own_folders()), *named]
     parent = path.parent.resolve()
     if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):
         raise ValueError("not inside Dyno's own folders, so it is left alone")

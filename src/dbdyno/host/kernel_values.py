@@ -9,14 +9,23 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
-from dbdyno.host.journal import Journal, undoes
+from dbdyno.host.journal import Journal, claiming, of_dead, undoes
 
-_claimed: dict[Path, int] = {}
-"""The locks of the values that this process has set."""
+
+@dataclass
+class _Claim:
+    """The lock of a value that this process has set, as often as it has."""
+
+    descriptor: int
+    count: int = 0
+
+
+_claimed: dict[Path, _Claim] = {}
 
 _HOMES = (Path("/sys"), Path("/proc/sys"))
 """The only trees in which Dyno ever sets or restores a kernel value."""
@@ -41,13 +50,19 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
     set it and will restore it.
     """
     try:
-        claimed_here = _claim(path, factor)
-        before = read(path)
-        if before == value:
-            if claimed_here:
+        # A value that another Dyno is about to put back is not the one that was there before.
+        with claiming(path):
+            _claim(path, factor)
+            try:
+                before = read(path)
+                if before != value:
+                    journal.note("kernel_value", path=str(path), before=before)
+            except BaseException:
                 _let_go(path)
+                raise
+        if before == value:
+            _let_go(path)
             return before
-        journal.note("kernel_value", path=str(path), before=before)
         _write(path, value)
         return read(path)
     except PermissionError:
@@ -58,27 +73,35 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
         raise Blocked(factor, f"the kernel refused {value!r} for {path}: {error.strerror}") from None
 
 
-def _claim(path: Path, factor: str) -> bool:
-    """Locks the value's own file until it is restored: every Dyno of the host, whoever runs it, sees that
-    lock. Returns whether it was free of a claim of this process's own.
-    """
-    if path in _claimed:
-        return False
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise Blocked(
-            factor, f"another dyno has set {path} for its own trial", "wait until it ends"
-        ) from None
-    _claimed[path] = descriptor
-    return True
+def _claim(path: Path, factor: str) -> None:
+    """Locks the value's own file until all that this process has set there is restored: every Dyno of the
+    host, whoever runs it, sees that lock."""
+    if path not in _claimed:
+        try:
+            _claimed[path] = _Claim(_locked(path))
+        except BlockingIOError:
+            raise Blocked(
+                factor, f"another dyno has set {path} for its own trial", "wait until it ends"
+            ) from None
+    _claimed[path].count += 1
 
 
 def _let_go(path: Path) -> None:
-    if path in _claimed:
-        os.close(_claimed.pop(path))
+    claim = _claimed[path]
+    claim.count -= 1
+    if claim.count == 0:
+        os.close(_claimed.pop(path).descriptor)
+
+
+def _locked(path: Path) -> int:
+    """The file, locked until it is closed. Raises BlockingIOError where another Dyno has it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 @undoes("kernel_value")
@@ -87,9 +110,23 @@ def _put_back(entry: Mapping[str, Any]) -> None:
     path = Path(entry["path"])
     if not any(path.is_relative_to(home) for home in _HOMES) or ".." in path.parts:
         raise ValueError("not a kernel value, so it is left alone")
-    if path.exists() and read(path) != entry["before"]:
-        _write(path, str(entry["before"]))
-    _let_go(path)
+    if path in _claimed and not of_dead(entry):
+        _restore(path, str(entry["before"]))
+        _let_go(path)
+    elif path.exists():
+        try:
+            descriptor = _locked(path)
+        except BlockingIOError:
+            raise ValueError("another dyno has set it for its own trial, and must end first") from None
+        try:
+            _restore(path, str(entry["before"]))
+        finally:
+            os.close(descriptor)
+
+
+def _restore(path: Path, before: str) -> None:
+    if path.exists() and read(path) != before:
+        _write(path, before)
 
 
 def _write(path: Path, value: str) -> None:

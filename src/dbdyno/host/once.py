@@ -1,10 +1,10 @@
 """Make once under a lock, name it when whole: what Dyno keeps because making it takes long.
 
 A *shelf* is a folder of the cache that holds things of one kind: fetched engines, sources, builds, pristine
-data, images of volumes, sets of vectors. A thing is made in a `.making` folder under the lock of its key,
-and gets its name by a rename once it is whole. So what bears a name is whole, and a making that failed or
-was killed leaves nothing but a `.making` folder, which its own end, the next making of that key, or `sweep`
-removes. What can `resume` goes on in that folder instead.
+data, images of volumes, sets of vectors, what servers said to statements. A thing is made in a `.making`
+folder under the lock of its key, and gets its name by a rename once it is whole. So what bears a name is
+whole, and a making that failed or was killed leaves nothing but a `.making` folder, which its own end, the
+next making of that key, or `sweep` removes. What can `resume` goes on in that folder instead.
 
 A process that takes a thing shares its `.used` lock until the process ends: such a thing is never freed. It
 is not the lock of the making, because who waits to make a thing would then wait for the end of who uses it.
@@ -25,6 +25,7 @@ from typing import IO
 
 from dbdyno.host import paths
 from dbdyno.host.clone import tree_size_bytes
+from dbdyno.host.syncing import sync_file_system
 
 Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""
@@ -40,12 +41,13 @@ ACCOUNT = "account.json"
 WHOLE = {"engines": "manifest.json", "pristine": "pristine.json", "vectors": "data.json"}
 """The file that a whole thing of a kind has, where not the account. Its time is that of the last use."""
 
-KINDS = ("engines", "sources", "builds", "pristine", "volumes", "vectors")
+KINDS = ("engines", "sources", "builds", "pristine", "volumes", "vectors", "statements")
 PARTS = {"pristine": "volumes"}
 """Kinds that lie within a thing of another kind: they are made from it, and go with it."""
 
 LEFTOVERS = ("*/*.making", "*/*/*.making", "*/*/*/*.making", "engines/.fetch-*", "vectors/making-*")
 """Where a making that was killed leaves its folder; the last two are those of older versions."""
+
 
 _in_use: dict[Path, IO[str]] = {}
 """The locks of what this process has taken."""
@@ -81,7 +83,12 @@ class Shelf:
         return sorted(thing.name for thing in things if thing.suffix != ".making")
 
     def holds(self, name: str) -> bool:
-        return (self.folder / name / self._whole).is_file()
+        """Whether there is such a thing, whole. One that a power cut left torn is none."""
+        try:
+            whole = json.loads((self.folder / name / self._whole).read_bytes())
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+            return False
+        return isinstance(whole, dict)
 
     def take(self, name: str, tell: Tell = silently) -> Path | None:
         """The thing, which nobody frees until this process ends; None where there is none. Waits while it is
@@ -128,14 +135,17 @@ class Shelf:
                     _remove(making)
 
     def keep(self, made: Path, name: str, what: str, origin: str) -> Path:
-        """Names what was made, now that it is whole and on disk; returns its folder. A whole thing that
-        bears the name already stays."""
+        """Names what was made, now that it is whole, and puts it on disk before and after, so that what bears
+        a name is whole after a power cut too; returns its folder. A whole thing that bears the name already
+        stays."""
         account = {"what": what, "origin": origin, "made_unix_s": time.time()}
         (made / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")
         thing = self.folder / name
         if not self.holds(name):
             shutil.rmtree(thing, ignore_errors=True)
+            sync_file_system(made)
             made.rename(thing)
+            sync_file_system(self.folder)
         return thing
 
     def once(

@@ -15,6 +15,7 @@ from dbdyno.errors import UserError
 HOST_VARIABLE = "DYNO_HOST_FOLDER"
 ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
 """Both outlast a start of the host, as files do that the journal tells of."""
+MARKS = "standing"
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
 
 SOCKET_PATH_BYTES = 107
@@ -58,16 +59,36 @@ def config_place() -> Path:
 
 
 def state() -> Path:
-    """What Dyno kept of a fault of its own."""
-    return _made(_place("XDG_STATE_HOME", ".local/state"), "XDG_STATE_HOME")
+    """What Dyno kept of a fault of its own, and records that wait for their store."""
+    return _made(state_place(), "XDG_STATE_HOME")
+
+
+def state_place() -> Path:
+    return _place("XDG_STATE_HOME", ".local/state")
 
 
 def host() -> Path:
-    """The journal: what is needed to restore the host. One place per user whatever the XDG variables are:
+    """Journals, and notes that other users may read. One place per user whatever the XDG variables are:
     the Dyno that comes after one that died may have others.
     """
     folder = host_place()
-    _make(folder, HOST_VARIABLE)
+    _make(folder, HOST_VARIABLE, mode=0o755)
+    _require_own(folder, 0o022, HOST_VARIABLE)
+    return folder
+
+
+def journals() -> Path:
+    """The journals of this user's Dynos. Nobody else may read, write or lock them."""
+    folder = host() / "journal"
+    _make(folder, HOST_VARIABLE, mode=0o700)
+    _require_own(folder, 0o077, HOST_VARIABLE)
+    return folder
+
+
+def marks() -> Path:
+    """What tells other users of this host which journals stand: empty files of their names."""
+    folder = host() / MARKS
+    _make(folder, HOST_VARIABLE, mode=0o755)
     _require_own(folder, 0o022, HOST_VARIABLE)
     return folder
 
@@ -98,15 +119,29 @@ def runtime() -> Path:
     """Sockets and logs of running servers: private to this user, and short, because a socket's path is
     limited.
     """
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = Path(base) / "dyno"
-    usable = Path(base).is_absolute() and os.access(base, os.W_OK | os.X_OK)
-    if not usable or len(os.fsencode(folder)) > LONGEST_RUNTIME_BYTES:
-        folder = Path(tempfile.gettempdir()) / f"dyno-{os.getuid()}"
+    folder = runtime_place()
     _make(folder, "XDG_RUNTIME_DIR", mode=0o700)
     # Anyone may make a folder under /tmp: one that is not ours, or open to others, must not hold our sockets.
     _require_own(folder, 0o077, "XDG_RUNTIME_DIR")
     return folder
+
+
+def runtime_place() -> Path:
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    folder = Path(base) / "dyno"
+    # `su` and `sudo` may leave root the folder of another user, who could put another in its place.
+    usable = _is_own(Path(base)) and os.access(base, os.W_OK | os.X_OK)
+    if not usable or len(os.fsencode(folder)) > LONGEST_RUNTIME_BYTES:
+        return Path(tempfile.gettempdir()) / f"dyno-{os.getuid()}"
+    return folder
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder belongs to this user, so that nobody else can replace what lies in it."""
+    try:
+        return folder.is_absolute() and folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def _chosen_host() -> Path | None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from dbdyno.errors import Blocked, DynoError, UserError
+from dbdyno.host import cgroups
 
 
 def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
@@ -40,6 +42,25 @@ def usable_disk_bytes(folder: Path) -> int:
 def available_memory_bytes() -> int:
     """What programs can still take without others having to give anything back."""
     return int(psutil.virtual_memory().available)
+
+
+def memory_limit() -> tuple[int, str]:
+    """The bytes of memory that this process and its children can have at most, and the words for who says
+    so."""
+    all_bytes = int(psutil.virtual_memory().total)
+    limits = [_limit_bytes(group) for group in cgroups.groups_of(os.getpid(), "memory")]
+    least_bytes = min(filter(None, limits), default=all_bytes)
+    if least_bytes < all_bytes:
+        return least_bytes, "its control group allows"
+    return all_bytes, "this host has"
+
+
+def _limit_bytes(group: Path) -> int | None:
+    """The limit of a control group of either version; None where it has none."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            return int((group / name).read_text())
+    return None
 
 
 def require_memory(needed_bytes: int, what: str, factor: str, remedy: str) -> None:

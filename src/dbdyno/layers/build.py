@@ -14,7 +14,7 @@ from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
-from dbdyno.layers.trainer import BOLT, PGO
+from dbdyno.layers.trainer import BOLT, PGO, files_named
 from dbdyno.layers.trainer import refused as refused_trainer
 from dbdyno.obtain.source.recorded import COMMAND_LINES
 from dbdyno.obtain.source.toolchain import traces
@@ -217,6 +217,7 @@ BUILD = LayerOfKnobs(
         proof="the command lines that the running file records, and the account of the training",
         ask=asking("pgo"),
         refused=partial(refused_trainer, PGO),
+        files=files_named,
         prove=_by_file("pgo", _pgo),
     ),
     Knob(
@@ -227,6 +228,7 @@ BUILD = LayerOfKnobs(
         proof="the note that BOLT leaves in the running file, and the account of the training",
         ask=asking("bolt"),
         refused=partial(refused_trainer, BOLT),
+        files=files_named,
         prove=_by_file("bolt", _bolt),
     ),
     Knob(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
 from dbdyno.engines import needs
+from dbdyno.engines.confined import reach
+from dbdyno.engines.counterparts import counterpart
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import Mistake
+from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.layer import GivenUp
 from dbdyno.layers.part import Part, Place
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
-from dbdyno.study.space import Promise
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Settings(Request):
         return tuple(part for name, level in self.levels.items() for part in _parts(name, level, engine))
 
     def apply(self, setup: Setup) -> None:
+        # Again, because the study of a run that goes on is not checked as a file is.
+        for name, level in self.levels.items():
+            found = reach(name, level, setup.engine.settings.CONFINED, setup.allowed.paths)
+            if found:
+                raise Blocked(f"config.{name}", found.reason, found.remedy)
         setup.settings.update(self.levels)
 
 
@@ -55,19 +63,26 @@ class ConfigLayer:
     def in_production(self, knob: str) -> bool:
         return True
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        if installation is None:
-            return []
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        outside = [
+            Mistake(0, f"{factor.name}: {found.reason}", found.remedy)
+            for level in factor.levels
+            if (found := reach(factor.knob, level, engine.settings.CONFINED, allowed.paths))
+        ]
+        # A level that reaches out is not even asked of the server.
+        if outside or installation is None:
+            return outside
         known = engine.settings.names(installation)
         if factor.knob in known:
             return self._refused(factor, engine, installation)
-        nearest = get_close_matches(factor.knob, known, n=1)
-        hint = (
-            f"did you mean config.{nearest[0]}?"
-            if nearest
-            else f"it knows {len(known)} settings; none is near"
-        )
-        return [Mistake(0, f"{engine.title} {installation.version} has no setting {factor.knob!r}", hint)]
+        told = f"{engine.title} {installation.version} has no setting {factor.knob!r}"
+        return [Mistake(0, told, _hint(factor.knob, engine, known))]
 
     def _refused(self, factor: Factor, engine: Engine, installation: Installation) -> list[Mistake]:
         """A mistake for each level that the engine, asked before anything runs, does not take."""
@@ -79,9 +94,12 @@ class ConfigLayer:
         who = f"{factor.name}: {engine.title} {installation.version}"
         return [Mistake(0, f"{who} {fault.reason}", fault.takes) for fault in faults]
 
-    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+    def gives_up(
+        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
+    ) -> GivenUp | None:
         risk = engine.settings.RISKS.get(knob)
-        return None if risk is None else risk.gives_up(level)
+        promise = risk.gives_up(level, beside) if risk is not None else None
+        return GivenUp(promise, risk.degree(level)) if risk is not None and promise is not None else None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return (Settings(levels),)
@@ -121,3 +139,14 @@ class ConfigLayer:
             reason=reason,
             remedy=remedy,
         )
+
+
+def _hint(name: str, engine: Engine, known: Collection[str]) -> str:
+    """What may have been meant: the counterpart of another engine's setting, or a name that is near."""
+    owner, own = counterpart(name, engine.name)
+    if own in known:
+        return f"it is a setting of {owner}; what serves its purpose here is config.{own}"
+    nearest = get_close_matches(name, known, n=1)
+    return (
+        f"did you mean config.{nearest[0]}?" if nearest else f"it knows {len(known)} settings; none is near"
+    )

@@ -14,11 +14,12 @@ from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values
 from dbdyno.host.process import bind_memory, can_do
+from dbdyno.host.siblings import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.part import Part, Place
 from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import REMOVED, Deed, Request, Running, Setup
+from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -89,8 +90,15 @@ class Quota(Request):
 
     def deed(self) -> Deed:
         if self.percent is None:
-            return Deed("cpu.quota", "a control group for the server, where one can be made", REMOVED)
-        return Deed("cpu.quota", f"a control group for the server, with {self.percent} % of one CPU", REMOVED)
+            return Deed(
+                "cpu.quota", "a control group for the server, where one can be made", REMOVED, CONTROL_GROUPS
+            )
+        return Deed(
+            "cpu.quota",
+            f"a control group for the server, with {self.percent} % of one CPU",
+            REMOVED,
+            CONTROL_GROUPS,
+        )
 
     def apply(self, setup: Setup) -> None:
         if self.percent is None:
@@ -116,7 +124,12 @@ class Weight(Request):
         return (Part(factor="cpu.weight", place=Place.UNIT, name="CPUWeight", value=self.weight),)
 
     def deed(self) -> Deed:
-        return Deed("cpu.weight", f"a control group for the server, with the weight {self.weight}", REMOVED)
+        return Deed(
+            "cpu.weight",
+            f"a control group for the server, with the weight {self.weight}",
+            REMOVED,
+            CONTROL_GROUPS,
+        )
 
     def apply(self, setup: Setup) -> None:
         # Version 1 counts shares, 1024 being everybody's; version 2 counts weight, 100 being everybody's.
@@ -138,7 +151,11 @@ class Smt(Request):
         return (Part(factor="cpu.smt", place=Place.KERNEL, name=str(CPUS / SMT_CONTROL), value=self.level),)
 
     def deed(self) -> Deed:
-        return Deed("cpu.smt", f"{CPUS / SMT_CONTROL} := {self.level}")
+        return Deed(
+            "cpu.smt",
+            f"{CPUS / SMT_CONTROL} := {self.level}",
+            places=(str(CPUS / SMT_CONTROL), *CONTROL_GROUPS),
+        )
 
     def apply(self, setup: Setup) -> None:
         now = _smt()
@@ -147,6 +164,8 @@ class Smt(Request):
         if now not in ("on", "off"):
             reason = f"the kernel says SMT is {now}"
             raise Blocked("cpu.smt", reason, "a host whose firmware and kernel offer it")
+        if self.level == "off":
+            _require_all_comes_back(_second_threads())
         kernel_values.set_value(setup.journal, CPUS / SMT_CONTROL, self.level, "cpu.smt")
 
 
@@ -161,7 +180,11 @@ class Governor(Request):
         return (Part(factor="cpu.governor", place=Place.KERNEL, name=path, value=self.name),)
 
     def deed(self) -> Deed:
-        return Deed("cpu.governor", f"scaling_governor of every policy in {CPUS / 'cpufreq'} := {self.name}")
+        return Deed(
+            "cpu.governor",
+            f"scaling_governor of every policy in {CPUS / 'cpufreq'} := {self.name}",
+            places=(str(CPUS / "cpufreq" / "policy*" / "scaling_governor"),),
+        )
 
     def apply(self, setup: Setup) -> None:
         policies = sorted((CPUS / "cpufreq").glob("policy*"))
@@ -193,7 +216,11 @@ class Boost(Request):
         )
 
     def deed(self) -> Deed:
-        return Deed("cpu.boost", f"boost of all CPUs := {self.level}")
+        return Deed(
+            "cpu.boost",
+            f"boost of all CPUs := {self.level}",
+            places=tuple(str(CPUS / path) for path in BOOST_CONTROLS),
+        )
 
     def apply(self, setup: Setup) -> None:
         path, values = _boost_control()
@@ -225,6 +252,28 @@ def _smt() -> str:
     return kernel_values.read(control) if control.exists() else "notsupported"
 
 
+def _second_threads() -> set[int]:
+    """The CPUs that are not the first of their core: those that go offline without SMT."""
+    files = CPUS.glob("cpu[0-9]*/topology/thread_siblings_list")
+    cores = [parse_cpu_list(file.read_text().strip()) for file in files]
+    return {cpu for core in cores for cpu in core if cpu != min(core)}
+
+
+def _require_all_comes_back(going: set[int]) -> None:
+    """Raises Blocked where the kernel would not restore what CPUs that go offline take along."""
+    if groups := losing_cpusets(going):
+        others = f" and {len(groups) - 1} more" if groups[1:] else ""
+        reason = f"the control group {groups[0]}{others} would lose CPUs for good, as version 1 does not give"
+        remedy = "end what runs in it and remove the group, or boot with cgroup version 2"
+        raise Blocked("cpu.smt", f"{reason} them back", remedy)
+    if threads := bound_threads(going):
+        number, name = threads[0]
+        others = f" and {len(threads) - 1} more" if threads[1:] else ""
+        reason = f"thread {number} ({name}){others} is bound to CPUs that go offline, and would not be bound"
+        remedy = "end it, or let it run on the first thread of a core as well (taskset)"
+        raise Blocked("cpu.smt", f"{reason} again", remedy)
+
+
 def _group(setup: Setup) -> Path | None:
     return next(iter(setup.launch.cgroups), None)
 
@@ -241,15 +290,6 @@ def _usable(factor: str, cpu_list: str) -> tuple[int, ...]:
             f"allowed here: {', '.join(map(str, sorted(allowed)))}",
         )
     return tuple(sorted(wanted))
-
-
-def parse_cpu_list(text: str) -> set[int]:
-    """CPU numbers of the kernel's list format (`0-3,8`)."""
-    numbers: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers
 
 
 def _boost_control() -> tuple[Path, Mapping[str, str]]:

@@ -24,7 +24,7 @@ from dbdyno.host.room import usable_disk_bytes
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import REMOVED, Before, Deed, Request, Running, Setup
+from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Before, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.values import SECONDS
 
@@ -50,7 +50,12 @@ class LessMemory(Request):
     size: str
 
     def deed(self) -> Deed:
-        return Deed("fault.memory", f"a control group for the server, with {self.size} of memory", REMOVED)
+        return Deed(
+            "fault.memory",
+            f"a control group for the server, with {self.size} of memory",
+            REMOVED,
+            CONTROL_GROUPS,
+        )
 
     def apply(self, setup: Setup) -> None:
         found = cgroups.hierarchy("memory")
@@ -70,6 +75,7 @@ class FewerOperations(Request):
             "fault.disk_operations",
             f"a control group for the server, with {self.per_s}/s on its disk",
             REMOVED,
+            CONTROL_GROUPS,
         )
 
     def apply(self, setup: Setup) -> None:
@@ -143,7 +149,7 @@ class Pauses(Request):
         told = (
             f"a control group for the server, which stands still for {self.stop_s:g} s in {self.every_s:g} s"
         )
-        return Deed("fault.pause", told, REMOVED)
+        return Deed("fault.pause", told, REMOVED, CONTROL_GROUPS)
 
     def apply(self, setup: Setup) -> None:
         group = setup.join_group("cpu", {}, "fault.pause")

@@ -1,4 +1,4 @@
-"""What the levels of a study will do to the host, told before anything is touched."""
+"""What the levels of a study will do to the host, known before the first trial."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from dbdyno.layers.setup import Deed
 class HostChange(Frozen):
     """One thing that trials of some variants do to the host.
 
-    `after` says what becomes of it, `needs` which right it takes, `scope` whether it concerns one server or
-    the whole host.
+    `after` says what becomes of it, `places` where it writes, `needs` which right it takes, `scope` whether
+    it concerns one server or the whole host.
     """
 
     factor: str
     does: str
     after: str
+    places: tuple[str, ...]
     needs: str
     scope: Scope
     variants: tuple[str, ...]
@@ -93,6 +94,7 @@ def _change(deed: Deed, variants: tuple[str, ...]) -> HostChange:
         factor=deed.factor,
         does=deed.does,
         after=deed.after,
+        places=deed.places,
         needs=knob.needs,
         scope=knob.scope,
         variants=variants,

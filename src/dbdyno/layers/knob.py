@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import Mistake
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
     from dbdyno.layers.setup import Request, Running
     from dbdyno.records.record import Evidence, Reading
+    from dbdyno.study.files import NamedFile
     from dbdyno.study.space import Promise
 
 ROOT = "root"
@@ -43,6 +45,11 @@ def keeps_all(_text: str) -> Promise | None:
     return None
 
 
+def names_none(_text: str, _folder: Path) -> tuple[NamedFile, ...]:
+    """For a knob whose levels name no files."""
+    return ()
+
+
 def not_counted(_running: Running) -> Reading | None:
     """For a knob of whose use no counter tells."""
     return None
@@ -54,7 +61,8 @@ class Knob:
 
     `levels`, `effect`, `proof` and `needs` are words: what may be written, how a level is put into effect,
     what is read to prove it, and which right a level that touches the host needs. `pattern` matches each
-    level as a whole, and `refused` says what else is wrong with one. `gives_up` names what a level gives up
+    level as a whole, and `refused` says what else is wrong with one; `files` says which files a level of a
+    study in a folder names. `gives_up` names what a level gives up
     for its speed. `related` are keys of the host's fingerprint: where two hosts differ in one of them, the
     measured effect of this knob tells how much that matters. `in_production` says whether a server that Dyno
     did not start has the knob too, and shows its level: the size of a volume of Dyno's has no meaning there.
@@ -70,6 +78,7 @@ class Knob:
     refused: Callable[[str], Mistake | None] = says_all
     gives_up: Callable[[str], Promise | None] = keeps_all
     exercised: Callable[[Running], Reading | None] = not_counted
+    files: Callable[[str, Path], tuple[NamedFile, ...]] = names_none
     needs: str = ""
     scope: Scope = Scope.SERVER
     related: tuple[str, ...] = ()

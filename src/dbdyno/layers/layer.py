@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.setup import Request, Running
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor
 from dbdyno.study.space import Promise
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """What a level gives up, and how much of it beside other levels of its factor."""
+
+    promise: Promise
+    degree: float = 1.0
 
 
 class Layer(Protocol):
@@ -30,13 +40,22 @@ class Layer(Protocol):
         """Whether a server that Dyno did not start has this knob too, and shows its level."""
         ...
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
-        """Faults of a factor that can be told without touching anything; lines are filled in by the
-        caller."""
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        """Faults of a factor that can be told without touching anything; lines are filled in by the caller.
+        What is `allowed` is none."""
         ...
 
-    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
-        """What a level gives up for its speed; None where it keeps all."""
+    def gives_up(
+        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
+    ) -> GivenUp | None:
+        """What a level gives up for its speed beside the other levels of this layer, or wherever they stand;
+        None where it keeps all."""
         ...
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
@@ -69,15 +88,24 @@ class LayerOfKnobs:
     def in_production(self, knob: str) -> bool:
         return self.knobs[knob].in_production
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
         knob = self.knobs.get(factor.knob)
         if knob is None:
             hint = f"it has: {', '.join(self.knobs)}"
             return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
         return list(filter(None, map(knob.mistake, factor.levels)))
 
-    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
-        return self.knobs[knob].gives_up(level_text(level)) if knob in self.knobs else None
+    def gives_up(
+        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
+    ) -> GivenUp | None:
+        promise = self.knobs[knob].gives_up(level_text(level)) if knob in self.knobs else None
+        return GivenUp(promise) if promise else None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return tuple(

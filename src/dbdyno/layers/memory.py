@@ -83,7 +83,7 @@ class TransparentHugePages(Request):
             return None
         does = f"{memory.THP_MODE} := {self.mode}"
         unless = ", unless a limit of the server's own process does" if self.mode == "madvise" else ""
-        return Deed("memory.thp", does + unless)
+        return Deed("memory.thp", does + unless, places=(str(memory.THP_MODE),))
 
     def apply(self, setup: Setup) -> None:
         if not memory.THP_MODE.exists():
@@ -128,7 +128,11 @@ class HugePages(Request):
 
     def deed(self) -> Deed:
         path = _pages_folder(self.size) / COUNT
-        return Deed("memory.huge_pages", f"{path} := enough {self.size} pages for the server's cache")
+        return Deed(
+            "memory.huge_pages",
+            f"{path} := enough {self.size} pages for the server's cache",
+            places=(str(path),),
+        )
 
     def apply(self, setup: Setup) -> None:
         page_bytes = memory.PAGE_BYTES[self.size]

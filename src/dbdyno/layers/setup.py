@@ -20,6 +20,7 @@ from dbdyno.engines.engine import Engine, Server
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.volumes.volume import Volume, Wish
@@ -31,18 +32,22 @@ from dbdyno.records.record import Counted
 RESTORED = "restored after each trial"
 REMOVED = "removed after each trial"
 STAYS = "not restored"
+LOOP_DEVICES = "/dev/loop*"
+CONTROL_GROUPS = ("/sys/fs/cgroup",)
+"""Places that several deeds write to."""
 
 
 @dataclass(frozen=True)
 class Deed:
     """One thing that is done to the host beyond processes and folders of Dyno's own.
 
-    `after` says what becomes of it.
+    `after` says what becomes of it, and `places` where it writes: paths, in which `*` stands for anything.
     """
 
     factor: str
     does: str
     after: str = RESTORED
+    places: tuple[str, ...] = ()
 
 
 class Before(Enum):
@@ -101,7 +106,7 @@ class Setup:
     spared: bool = False
     powerless: DynoError | None = None
     page_cache_emptied: bool = False
-    allowed_devices: frozenset[Path] = frozenset()
+    allowed: Allowed = NOTHING_ALLOWED
     beside: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
@@ -14,8 +15,9 @@ from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Before, Request, Running, Setup
 from dbdyno.obtain.source.build import Made
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.wish import DEFAULT, NONE, BuildWish
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.study.files import FileKind, NamedFile
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,15 @@ def _by_account(knob: str, tell: Callable[[Made], str], more: str = "") -> Calla
     return prove
 
 
+def _patches(level: str, _folder: Path) -> tuple[NamedFile, ...]:
+    names = [] if level == NONE else level.split()
+    return tuple(NamedFile(FileKind.PATCH, name) for name in names)
+
+
+def _recipe(level: str, _folder: Path) -> tuple[NamedFile, ...]:
+    return () if level == DEFAULT else (NamedFile(FileKind.RECIPE, level),)
+
+
 PATH = r"[~/.\w][\w./~@+-]*"
 
 SOURCE = LayerOfKnobs(
@@ -126,6 +137,7 @@ SOURCE = LayerOfKnobs(
         effect="the source is patched in that order",
         proof="the account of the build with each patch's hash; its file is in /proc/PID/maps",
         ask=asking("patches"),
+        files=_patches,
         prove=_by_account(
             "patches",
             lambda account: ", ".join(account.patches) or "none",
@@ -139,6 +151,7 @@ SOURCE = LayerOfKnobs(
         effect="the engine is built as it says",
         proof="the account of the build, whose file is in /proc/PID/maps",
         ask=asking("recipe"),
+        files=_recipe,
         prove=_by_account("recipe", lambda account: f"recipe {account.recipe[:12]}"),
     ),
 )

@@ -16,14 +16,16 @@ from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_values
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.volumes.device import require_allowed
+from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
 from dbdyno.host.volumes.mounts import mounted_at, queue_below
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.part import Part, Place
 from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import REMOVED, STAYS, Before, Deed, Request, Running, Setup
+from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
@@ -32,6 +34,7 @@ from dbdyno.study.space import Promise
 FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
 UNSAFE_MOUNTS = frozenset({"nobarrier", "barrier=0", "data=writeback", "nodatacow", "nodatasum"})
 """Mount options with which a loss of power can take what was reported as written."""
+DROP_CACHES = "/proc/sys/vm/drop_caches"
 _NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
 
 
@@ -62,13 +65,13 @@ class OnVolume(Request):
         kind = "a raw volume" if wish.filesystem == "raw" else f"a volume with {wish.filesystem}"
         if wish.device.startswith("/"):
             does = f"{wish.device} is overwritten with {kind} (dyno run --allow-device {wish.device})"
-            return Deed(self.factor, does, STAYS)
+            return Deed(self.factor, does, STAYS, (self.wish.device,))
         backing = "a file in memory" if wish.device == "ram" else "a file of Dyno's"
-        return Deed(self.factor, f"{kind} on a loop device over {backing}", REMOVED)
+        return Deed(self.factor, f"{kind} on a loop device over {backing}", REMOVED, (LOOP_DEVICES,))
 
     def apply(self, setup: Setup) -> None:
         if self.wish.device.startswith("/"):
-            require_allowed(Path(self.wish.device), setup.allowed_devices)
+            require_allowed(Path(self.wish.device), setup.allowed.devices)
         require_maker(self.wish.filesystem)
         setup.wish = self.wish
 
@@ -84,7 +87,11 @@ class Scheduler(Request):
         return (Part(factor="storage.scheduler", place=Place.QUEUE, name="scheduler", value=self.name),)
 
     def deed(self) -> Deed:
-        return Deed("storage.scheduler", f"scheduler of the volume's device := {self.name}")
+        return Deed(
+            "storage.scheduler",
+            f"scheduler of the volume's device := {self.name}",
+            places=("/sys/*/queue/scheduler",),
+        )
 
     def apply(self, setup: Setup) -> None:
         volume = _volume(setup)
@@ -109,7 +116,11 @@ class ReadAhead(Request):
         return (part(name="read_ahead_kb", value=self.kib),)
 
     def deed(self) -> Deed:
-        return Deed("storage.read_ahead", f"read_ahead_kb of the volume's device := {self.kib}")
+        return Deed(
+            "storage.read_ahead",
+            f"read_ahead_kb of the volume's device := {self.kib}",
+            places=("/sys/*/queue/read_ahead_kb",),
+        )
 
     def apply(self, setup: Setup) -> None:
         path = _volume(setup).queue / "read_ahead_kb"
@@ -123,12 +134,17 @@ class EmptyPageCache(Request):
     before = Before.START
 
     def deed(self) -> Deed:
-        return Deed("storage.page_cache", "the host's page cache is emptied before the server starts", STAYS)
+        return Deed(
+            "storage.page_cache",
+            "the host's page cache is emptied before the server starts",
+            STAYS,
+            (DROP_CACHES,),
+        )
 
     def apply(self, setup: Setup) -> None:
         os.sync()
         try:
-            Path("/proc/sys/vm/drop_caches").write_text("1")
+            Path(DROP_CACHES).write_text("1")
         except OSError:
             reason = "the page cache may be dropped by root only"
             raise Blocked("storage.page_cache", reason, "run dyno as root") from None
@@ -142,12 +158,14 @@ def _by_hand(factor: str, deed: str) -> Part:
 class StorageLayer(LayerOfKnobs):
     """`storage.KNOB = LEVEL`. Most knobs together ask for one volume."""
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
         found = super().mistakes(factor, engine, installation)
-        if factor.knob == "mkfs":
-            found += [
-                _unbalanced(factor, level_text(level)) for level in factor.levels if _split(level) is None
-            ]
         if factor.knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
             found.append(Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw"))
         return found
@@ -187,8 +205,21 @@ def _options(level: str) -> list[str]:
     return [] if level == "defaults" else _split(level) or []
 
 
-def _unbalanced(factor: Factor, level: str) -> Mistake:
-    return Mistake(0, f"{factor.name}: a quote is not closed in {level!r}", "close it")
+def _refused_mkfs(level: str) -> Mistake | None:
+    """A level that no maker may be given; which maker a variant has is known where its levels meet."""
+    if _split(level) is None:
+        return Mistake(0, f"storage.mkfs: a quote is not closed in {level!r}", "close it")
+    fault = any_maker_fault(_options(level))
+    return None if fault is None else Mistake(0, f"storage.mkfs: {fault.reason}", fault.hint)
+
+
+def _refused_mount(level: str) -> Mistake | None:
+    fault = mount_fault(_mount_options(level))
+    return None if fault is None else Mistake(0, f"storage.mount: {fault.reason}", fault.hint)
+
+
+def _mount_options(level: str) -> tuple[str, ...]:
+    return tuple(option for option in level.split(",") if option not in ("", "defaults"))
 
 
 def _require_volume(asked: Mapping[str, str]) -> None:
@@ -211,12 +242,15 @@ def _require_meaning(wish: Wish) -> None:
     if wish.filesystem in ("raw", "tmpfs") and wish.mkfs:
         reason = f"nothing is made with mkfs for {wish.filesystem}"
         raise Blocked("storage.mkfs", reason, "compare it at storage.mkfs = defaults")
+    fault = maker_fault(wish.filesystem, wish.mkfs) if wish.mkfs else None
+    if fault is not None:
+        raise Blocked("storage.mkfs", fault.reason, fault.hint)
 
 
 def _wish(asked: Mapping[str, str]) -> Wish:
     wish = Wish(
         mkfs=tuple(_options(asked.get("mkfs", "defaults"))),
-        mount=tuple(option for option in asked.get("mount", "").split(",") if option not in ("", "defaults")),
+        mount=_mount_options(asked.get("mount", "")),
     )
     if asked.get("device", "disk") != "disk":
         wish = replace(wish, device=asked["device"])
@@ -404,8 +438,9 @@ STORAGE = StorageLayer(
     ),
     _volume_knob(
         name="storage.mkfs",
-        levels="defaults, or options of the file system's maker",
+        levels="defaults, or options of the file system's maker that name no path and no device",
         pattern=".*",
+        refused=_refused_mkfs,
         effect="the command line of mkfs",
         proof="that command line succeeded",
         prove=_prove_mkfs,
@@ -413,8 +448,9 @@ STORAGE = StorageLayer(
     ),
     _volume_knob(
         name="storage.mount",
-        levels="mount options with commas between, or defaults",
+        levels="mount options with commas between, or defaults; none that names a device or a path",
         pattern=r"[\w.,=:-]+",
+        refused=_refused_mount,
         effect="mount(8)",
         proof="the options in force in mountinfo (and /proc/fs/ext4): one that was taken and ignored is"
         " not in effect",

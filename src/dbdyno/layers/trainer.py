@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from dbdyno.driver import _driver
 from dbdyno.errors import Mistake, UserError
 from dbdyno.frozen import Level
+from dbdyno.layers.workload import files_named as of_workload
 from dbdyno.obtain.source.wish import OFF, BuildWish, Trainer
 from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
+from dbdyno.study.files import NamedFile
 from dbdyno.study.values import Fault
 from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
 
@@ -40,6 +43,15 @@ def refused(factor: str, text: str) -> Mistake | None:
     except Fault as fault:
         return Mistake(0, f"{factor}: {fault.message}", fault.hint)
     return None
+
+
+def files_named(text: str, folder: Path) -> tuple[NamedFile, ...]:
+    """The files that a trainer's workload reads."""
+    try:
+        offer, given = parsed(text) if text != OFF else (None, {})
+    except Fault:
+        return ()
+    return of_workload(offer.name, given, folder) if offer is not None else ()
 
 
 def trainer_of(factor: str, text: str, study: Study) -> Trainer:

@@ -6,16 +6,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from dbdyno.datasets import SET_FILE, VECTOR_SEARCH, placed
+from dbdyno.driver.files import files_read
 from dbdyno.driver.job import Closed, Job, Open, Schedule, ThinkTime
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.layer import GivenUp
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
-from dbdyno.study.space import Promise
+from dbdyno.study.files import FileKind, NamedFile
 
 _JOB_KNOBS = ("clients", "threads")
 """Knobs that stand in the job itself."""
@@ -35,6 +40,22 @@ _LOAD_KNOBS: Mapping[str, tuple[type[Open | Closed], Callable[[Level], Pace]]] =
 }
 """Knobs of when transactions start: the kind of load they make, and their form in the job. All others are
 options of the workload."""
+
+
+def files_named(workload: str, options: Mapping[str, Level], folder: Path) -> tuple[NamedFile, ...]:
+    """The files that a workload with these options reads in a study's folder."""
+    if workload == VECTOR_SEARCH:
+        return _vectors(str(options.get("dataset", "")), folder)
+    read = files_read(workload, options, folder)
+    return tuple(NamedFile(FileKind.WORKLOAD, one.name, one.option, one.named_at) for one in read)
+
+
+def _vectors(dataset: str, folder: Path) -> tuple[NamedFile, ...]:
+    """The file of vectors, or what a folder of them says of itself; none for a set that Dyno keeps."""
+    path = Path(placed(dataset, folder))
+    if path.is_dir() and dataset:
+        return (NamedFile(FileKind.VECTORS, str(Path(dataset) / SET_FILE), "dataset"),)
+    return (NamedFile(FileKind.VECTORS, dataset, "dataset"),) if path.suffix else ()
 
 
 @dataclass(frozen=True)
@@ -57,11 +78,19 @@ class WorkloadLayer:
     def in_production(self, knob: str) -> bool:
         return False
 
-    def mistakes(self, factor: Factor, engine: Engine, installation: Installation | None) -> list[Mistake]:
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
         # The study's reader knows the workloads' options and has checked names and levels.
         return []
 
-    def gives_up(self, knob: str, level: Level, engine: Engine) -> Promise | None:
+    def gives_up(
+        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
+    ) -> GivenUp | None:
         """Nothing: a load is not the server's."""
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,8 @@ def unpack(archive: tarfile.TarFile, target: Path) -> None:
 
 
 def harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, without special bits; a TarError for one that leads out of the target, and
-    for a device.
+    """The members of an archive, without special bits, all this user's; a TarError for one that leads out of
+    the target, and for a device.
 
     As tarfile's own `tar` filter does, which Python has since 3.11.4 only. Each member is judged when its
     turn comes, because a link that was unpacked before it may lead it astray. What follows a hard link writes
@@ -30,6 +31,8 @@ def harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo
         if member.islnk():
             member.linkname = _inside(member.linkname, target)
         member.mode &= 0o755
+        # Root would give the files to whoever has the number or the name that the archive's maker had.
+        member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
         yield member
 
 

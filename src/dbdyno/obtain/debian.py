@@ -22,7 +22,7 @@ from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.archive import unpack
-from dbdyno.obtain.installation import Installation, Offer, covers
+from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
 MANIFEST = "manifest.json"
 
@@ -49,7 +49,7 @@ class Recipe:
         others.
         """
         for held, suite in self.suites.items():
-            if not version or f"{version}.".startswith(f"{held}.") or f"{held}.".startswith(f"{version}."):
+            if may_hold(version, held):
                 return suite
         have = ", ".join(f"{self.engine}@{held} ({suite})" for held, suite in self.suites.items())
         raise UserError(
@@ -152,11 +152,14 @@ def loader(prefix: Path) -> tuple[str, ...]:
 
     `--inhibit-cache` keeps the host's ld.so.cache, which names the host's libraries, out of the search.
     """
-    found = sorted(prefix.glob("usr/lib*/ld-linux*.so.*")) + sorted(prefix.glob("usr/lib/*/ld-linux*.so.*"))
-    if not found:
+    # Up to Debian 12 the C library lies in /lib, and what depends on it in /usr/lib.
+    roots = (prefix / "usr", prefix)
+    places = [place for root in roots for place in (*root.glob("lib*"), *root.glob("lib/*-linux-gnu*"))]
+    loaders = sorted(found for place in places for found in place.glob("ld-linux*.so.*") if found.is_file())
+    if not loaders:
         raise DynoError(f"no dynamic loader below {prefix}", "remove that folder and fetch the engine again")
-    libraries = sorted({str(path.parent) for path in prefix.glob("usr/lib/*-linux-gnu*/libc.so.6")})
-    return (str(found[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
+    libraries = [str(place) for place in places if place.name.endswith("-linux-gnu")]
+    return (str(loaders[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
 
 
 def _upstream(version: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.errors import EngineMissing
+from dbdyno.errors import EngineMissing, EngineUnobtainable
 from dbdyno.study.reference import Reference
 
 
@@ -53,10 +54,42 @@ def covers(wanted: str, version: str) -> bool:
     return not wanted or f"{version}.".startswith(f"{wanted}.")
 
 
-def first_covering(installations: Iterable[Installation], reference: Reference) -> Installation:
-    """The first that is of the version asked for. Raises EngineMissing with the command that obtains it."""
+def may_hold(version: str, held: str) -> bool:
+    """Whether what holds one version may hold another: 11.8 may be 11.8.6, and 11.8.6 is of 11.8."""
+    return covers(version, held) or covers(held, version)
+
+
+def highest_first(installations: Iterable[Installation]) -> list[Installation]:
+    """By version; those of one version stay in their order."""
+    return sorted(installations, key=lambda one: _numbers(one.version), reverse=True)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def first_covering(
+    installations: Iterable[Installation], reference: Reference, held: Collection[str]
+) -> Installation:
+    """The first that is of the version asked for. Raises EngineMissing with the command that obtains it, and
+    EngineUnobtainable where no version that is `held` elsewhere is the one."""
+    here = []
     for installation in installations:
         if covers(reference.version, installation.version):
             return installation
-    wanted = f"{reference.engine}@{reference.version}" if reference.version else reference.engine
-    raise EngineMissing(f"{wanted} is not on this machine", f"`dyno engines fetch {wanted}` obtains it")
+        here.append(installation.version)
+    engine, version = reference.engine, reference.version
+    wanted = f"{engine}@{version}" if version else engine
+    if any(may_hold(version, one) for one in held):
+        raise EngineMissing(f"{wanted} is not on this machine", f"`dyno engines fetch {wanted}` obtains it")
+    raise EngineUnobtainable(
+        f"{wanted} is not on this machine, and cannot be fetched", _versions_text(engine, here, held)
+    )
+
+
+def _versions_text(engine: str, here: Collection[str], held: Collection[str]) -> str:
+    """The versions that can be named instead, and the way to one that Dyno does not know."""
+    others = [version for version in held if not any(covers(version, one) for one in here)]
+    own = [f"{engine}@{version}" for version in here]
+    fetched = [f"{engine}@{version} (`dyno engines fetch`)" for version in others]
+    return f"there are: {', '.join([*own, *fetched])}; or name one by its path, {engine}:PATH"

@@ -8,7 +8,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from dbdyno.errors import EngineMissing, UserError
+from dbdyno.errors import EngineUnobtainable, UserError
+from dbdyno.host.writers import require_own
 from dbdyno.obtain.installation import Installation
 
 NO_PROFILE = {"LLVM_PROFILE_FILE": os.devnull}
@@ -19,7 +20,7 @@ def binary(path: str, names: tuple[str, ...]) -> Path:
     """The server's binary at `path`: the file itself, or one of `names` in the folder or in its `bin` or
     `sbin`.
 
-    Raises EngineMissing when there is none, UserError when it cannot be run.
+    Raises EngineUnobtainable when there is none, UserError when it cannot be run.
     """
     given = Path(path).expanduser()
     if given.is_dir():
@@ -28,10 +29,12 @@ def binary(path: str, names: tuple[str, ...]) -> Path:
         ]
         found = next((one for one in inside if one.is_file()), None)
         if found is None:
-            raise EngineMissing(f"no {' or '.join(names)} in {given}", "give the path of the server's binary")
+            raise EngineUnobtainable(
+                f"no {' or '.join(names)} in {given}", "give the path of the server's binary"
+            )
         given = found
     if not given.exists():
-        raise EngineMissing(
+        raise EngineUnobtainable(
             f"there is no server at {given}", "check the path; `dyno engines` lists what is here"
         )
     if not given.is_file():
@@ -47,20 +50,25 @@ def file(path: str, *names: str) -> Path:
     """The library at `path`: itself, or the first of `names` in the folder or its `lib`. Its own name begins
     with one of them.
 
-    Raises EngineMissing when there is none.
+    Raises EngineUnobtainable when there is none, UserError when it is not for root to load.
     """
     given = Path(path).expanduser()
     places = [given, *(given / part / name for name in names for part in ("", "lib"))]
     found = next((place for place in places if place.name.startswith(names) and place.is_file()), None)
     if found is None:
-        raise EngineMissing(
+        raise EngineUnobtainable(
             f"there is no {' or '.join(names)} at {given}", "give the path of the library, or of its folder"
         )
+    require_own(found)
     return found.absolute()
 
 
 def installation(binary: Path, engine: str, pattern: str, title: str) -> Installation:
-    """The installation that a server's binary stands in; `pattern` and `title` are those of `version`."""
+    """The installation that a server's binary stands in; `pattern` and `title` are those of `version`.
+
+    Raises UserError for another program, and for one that is not for root to run.
+    """
+    require_own(binary)
     command = (str(binary),)
     return Installation(
         engine=engine,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.errors import DynoError
 from dbdyno.obtain import debian, path
-from dbdyno.obtain.installation import Installation, Offer, first_covering
+from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first
 from dbdyno.study.reference import Reference
 
 
@@ -18,6 +20,7 @@ class PackagedServer:
 
     `version` is the pattern that finds the version in what `--version` says, and nothing where that is
     another program. `names` are those of the binary, the usual one first; `places` are where the host has it.
+    `client` are the packages with the programs that load a dump.
     """
 
     recipe: debian.Recipe
@@ -25,22 +28,62 @@ class PackagedServer:
     version: str
     names: tuple[str, ...]
     places: tuple[str, ...]
+    client: debian.Recipe
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:
             return self.installed(path.binary(reference.path, self.names))
-        return first_covering(self.here(), reference)
+        return first_covering(self.here(), reference, self.recipe.suites)
 
     def offers(self) -> list[Offer]:
-        return [one.offer for one in self.here()] + debian.offers(self.recipe)
+        """What runs is here. What lies on the disk and does not run is told with the reason."""
+        copies = [self._offer_of(copy) for copy in debian.fetched(self.recipe.engine)]
+        return [*copies, *(one.offer for one in self.of_host()), *debian.offers(self.recipe)]
 
     def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-        return self.unpacked(debian.fetch(self.recipe, version, mirror=mirror, tell=tell))
+        """Raises DynoError as well where the copy, an old one or a new one, does not run."""
+        copy = debian.fetch(self.recipe, version, mirror=mirror, tell=tell)
+        try:
+            fetched = self.running(copy)
+        except DynoError as failed:
+            raise DynoError(
+                f"{self.title} {copy.version} is in {copy.prefix} and does not run: {failed.message}",
+                f"`dyno cache free {copy.prefix.name}`, and fetch it again",
+            ) from None
+        debian.fetch(self.client, version, mirror=mirror, tell=tell)
+        return fetched
 
     def here(self) -> Iterable[Installation]:
-        """What was fetched, the newest first, then what the host has."""
-        yield from map(self.unpacked, debian.fetched(self.recipe.engine))
-        yield from map(self.installed, self.on_host())
+        """What was fetched and what the host has, the highest version first. Of one version the copy comes
+        first that was fetched last, and the host's comes last."""
+        return highest_first([*self.copies(), *self.of_host()])
+
+    def copies(self) -> Iterator[Installation]:
+        """Those that were fetched and are whole."""
+        for copy in debian.fetched(self.recipe.engine):
+            with suppress(DynoError):
+                yield self.unpacked(copy)
+
+    def of_host(self) -> Iterator[Installation]:
+        """The host's own, without those that do not run."""
+        for binary in self.on_host():
+            with suppress(DynoError):
+                yield self.installed(binary)
+
+    def running(self, copy: debian.Fetched) -> Installation:
+        """A copy that was fetched, as far as it runs. Raises DynoError with the reason where it does not."""
+        found = self.unpacked(copy)
+        path.version(found.command, self.version, self.title)
+        return found
+
+    def _offer_of(self, copy: debian.Fetched) -> Offer:
+        try:
+            return self.running(copy).offer
+        except DynoError as failed:
+            source = (
+                f"does not run: {failed.message}; `dyno cache free {copy.prefix.name}`, and fetch it again"
+            )
+            return Offer(self.recipe.engine, copy.version, source, present=False)
 
     def on_host(self) -> list[Path]:
         """The binaries of the host's own installations."""

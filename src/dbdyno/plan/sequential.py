@@ -22,16 +22,11 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
     """The variants whose verdict stands, whatever may follow. What restarts showed stood before the first
     block, and a variant that lost something is measured all the same: the report says what it gains."""
     # Here, because a plan that is only shown has no use for numpy.
-    from dbdyno.analyse import analyse
-    from dbdyno.analyse.model import Role
+    from dbdyno.analyse import analysis
 
     guards = tuple(guard for guard in study.goal.guards if guard.metric != DURABLE)
     timed = study.model_copy(update={"goal": study.goal.model_copy(update={"guards": guards})})
-    return frozenset(
-        variant.name
-        for variant in analyse(timed, run, records).variants
-        if variant.role is Role.CANDIDATE and variant.decided
-    )
+    return analysis.decided(timed, run, records)
 
 
 def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError
+from dbdyno.records.place import SQLITE, place_of
 
-URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-SQLITE, POSTGRESQL = "sqlite:///", "postgresql://"
 IN_MEMORY = ":memory:"
 DURABLE = ("synchronous=FULL", "foreign_keys=ON")
 """A record that was reported written must survive a loss of power."""
@@ -28,24 +27,35 @@ LOCKED_S = 10.0
 ASK_AGAIN_S = 0.01
 PRIMARY_CODE = 0xFF
 """The bits of an SQLite error that say what failed; those above say how."""
-TOLD = ("host", "hostaddr", "port", "dbname", "user")
-"""What may be told of a PostgreSQL store: its other parameters can hold secrets."""
+PASSING_CODES = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
+)  # fmt: skip
+"""What may have passed when SQLite is asked again. No patience makes a file writable."""
 
 Row = tuple[Any, ...]
 Execute = Callable[..., Sequence[Row]]
 """Carries out a statement with the values for its question marks. Returns its rows."""
 
 
+class Unavailable(DynoError):
+    """The database cannot do it now: it is busy, has gone, or its disk is full."""
+
+
 @dataclass(frozen=True)
 class Database:
-    """An open database. `place` says where it is, without a password; `begin` starts a transaction that
-    writes, and `has_table` asks for a table by its name."""
+    """An open database. `place` says where it is, without a password, and `key` says so from wherever it is
+    asked; it is empty where nothing outlasts this process. `error` is what its driver raises, and `passing`
+    tells whether one of these may pass. `begin` starts a transaction that writes, and `has_table` asks for a
+    table by its name."""
 
     place: str
+    key: str
     writable: bool
     execute: Execute
     close: Callable[[], None]
     error: type[Exception]
+    passing: Callable[[Exception], bool]
     begin: str
     has_table: str
 
@@ -63,7 +73,7 @@ class Database:
                     self.execute("ROLLBACK")
                 raise
         except self.error as error:
-            raise failed(self.place, error) from None
+            raise failed(self.place, error, self.passing(error)) from None
 
     def holds(self, table: str) -> bool:
         """Whether there is such a table."""
@@ -72,29 +82,16 @@ class Database:
 
 
 def open_database(url: str) -> Database:
-    """Opens what a URL names. Raises UserError for what is no store's URL, DynoError where it fails."""
-    if url.startswith(POSTGRESQL):
-        return _postgresql(url)
-    if url.startswith(SQLITE):
-        return _sqlite(_path(url.removeprefix(SQLITE)))
-    scheme, found, _ = url.partition("://")
-    raise UserError(f"no store speaks {scheme}" if found else f"not a store's URL: {url}", URL_HINT)
+    """Opens what a URL names. Raises UserError like `place_of`, and DynoError where it fails."""
+    place = place_of(url)
+    return _sqlite(place) if url.startswith(SQLITE) else _postgresql(url, place)
 
 
-def failed(place: str, error: Exception) -> DynoError:
+def failed(place: str, error: Exception, passing: bool = False) -> DynoError:
     cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
     full = isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
     hint = "make room there; `dyno run --resume` then goes on" if full else "see --store and DYNO_STORE"
-    return DynoError(f"the store {place} failed: {cause}", hint)
-
-
-def _path(path: str) -> str:
-    """The path of a SQLite store as its URL has it: `%41` is a name of three characters."""
-    if not path:
-        raise UserError("the URL of the store names no file", URL_HINT)
-    if "?" in path:
-        raise UserError(f"the URL of a SQLite store has no parameters: {SQLITE}{path}", URL_HINT)
-    return path
+    return (Unavailable if passing else DynoError)(f"the store {place} failed: {cause}", hint)
 
 
 def _sqlite(place: str) -> Database:
@@ -111,13 +108,19 @@ def _sqlite(place: str) -> Database:
         raise failed(place, error) from None
     return Database(
         place=place,
+        key="" if place == IN_MEMORY else f"{SQLITE}{Path(place).resolve()}",
         writable=unwritable is None,
         execute=lambda statement, *values: connection.execute(statement, values).fetchall(),
         close=connection.close,
         error=sqlite3.Error,
+        passing=_passes,
         begin="BEGIN IMMEDIATE",
         has_table="SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
     )
+
+
+def _passes(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in PASSING_CODES
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -152,32 +155,30 @@ def _instead(place: str) -> str | None:
     return f"file:{quote(str(path.resolve()))}?{how}"
 
 
-def _postgresql(url: str) -> Database:
-    # Here, because most stores are files, and the driver takes as long to import as all that reads them.
+def _postgresql(url: str, place: str) -> Database:
     import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    try:
-        parameters = conninfo_to_dict(url)
-    except psycopg.Error:
-        # The driver's own words hold the password.
-        raise UserError("the URL of the store cannot be read", URL_HINT) from None
-    place = f"PostgreSQL ({make_conninfo('', **{key: parameters.get(key) for key in TOLD})})"
     try:
         connection = psycopg.connect(url, autocommit=True)
     except psycopg.Error as error:
         raise failed(place, error) from None
 
     def execute(statement: str, *values: object) -> Sequence[Row]:
+        nonlocal connection
+        # The server may have started again; what was done in a broken connection's transaction is gone.
+        if connection.closed and statement == "BEGIN":
+            connection = psycopg.connect(url, autocommit=True)
         done = connection.execute(statement.replace("?", "%s").encode(), values)
         return done.fetchall() if done.description is not None else ()
 
     return Database(
         place=place,
+        key=place,
         writable=True,
         execute=execute,
-        close=connection.close,
+        close=lambda: connection.close(),
         error=psycopg.Error,
+        passing=lambda error: isinstance(error, psycopg.OperationalError),
         begin="BEGIN",
         has_table="SELECT 1 WHERE to_regclass(?) IS NOT NULL",
     )

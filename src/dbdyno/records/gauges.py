@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dbdyno.records.metrics import Format, bytes_text, number_text
+from dbdyno.records.metrics import Format, bytes_text, microseconds_text, number_text
 
 
 class Source(StrEnum):
@@ -28,16 +28,15 @@ class Gauge:
     source: Source
     definition: str
     style: Format = Format.NUMBER
-    unit: str = ""
     counted: bool = True
     fault: bool = True
     judged_after_s: float = 0.0
 
     def format(self, value: float) -> str:
         """A value with its unit."""
-        if self.style is Format.BYTES:
-            return bytes_text(value)
-        return f"{number_text(value)} {self.unit}".strip()
+        return {Format.BYTES: bytes_text, Format.MICROSECONDS: microseconds_text}.get(
+            self.style, number_text
+        )(value)
 
 
 CACHE = "cache_bytes"
@@ -51,14 +50,14 @@ GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
     for gauge in (
         Gauge("resident_bytes", "resident memory", Source.KERNEL,
-              "Memory of the server's processes that is resident; what several share counts for each.",
-              Format.BYTES),
+              "Memory of the server's processes that is resident. What they share counts once, as the "
+              "process that holds most of it has it.", Format.BYTES),
         Gauge("private_bytes", "private memory", Source.KERNEL,
               "Memory that the server's processes have to themselves, resident or swapped out (RssAnon and "
               "VmSwap of /proc/PID/status).", Format.BYTES),
         Gauge(SHARED, "shared memory", Source.KERNEL,
-              "What the server's processes have touched of the memory that they share; what several touched "
-              "counts for each (RssShmem of /proc/PID/status).", Format.BYTES, fault=False),
+              "What the server's processes have touched of the memory that they share, as the one that "
+              "touched most of it has it (RssShmem of /proc/PID/status).", Format.BYTES, fault=False),
         Gauge("heap_bytes", "memory by the engine's own count", Source.ENGINE,
               "What the engine says that it has allocated.", Format.BYTES),
         Gauge(CACHE, "pages in the cache", Source.ENGINE,
@@ -75,7 +74,7 @@ GAUGES: dict[str, Gauge] = {
               "Redo log that the engine still needs: InnoDB's checkpoint age, the files of PostgreSQL's "
               "write-ahead log.", Format.BYTES, fault=False),
         Gauge(P99, "99th percentile latency", Source.DRIVER,
-              "Of the transactions that ended in each second.", unit="us", counted=False),
+              "Of the transactions that ended in each second.", Format.MICROSECONDS, counted=False),
     )
 }  # fmt: skip
 """All gauges by name, in the order in which reports list them."""

@@ -26,10 +26,12 @@ class Direction(StrEnum):
 
 
 class Format(StrEnum):
-    """How values are written. `NUMBER` has four significant digits; `BYTES` has a binary unit of its own."""
+    """How values are written. `NUMBER` has four significant digits; `BYTES` has a binary unit of its own, and
+    `MICROSECONDS` the unit of time that a person would take."""
 
     NUMBER = "number"
     BYTES = "bytes"
+    MICROSECONDS = "microseconds"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,15 @@ def bytes_text(value: float) -> str:
             return f"{number_text(value) if unit != 'B' else f'{value:,.4g}'} {unit}"
         value /= 1024
     return f"{number_text(value)} TiB"
+
+
+def microseconds_text(value: float) -> str:
+    """Microseconds in the unit that a person would take: `-6.9 s` for -6,903,022."""
+    for unit in ("us", "ms"):
+        if abs(value) < 1000.0:
+            return f"{value:.3g} {unit}"
+        value /= 1000.0
+    return f"{value:.3g} s" if abs(value) < 1000.0 else f"{value:,.0f} s"
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

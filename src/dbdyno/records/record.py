@@ -16,9 +16,12 @@ from pydantic import Field, model_validator
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.plan import Plans
 from dbdyno.study.act import Act
+from dbdyno.study.files import StudyFile
 from dbdyno.study.nouns import Arrangement, Interval
 from dbdyno.study.soak import Soak
+from dbdyno.study.space import Promise
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
 
 FORMAT = 2
@@ -54,6 +57,7 @@ class Doubt(StrEnum):
     CACHES_FILLING = "caches_filling"
     SHORT_SLICES = "short_slices"
     BESIDE_BUSY = "beside_busy"
+    REPLAY_LATE = "replay_late"
 
 
 class Loss(StrEnum):
@@ -280,7 +284,8 @@ class Record(Frozen):
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
-    it is another one. `phases` are those that began; `trial_doubts` belong to none of them.
+    it is another one. `plans` are those of the load's statements, asked after it. `phases`
+    are those that began; `trial_doubts` belong to none of them.
     A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
     NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
     two phases of a trial that went on.
@@ -300,6 +305,7 @@ class Record(Frozen):
     outcome: Outcome
     cause: str = ""
     remedy: str = ""
+    mistaken: bool = Field(default=False, exclude_if=lambda mistaken: not mistaken)
     engine_version: str = ""
     ready_s: float | None = None
     stages_s: dict[str, float] = Field(default_factory=dict)
@@ -308,6 +314,7 @@ class Record(Frozen):
     filled: Filled | None = Field(default=None, exclude_if=lambda filled: filled is None)
     code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
     phases: tuple[PhaseRecord, ...] = ()
+    plans: Plans | None = Field(default=None, exclude_if=lambda plans: plans is None)
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
     whole: bool = True
@@ -322,15 +329,20 @@ class Record(Frozen):
     @property
     def measured_phase(self) -> PhaseRecord | None:
         """The last phase that has a tally: what the trial's metrics are read from."""
-        return next((phase for phase in reversed(self.phases) if phase.tally is not None), None)
+        for phase in reversed(self.phases):
+            if phase.tally is not None:
+                return phase
+        return None
 
     @property
     def tally(self) -> Tally | None:
-        return self.measured_phase.tally if self.measured_phase else None
+        phase = self.measured_phase
+        return None if phase is None else phase.tally
 
     @property
     def observation(self) -> Observation | None:
-        return self.measured_phase.observation if self.measured_phase else None
+        phase = self.measured_phase
+        return None if phase is None else phase.observation
 
     @property
     def counted(self) -> Counted | None:
@@ -376,9 +388,11 @@ class Record(Frozen):
 
     @property
     def took_s(self) -> float:
-        """Seconds that the trial took, without the turns that others had between its slices."""
-        if self.tally is not None and self.tally.slices:
-            return sum(self.stages_s.values())
+        """Seconds that the trial took, without the turns that others had between its slices, or after it had
+        failed beside them."""
+        own_s = sum(self.stages_s.values())
+        if own_s and (self.tally is None or self.tally.slices):
+            return own_s
         return self.finished_unix_s - self.started_unix_s
 
     @property
@@ -434,6 +448,15 @@ class Brought(Frozen):
     remarks: tuple[str, ...] = ()
 
 
+class Data(Frozen):
+    """Data that a study brought: a `dump` or a `folder`, where it was, and what it held."""
+
+    kind: Literal["dump", "folder"]
+    path: str
+    sha256: str
+    size_bytes: int
+
+
 class Run(Frozen):
     """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
     the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
@@ -446,13 +469,19 @@ class Run(Frozen):
     `counting` says how builds are counted where the study leaves that open. A run with a `soak` has a rung of
     it in each block, and no speeds to compare. The servers of a search take at most `room_bytes` of memory
     together. One that
-    was `brought` has no study but what it says of itself; `study_text` then lists the logs."""
+    was `brought` has no study but what it says of itself; `study_text` then lists the logs. `data` are those
+    that the study brought, in the order in which they were loaded. A study's paths count from
+    `study_folder`, and `files` are those that it refers to; None in a run of a Dyno that kept none.
+    `given_up` is what variants give up that the baseline keeps, by name and without those that keep all; None
+    where nobody looked."""
 
     format: int = RUN_FORMAT
     run: str
     study_path: str
     study_text: str
     study_digest: str
+    study_folder: str = Field(default="", exclude_if=lambda folder: not folder)
+    files: tuple[StudyFile, ...] | None = Field(default=None, exclude_if=lambda files: files is None)
     seed: int
     blocks: int
     created_unix_s: float
@@ -473,6 +502,10 @@ class Run(Frozen):
     soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
     room_bytes: int | None = Field(default=None, exclude_if=lambda room_bytes: room_bytes is None)
     brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
+    data: tuple[Data, ...] = Field(default=(), exclude_if=lambda data: not data)
+    given_up: dict[str, tuple[Promise, ...]] | None = Field(
+        default=None, exclude_if=lambda given_up: given_up is None
+    )
 
 
 def inert_in(records: Sequence[Record]) -> frozenset[str]:

@@ -2,13 +2,16 @@
 
 A record is on disk when `add_record` returns. Records are kept as the JSON of `record.py`, beside the few
 columns that queries need; reading goes through the model, which refuses what it does not understand.
+No password of a URL goes in, and none that an earlier Dyno kept comes out.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -16,11 +19,18 @@ from pydantic import ValidationError
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
-from dbdyno.records.database import open_database
+from dbdyno.passwords import json_without_passwords, without_passwords
+from dbdyno.records.database import Execute, Unavailable, open_database
 from dbdyno.records.record import Record, Run
+from dbdyno.records.spool import Spool, Waiting
 
 SCHEMA = 1
 """Rises with every change of the tables below that an older Dyno could not follow."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+"""How long a store that cannot take a record is left alone: twice as long each time."""
+PATIENCE_S = 120.0
+"""How long the end of a run waits for its store."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS dyno_schema (version INTEGER NOT NULL PRIMARY KEY)",
@@ -52,7 +62,8 @@ _OLDEST, _YOUNGEST = "dyno_schema", "dyno_notes"
 _LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LAST = "last"
-"""Stands for the latest run, so no run bears it."""
+"""Stands for the latest run that has a result, so no run bears it."""
+_HAS_RESULT = "EXISTS (SELECT 1 FROM dyno_records WHERE dyno_records.run = dyno_runs.run)"
 
 
 @dataclass(frozen=True)
@@ -67,9 +78,13 @@ class RunSummary:
     baselines: tuple[str, ...] = ()
 
 
-def store_url(chosen: str | None = None) -> str:
-    """The store to use: the one chosen, else the SQLite file under the XDG data folder."""
-    return chosen or paths.store_place_url()
+@dataclass(frozen=True)
+class Unreadable:
+    """A run of the store that this Dyno cannot read, and why: it is damaged, or of a later version."""
+
+    run: str
+    created_unix_s: float
+    why: str
 
 
 class Store:
@@ -84,11 +99,17 @@ class Store:
         # A store that may not be written can be older than the tables of names and notes.
         self._labelled = holds(_YOUNGEST)
         self._require_schema()
+        self._spool = Spool(self._database.key)
+        self._ask_again_s = self._wait_s = 0.0
+        with suppress(DynoError):
+            self._take_up()
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: TracebackType | type[BaseException] | BaseException | None) -> None:
+        with suppress(DynoError):
+            self._take_up()
         self._database.close()
 
     def require_writable(self) -> None:
@@ -101,32 +122,76 @@ class Store:
 
     def add_run(self, run: Run) -> None:
         """Keeps a run before its first trial; one that is kept already stays as it is."""
-        row = (run.run, run.created_unix_s, run.study_digest, False, run.model_dump_json())
+        row = (run.run, run.created_unix_s, run.study_digest, False, _document(run))
         with self._transaction() as execute:
             execute("INSERT INTO dyno_runs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row)
 
     def change_run(self, run: Run) -> None:
         """Keeps what has changed of a run since it was added: the number of its blocks."""
-        with self._transaction() as execute:
-            execute("UPDATE dyno_runs SET document = ? WHERE run = ?", run.model_dump_json(), run.run)
+        statement = "UPDATE dyno_runs SET document = ? WHERE run = ?"
+        self._insist(run.run, statement, _document(run), run.run)
 
     def reopen_run(self, run: Run) -> None:
         """Keeps a run that has trials left again, because it has more blocks now."""
-        changed = (run.model_dump_json(), False, run.run)
+        changed = (_document(run), False, run.run)
         with self._transaction() as execute:
             execute("UPDATE dyno_runs SET document = ?, finished = ? WHERE run = ?", *changed)
 
     def finish_run(self, run: str) -> None:
-        """Marks a run whose trials have all ended."""
-        with self._transaction() as execute:
-            execute("UPDATE dyno_runs SET finished = ? WHERE run = ?", True, run)
+        """Marks a run whose trials have all ended, once the store has all their records. Raises DynoError
+        where it does not take them for PATIENCE_S; they wait on disk then."""
+        self._insist(run, "UPDATE dyno_runs SET finished = ? WHERE run = ?", True, run)
 
     def add_record(self, record: Record) -> None:
-        """Keeps a trial's record; a second record of the same trial takes the first one's place."""
-        row = (record.variant, record.block, record.outcome.value, record.model_dump_json())
-        with self._transaction() as execute:
-            execute("DELETE FROM dyno_records WHERE run = ? AND trial = ?", record.run, record.trial)
-            execute("INSERT INTO dyno_records VALUES (?, ?, ?, ?, ?, ?)", record.run, record.trial, *row)
+        """Keeps a trial's record; a second record of the same trial takes the first one's place. Where the
+        store cannot take it now, it waits on disk, and goes with a later one."""
+        about = (without_passwords(record.variant), record.block, record.outcome.value, _document(record))
+        row = (record.run, record.trial, *about)
+        if time.monotonic() >= self._ask_again_s:
+            try:
+                self._take_up()
+                with self._transaction() as execute:
+                    _put(execute, row)
+                self._wait_s = 0.0
+                return
+            except Unavailable:
+                if not self._database.key:
+                    raise
+                # Each attempt at a busy store takes LOCKED_S, which is lost to the run.
+                self._wait_s = min(max(FIRST_WAIT_S, 2.0 * self._wait_s), LONGEST_WAIT_S)
+                self._ask_again_s = time.monotonic() + self._wait_s
+        self._spool.keep(row)
+
+    def _take_up(self) -> None:
+        """Gives the store the records that wait for it. Those of runs that were removed go."""
+        if not self._database.writable or not self._database.key:
+            return
+        with self._spool.taken() as rows:
+            if not rows:
+                return
+            with self._transaction() as execute:
+                for row in rows:
+                    known = execute("SELECT 1 FROM dyno_runs WHERE run = ?", row[0])
+                    of_trial = "SELECT document FROM dyno_records WHERE run = ? AND trial = ?"
+                    later = any(_is_later(document, row[-1]) for (document,) in execute(of_trial, *row[:2]))
+                    if known and not later:
+                        _put(execute, row)
+
+    def _insist(self, run: str, statement: str, *values: object) -> None:
+        """Gives the store what waits for it, and then carries out a statement. Asks again for PATIENCE_S."""
+        until_s, wait_s = time.monotonic() + PATIENCE_S, FIRST_WAIT_S
+        while True:
+            try:
+                self._take_up()
+                with self._transaction() as execute:
+                    execute(statement, *values)
+                return
+            except Unavailable as failure:
+                if time.monotonic() + wait_s > until_s:
+                    kept = "" if self._spool.empty else f"; its last records wait in {self._spool.path}"
+                    raise DynoError(failure.message + kept, f"then: dyno run --resume {run}") from None
+            time.sleep(wait_s)
+            wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
 
     def require_free(self, name: str, run: str = "", baseline: bool = False) -> None:
         """Raises UserError where `name` is none, or stands for another thing than `run` already."""
@@ -154,7 +219,7 @@ class Store:
         with self._transaction() as execute:
             execute("DELETE FROM dyno_notes WHERE run = ?", run)
             if note:
-                execute("INSERT INTO dyno_notes VALUES (?, ?)", run, note)
+                execute("INSERT INTO dyno_notes VALUES (?, ?)", run, without_passwords(note))
 
     def set_baseline(self, name: str, run: str) -> None:
         """Lets a baseline's name stand for a run from now on."""
@@ -186,10 +251,20 @@ class Store:
 
     def run(self, name: str) -> Run:
         """The run of that name, whether Dyno's, its user's or a baseline's; or the only one whose name starts
-        so, or the latest for `last`."""
+        so, or the latest that has a result for `last`."""
+        return self._parse_run(self._found(name)[1])
+
+    def key(self, name: str) -> str:
+        """The same run by Dyno's own name for it, also where the run itself cannot be read."""
+        return self._found(name)[0]
+
+    def _found(self, name: str) -> tuple[str, str]:
+        """A run's own name and its document. Raises UserError where no run is meant, or several are."""
+        # An argument that is no text in UTF-8 names no run, and no database takes it.
+        name = name.encode("utf-8", "replace").decode()
         values: tuple[object, ...] = ()
         if name == LAST:
-            which = f"{_LATEST_FIRST} LIMIT 1"
+            which = f"WHERE {_HAS_RESULT} {_LATEST_FIRST} LIMIT 1"
         elif named := self._named().get(name):
             which, values = "WHERE run = ?", (named[0],)
         else:
@@ -197,52 +272,90 @@ class Store:
         with self._transaction(writes=False) as execute:
             found: dict[str, str] = dict(execute(f"SELECT run, document FROM dyno_runs {which}", *values))
         if not found:
-            what = "no run yet" if name == LAST else f"no run {name!r}"
-            raise UserError(f"{what} in {self.place}", "see: dyno runs")
+            raise self._no_run(name)
         if name not in (LAST, *found) and len(found) > 1:
             raise UserError(
                 f"more than one run starts with {name!r}", "write more of its name; see: dyno runs"
             )
-        return self._parse_run(found.get(name) or next(iter(found.values())))
+        return (name, found[name]) if name in found else next(iter(found.items()))
+
+    def _no_run(self, name: str) -> UserError:
+        """What is said where no run is meant, with what leads to one."""
+        with self._transaction(writes=False) as execute:
+            latest = execute(f"SELECT run FROM dyno_runs {_LATEST_FIRST} LIMIT 1")
+        if not latest:
+            asked = "" if name == LAST else f"no run {name!r}: "
+            return UserError(
+                f"{asked}no run yet in {self.place}",
+                "dyno init ENGINE writes a first study, and dyno run STUDY carries it out",
+            )
+        if name == LAST:
+            ((run,),) = latest
+            return UserError(f"no run in {self.place} has a result yet", f"dyno run --resume {run}")
+        return UserError(f"no run {name!r} in {self.place}", "see: dyno runs")
+
+    def begun_since(self, run: Run) -> list[str]:
+        """The runs that began after this one and have no result yet, the latest first."""
+        later = f"created_unix_s > ? AND NOT {_HAS_RESULT} {_LATEST_FIRST}"
+        with self._transaction(writes=False) as execute:
+            rows = execute(f"SELECT run FROM dyno_runs WHERE {later}", run.created_unix_s)
+        return [name for (name,) in rows]
 
     def unfinished_runs(self) -> list[Run]:
         """The runs that have trials left, the latest first."""
         with self._transaction(writes=False) as execute:
             rows = execute(f"SELECT document FROM dyno_runs WHERE NOT finished {_LATEST_FIRST}")
-        return [self._parse_run(document) for (document,) in rows]
+        parsed = [self._readable_run(document) for (document,) in rows]
+        return [run for run in parsed if run is not None]
 
     def records(self, run: str) -> list[Record]:
         """All records of a run, in the order of its trials."""
         with self._transaction(writes=False) as execute:
             rows = execute("SELECT document FROM dyno_records WHERE run = ? ORDER BY trial", run)
         try:
-            return [Record.model_validate_json(document) for (document,) in rows]
+            return [Record.model_validate_json(json_without_passwords(document)) for (document,) in rows]
         except ValidationError as error:
             raise self._unreadable(f"a record of run {run}", error) from None
 
+    def readable_records(self, run: str) -> list[Record]:
+        """The same, for whoever goes through many runs: none where one of them cannot be read."""
+        try:
+            return self.records(run)
+        except DynoError:
+            return []
+
     def runs(self) -> list[RunSummary]:
-        """Every run, the latest first."""
+        """Every run that can be read, the latest first."""
+        return self.runs_and_unreadable()[0]
+
+    def runs_and_unreadable(self) -> tuple[list[RunSummary], list[Unreadable]]:
+        """The runs that can be read, and those that cannot, each the latest first."""
         outcomes: dict[str, dict[str, int]] = {}
         with self._transaction(writes=False) as execute:
             for run, outcome, count in execute(
                 "SELECT run, outcome, COUNT(*) FROM dyno_records GROUP BY run, outcome"
             ):
                 outcomes.setdefault(run, {})[outcome] = count
-            rows = execute(f"SELECT document, finished FROM dyno_runs {_LATEST_FIRST}")
+            rows = execute(f"SELECT run, created_unix_s, document, finished FROM dyno_runs {_LATEST_FIRST}")
         own = {run: name for name, (run, baseline) in self._named().items() if not baseline}
         notes, baselines = self._notes(), self.baselines()
-        parsed = [(self._parse_run(document), bool(finished)) for document, finished in rows]
-        return [
-            RunSummary(
-                run=run,
-                finished=finished,
-                outcomes=outcomes.get(run.run, {}),
-                name=own.get(run.run, ""),
-                note=notes.get(run.run, ""),
-                baselines=tuple(name for name, named in baselines.items() if named == run.run),
+        readable, unreadable = list[RunSummary](), list[Unreadable]()
+        for run, created_unix_s, document, finished in rows:
+            try:
+                parsed = self._parse_run(document)
+            except DynoError as error:
+                unreadable.append(Unreadable(run, created_unix_s, error.message))
+                continue
+            summary = RunSummary(
+                run=parsed,
+                finished=bool(finished),
+                outcomes=outcomes.get(run, {}),
+                name=own.get(run, ""),
+                note=notes.get(run, ""),
+                baselines=tuple(name for name, named in baselines.items() if named == run),
             )
-            for run, finished in parsed
-        ]
+            readable.append(summary)
+        return readable, unreadable
 
     @property
     def place(self) -> str:
@@ -261,7 +374,7 @@ class Store:
         if not self._labelled:
             return {}
         with self._transaction(writes=False) as execute:
-            return dict(execute("SELECT run, note FROM dyno_notes"))
+            return {run: without_passwords(note) for run, note in execute("SELECT run, note FROM dyno_notes")}
 
     def _make(self) -> None:
         """Makes the tables that are not there, all or none of them."""
@@ -282,9 +395,15 @@ class Store:
 
     def _parse_run(self, document: str) -> Run:
         try:
-            return Run.model_validate_json(document)
+            return Run.model_validate_json(json_without_passwords(document))
         except ValidationError as error:
             raise self._unreadable("a run", error) from None
+
+    def _readable_run(self, document: str) -> Run | None:
+        try:
+            return self._parse_run(document)
+        except DynoError:
+            return None
 
     def _unreadable(self, what: str, error: ValidationError) -> DynoError:
         first = error.errors()[0]
@@ -293,6 +412,21 @@ class Store:
             f"{self.place}: {what} cannot be read ({where}: {first['msg']})",
             "was it written by a newer Dyno?",
         )
+
+
+def _document(noun: Run | Record) -> str:
+    return json_without_passwords(noun.model_dump_json())
+
+
+def _put(execute: Execute, row: Waiting) -> None:
+    execute("DELETE FROM dyno_records WHERE run = ? AND trial = ?", *row[:2])
+    execute("INSERT INTO dyno_records VALUES (?, ?, ?, ?, ?, ?)", *row)
+
+
+def _is_later(document: str, waiting: str) -> bool:
+    """Whether a record ended after one that waits: another Dyno has gone on with the run since."""
+    ends = [json.loads(one).get("finished_unix_s", 0.0) for one in (document, waiting)]
+    return bool(ends[0] > ends[1])
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.frozen import WHOLE_FILES
@@ -18,9 +18,14 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report.words import answer, safe
 
-OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES}
+OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES, "files": {"__all__": {"text"}}}
 """What of a run stays in the store: whole files."""
-FILES_BY_TYPE = {"Run": ("study_text",), "Configuration": ("text",), "IncludedFile": ("text",)}
+FILES_BY_TYPE = {
+    "Run": ("study_text",),
+    "Configuration": ("text",),
+    "IncludedFile": ("text",),
+    "StudyFile": ("text",),
+}
 """The same by the names of the types that hold them."""
 
 
@@ -36,14 +41,12 @@ def render(analysis: Analysis) -> str:
     )
     document["headline"] = answer.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
-    shown = safe.document_without_passwords(document)
-    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return safe.json_text(document) + "\n"
 
 
 def of_model(model: BaseModel, left_out: Mapping[str, Any] | None = None) -> str:
     """What a command found, as indented JSON; of its fields without those that are `left_out`."""
-    document = json.loads(model.model_dump_json(exclude=dict(left_out or {})))
-    return TypeAdapter(Any).dump_json(safe.document_without_passwords(document), indent=2).decode()
+    return safe.json_text(json.loads(model.model_dump_json(exclude=dict(left_out or {}))))
 
 
 def schema() -> dict[str, Any]:

@@ -46,6 +46,8 @@ from dbdyno.report.parts import (
     gap,
     grid,
     overhead,
+    plans,
+    replays,
     request,
     restarts,
     search,
@@ -58,7 +60,19 @@ from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
-from dbdyno.report.words import answer, brought, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import (
+    answer,
+    brought,
+    doubts,
+    method,
+    naming,
+    noise,
+    numbers,
+    remarks,
+    safe,
+    verdicts,
+)
+from dbdyno.report.words import plans as plans_words
 from dbdyno.report.words import search as search_words
 
 
@@ -82,6 +96,7 @@ def render(analysis: Analysis) -> str:
         answer=answer,
         remarks=remarks,
         method=method,
+        noise=noise,
         naming=naming,
         numbers=numbers,
         verdicts=verdicts,
@@ -92,6 +107,9 @@ def render(analysis: Analysis) -> str:
         request=request,
         split=split,
         statements=statements,
+        plans=plans,
+        plans_words=plans_words,
+        replays=replays,
         builds=builds,
         restarts=restarts,
         counted=counted,
@@ -310,9 +328,9 @@ def _of_search(analysis: Analysis) -> dict[str, Any]:
 
 
 def _embedded(value: object) -> Markup:
-    """JSON in which no `<` can end the script element that holds it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    """JSON in which no `<` can end the script element that holds it, its texts made harmless."""
+    text = json.dumps(safe.clean_document(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _flattened(values: object, path: str = "") -> Iterable[tuple[str, str]]:
@@ -334,6 +352,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -356,6 +375,11 @@ def _environment() -> Environment:
         "broken": lambda guard: guard.state is Kept.BROKEN,
     }
     return environment
+
+
+def _harmless(value: object) -> object:
+    """What a template shows: whatever is no markup of its own may come from outside."""
+    return safe.clean_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _name(name: str) -> Markup:

@@ -14,7 +14,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import soak as soak_part
-from dbdyno.report.words import numbers, remarks, safe
+from dbdyno.report.words import numbers, remarks, safe, verdicts
 
 NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
 """What is skipped: a pipeline learns nothing of it."""
@@ -29,7 +29,8 @@ def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
         name = f"{variant.name}: {metrics.find(analysis.method.response).title}"
         why = "; ".join(filter(None, [_seen(variant), remarks.remark(variant, analysis)]))
         suite.judged(name, variant, failing, why)
-    return suite.text()
+    losing = [one for one in analysis.candidates if verdicts.losses_of(one)]
+    return suite.text("\n".join(f"{one.name}: {_seen(one)}" for one in losing))
 
 
 def gate(found: Gate, failing: Collection[Verdict]) -> str:
@@ -37,7 +38,8 @@ def gate(found: Gate, failing: Collection[Verdict]) -> str:
     suite = _Suite(gate_part.title(found), found.run)
     name = f"{metrics.find(found.method.response).title} against {found.against}"
     suite.judged(name, found.result, failing, gate_part.sentence(found))
-    return suite.text("\n".join(gate_part.notes(found)))
+    told = [gate_part.sentence(found)] if found.result.gives_up else []
+    return suite.text("\n".join((*told, gate_part.changes_text(found), *gate_part.notes(found))))
 
 
 def soak(found: SoakResult) -> str:
@@ -71,6 +73,7 @@ def _phases(suite: _Suite, rung: Rung) -> None:
 
 def _seen(variant: VariantResult) -> str:
     verdict = variant.verdict.value if variant.verdict is not None else "no verdict"
+    verdict = verdicts.losing(verdict, verdicts.losses_of(variant))
     if variant.effect is None:
         return verdict
     return f"{verdict}: {numbers.effect_text(variant.effect)}"

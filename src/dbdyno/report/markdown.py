@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.code import CodeDifference
@@ -11,6 +10,7 @@ from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap, Ratio
+from dbdyno.analyse.plans import PlanChange
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
@@ -21,6 +21,8 @@ from dbdyno.report.parts import (
     frontier,
     gap,
     grid,
+    plans,
+    replays,
     request,
     restarts,
     search,
@@ -34,7 +36,8 @@ from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.parts.table import Shown
-from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, doubts, method, naming, noise, numbers, remarks, safe, verdicts
+from dbdyno.report.words import plans as plans_words
 from dbdyno.report.words import search as search_words
 
 COSTS = (
@@ -48,8 +51,8 @@ def render(analysis: Analysis) -> str:
     """The whole report, ending in a newline."""
     parts = [
         f"# {_text(analysis.study.title)}",
-        f"**{_escaped(answer.headline(analysis))}**",
-        _bullets(f"{heading}: {_escaped(names)}" for heading, names in answer.findings(analysis)),
+        f"**{safe.markdown(answer.headline(analysis))}**",
+        _bullets(f"{heading}: {safe.markdown(names)}" for heading, names in answer.findings(analysis)),
         _facts(analysis),
         _verdicts(analysis),
         _notes(analysis),
@@ -62,11 +65,13 @@ def render(analysis: Analysis) -> str:
         *_counted(analysis),
         *_requests(analysis),
         *_split(analysis),
+        *_replays(analysis),
         *_statements(analysis),
+        *_plans(analysis),
         *_frontier(analysis),
         *_museum(analysis),
         *_warnings(analysis),
-        "## Method\n\n" + _bullets(_escaped(line) for line in method.method_text(analysis)),
+        "## Method\n\n" + _bullets(safe.markdown(line) for line in method.method_text(analysis)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -75,15 +80,15 @@ def comparison(found: Comparison) -> str:
     """Two runs beside each other, ending in a newline."""
     parts = [
         f"# {_text(compare.title(found))}",
-        _bullets(_escaped(compare.sentence(gap, found)) for gap in found.gaps),
-        *([_escaped(step)] if (step := compare.next_step(found)) else []),
+        _bullets(safe.markdown(compare.sentence(gap, found)) for gap in found.gaps),
+        *([safe.markdown(step)] if (step := compare.next_step(found)) else []),
         _words(compare.HEADS, [compare.row(gap, found) for gap in found.gaps]),
         *([_words(compare.per_unit_heads(found), lines)] if (lines := compare.per_unit_rows(found)) else []),
-        _escaped(compare.note(found)),
+        safe.markdown(compare.note(found)),
         "## What differs",
         _words(compare.difference_heads(found), compare.difference_rows(found))
         if found.differences
-        else _escaped(compare.nothing_differs(found)),
+        else safe.markdown(compare.nothing_differs(found)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -92,45 +97,45 @@ def gate(found: Gate) -> str:
     """A run held against another, for a merge request; ending in a newline."""
     parts = [
         f"# {_text(gate_part.title(found))}",
-        f"**{_escaped(gate_part.sentence(found))}**",
+        f"**{safe.markdown(gate_part.sentence(found))}**",
+        safe.markdown(gate_part.changes_text(found)),
         _words(gate_part.HEADS, gate_part.rows(found)),
-        _bullets(_escaped(note) for note in gate_part.notes(found)),
+        _bullets(safe.markdown(note) for note in gate_part.notes(found)),
         "What to do:",
-        _bullets(_escaped(step) for step in gate_part.next_steps(found)),
+        _bullets(safe.markdown(step) for step in gate_part.next_steps(found)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def over_time(found: Trend) -> str:
     """One study over its runs, ending in a newline."""
-    parts = [f"# {_text(trend.title(found))}", f"**{_escaped(trend.headline(found))}**"]
+    parts = [f"# {_text(trend.title(found))}", f"**{safe.markdown(trend.headline(found))}**"]
     for one in found.variants:
         parts += [
-            f"## {_text(one.variant)}{_escaped(trend.role_text(one))}",
-            *filter(None, [_bullets(_escaped(sentence) for sentence in trend.sentences(found, one))]),
+            f"## {_text(one.variant)}{safe.markdown(trend.role_text(one))}",
+            *filter(None, [_bullets(safe.markdown(sentence) for sentence in trend.sentences(found, one))]),
             _words(trend.RATIO_HEADS, trend.ratio_rows(found, one.variant)),
         ]
     parts += ["## Runs", _words(trend.run_heads(found), trend.run_rows(found))]
     if same := trend.shared(found):
-        parts.append(f"All: {_escaped(same)}")
-    return "\n\n".join([*parts, _bullets(map(_escaped, trend.notes(found)))]) + "\n"
+        parts.append(f"All: {safe.markdown(same)}")
+    return "\n\n".join([*parts, _bullets(map(safe.markdown, trend.notes(found)))]) + "\n"
 
 
 def soak(found: SoakResult) -> str:
     """A soak, ending in a newline."""
     parts = [
         f"# {_text(soak_part.title(found))}",
-        f"**{_escaped(soak_part.headline(found))}**",
-        _bullets(map(_escaped, soak_part.findings(found))),
-        _words(soak_part.RUNG_HEADS, soak_part.rung_rows(found)),
-        _words(soak_part.DRIFT_HEADS, soak_part.drift_rows(found)),
+        f"**{safe.markdown(soak_part.headline(found))}**",
+        _bullets(map(safe.markdown, soak_part.findings(found))),
+        *(_words(heads, rows) for heads, rows in soak_part.tables(found)),
     ]
     for rung in found.rungs:
         parts += [
-            f"## {_escaped(soak_part.rung_name(rung))}",
+            f"## {safe.markdown(soak_part.rung_name(rung))}",
             _words(soak_part.PHASE_HEADS, soak_part.phase_rows(rung)),
         ]
-    parts.append(_bullets(map(_escaped, (*soak_part.notes(found), *soak_part.next_steps(found)))))
+    parts.append(_bullets(map(safe.markdown, (*soak_part.notes(found), *soak_part.next_steps(found)))))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -139,42 +144,42 @@ def code(found: CodeDifference) -> str:
     extensions, changes = code_part.extensions(found), code_part.changes(found, code_part.CHANGES_MOST)
     rest = (code_part.more(found, code_part.CHANGES_MOST), code_part.data_text(found))
     parts = [
-        f"# {_escaped(code_part.title(found))}",
-        f"**{_escaped(code_part.sentence(found))}**",
+        f"# {safe.markdown(code_part.title(found))}",
+        f"**{safe.markdown(code_part.sentence(found))}**",
         _words(code_part.COUNT_HEADS, code_part.counts(found)),
         _words(code_part.FACT_HEADS, code_part.facts(found)),
         _words(code_part.EXTENSION_HEADS, extensions) if extensions else "",
         _words(code_part.CHANGE_HEADS, changes) if changes else "",
-        *map(_escaped, rest),
-        _bullets(_escaped(note) for note in code_part.notes(found)),
+        *map(safe.markdown, rest),
+        _bullets(safe.markdown(note) for note in code_part.notes(found)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def matrix(found: Matrix) -> str:
     """Variants by loads, ending in a newline."""
-    parts = [f"# {matrix_part.title(found)}", _bullets(map(_escaped, matrix_part.headline(found)))]
+    parts = [f"# {matrix_part.title(found)}", _bullets(map(safe.markdown, matrix_part.headline(found)))]
     for table in matrix_part.tables(found):
         rows = [[cell.replace("\n", ", ") for cell in row] for row in table.rows]
-        parts += [f"## {_escaped(table.title)}", _words([*map(_escaped, table.heads)], rows)]
-    return "\n\n".join([*parts, _escaped(matrix_part.note(found))]) + "\n"
+        parts += [f"## {safe.markdown(table.title)}", _words([*map(safe.markdown, table.heads)], rows)]
+    return "\n\n".join([*parts, safe.markdown(matrix_part.note(found))]) + "\n"
 
 
 def museum(found: Museum) -> str:
     """What did not help in any run, ending in a newline."""
-    parts = [f"# {museum_part.TITLE}", _escaped(museum_part.about(found))]
+    parts = [f"# {museum_part.TITLE}", safe.markdown(museum_part.about(found))]
     for piece in found.pieces:
         told = [text for _, text in museum_part.counts(piece)]
         rows = [
-            [_escaped(cell) for cell in (
+            [safe.markdown(cell) for cell in (
                 museum_part.outcome(one.ending), museum_part.place(one), museum_part.cause(one),
                 "; ".join(museum_part.evidence(one)), safe.clean(one.exhibit.remedy),
             )]
             for one in piece.occurrences
         ]  # fmt: skip
         parts += [
-            f"## {_escaped(museum_part.name(piece))}",
-            _bullets(_escaped(line) for line in (*told, museum_part.elsewhere(piece)) if line),
+            f"## {safe.markdown(museum_part.name(piece))}",
+            _bullets(safe.markdown(line) for line in (*told, museum_part.elsewhere(piece)) if line),
             _table(["outcome", "seen", "cause", "evidence", "what would help"], rows),
         ]
     return "\n\n".join(parts if found.pieces else [*parts, museum_part.EMPTY]) + "\n"
@@ -187,7 +192,7 @@ def explained(found: Gap, title: str) -> str:
 
 def _facts(analysis: Analysis) -> str:
     study, run = analysis.study, analysis.run
-    return _escaped(
+    return safe.markdown(
         f"{naming.engine_text(analysis)} · {naming.workload_text(analysis)} · {study.design.value},"
         f" {naming.size_text(analysis)}, {len(analysis.trials)} of {analysis.trials_planned}"
         f" trials · run {safe.clean(run.run)} · Dyno {safe.clean(run.dyno_version)}"
@@ -217,10 +222,10 @@ def _notes(analysis: Analysis) -> str:
         " Intervals of costs hold each by itself.",
         *answer.notes(analysis),
         method.aa_text(analysis),
-        method.floor_text(analysis),
+        noise.floor_text(analysis),
         method.layout_text(analysis),
     ]
-    return _bullets(_escaped(note) for note in notes if note)
+    return _bullets(safe.markdown(note) for note in notes if note)
 
 
 def _search(analysis: Analysis) -> Iterable[str]:
@@ -230,10 +235,10 @@ def _search(analysis: Analysis) -> Iterable[str]:
     yield f"## {search.TITLE}"
     if found.changes:
         yield _words(search.CHANGE_HEADS, search.change_rows(found))
-        yield _escaped(search.NOTE)
+        yield safe.markdown(search.NOTE)
     if found.confirmed:
         yield _words(search.FINALIST_HEADS, search.finalist_rows(analysis))
-    yield _bullets(_escaped(sentence) for sentence in search_words.sentences(found))
+    yield _bullets(safe.markdown(sentence) for sentence in search_words.sentences(found))
 
 
 def _grid(analysis: Analysis) -> Iterable[str]:
@@ -250,7 +255,7 @@ def _grid(analysis: Analysis) -> Iterable[str]:
     ]
     heads = [_text(head) for head in (*found.down, *found.heads)]
     yield _table(heads, rows, right=set(range(len(found.down), len(heads))))
-    yield _escaped(found.note)
+    yield safe.markdown(found.note)
 
 
 def _factorial(analysis: Analysis) -> Iterable[str]:
@@ -278,29 +283,34 @@ def _gap(analysis: Analysis) -> Iterable[str]:
 
 
 def _gap_parts(found: Gap) -> Iterable[str]:
-    yield _escaped(gap.title(found))
+    yield safe.markdown(gap.title(found))
     if found.total is not None:
-        yield _escaped(gap.product(found))
-    yield from map(_escaped, gap.left_out(found))
+        yield safe.markdown(gap.product(found))
+    yield from map(safe.markdown, gap.left_out(found))
     if found.total is None:
         return
     yield _words(gap.heads(found), gap.rows(found))
     if found.confounded:
         yield _words(gap.CONFOUNDED_HEADS, gap.confounded(found))
-    yield _escaped(gap.note(found))
+    yield safe.markdown(gap.note(found))
 
 
 def _words(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column is names, all others figures."""
-    cells = [[_escaped(cell) for cell in row] for row in rows]
+    cells = [[safe.markdown(cell) for cell in row] for row in rows]
     return _table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _escaped_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of words alone."""
+    return _table(heads, [[safe.markdown(cell) for cell in row] for row in rows])
 
 
 def _shown(table: Shown, notes: Iterable[str]) -> Iterable[str]:
     """A section with a table and its notes."""
     yield f"## {table.title}"
     yield _words(table.heads, table.rows)
-    yield _bullets(_escaped(note) for note in notes)
+    yield _bullets(safe.markdown(note) for note in notes)
 
 
 def _restarts(analysis: Analysis) -> Iterable[str]:
@@ -321,7 +331,7 @@ def _counted(analysis: Analysis) -> Iterable[str]:
     yield f"## {counted.TITLE}"
     for shown in counted.beside_tables(analysis):
         yield _words(shown.heads, shown.rows)
-    yield _bullets(_escaped(note) for note in counted.beside_notes(analysis))
+    yield _bullets(safe.markdown(note) for note in counted.beside_notes(analysis))
 
 
 def _requests(analysis: Analysis) -> Iterable[str]:
@@ -329,24 +339,34 @@ def _requests(analysis: Analysis) -> Iterable[str]:
     if not times:
         return
     yield f"## {request.TITLE}"
-    yield _escaped(request.title(times))
+    yield safe.markdown(request.title(times))
     yield _words(request.heads(), request.rows(times))
-    yield _bullets(map(_escaped, request.changes(times)))
-    yield _escaped(request.note(times))
+    yield _bullets(map(safe.markdown, request.changes(times)))
+    yield safe.markdown(request.note(times))
 
 
 def _split(analysis: Analysis) -> Iterable[str]:
     if not analysis.splits:
         return
     yield "## Where the time goes"
-    yield _escaped(split.title(analysis.splits))
+    yield safe.markdown(split.title(analysis.splits))
     for heads, rows in (
         (split.heads(analysis.splits), split.rows(analysis.splits)),
         split.facts(analysis.splits),
     ):
         if rows:
-            yield _words([_escaped(head) for head in heads], rows)
-    yield _escaped(split.note(analysis.splits))
+            yield _words([safe.markdown(head) for head in heads], rows)
+    yield safe.markdown(split.note(analysis.splits))
+
+
+def _replays(analysis: Analysis) -> Iterable[str]:
+    found = analysis.replays
+    if not found:
+        return
+    yield f"## {replays.TITLE}"
+    yield safe.markdown(replays.lead(found))
+    yield _words([*replays.HEADS], replays.rows(found))
+    yield safe.markdown(replays.NOTE)
 
 
 def _statements(analysis: Analysis) -> Iterable[str]:
@@ -354,8 +374,29 @@ def _statements(analysis: Analysis) -> Iterable[str]:
     if not found:
         return
     yield f"## {statements.TITLE}"
-    yield _words([*map(_escaped, statements.heads(found))], statements.rows(found))
-    yield _escaped(statements.NOTE)
+    yield _words([*map(safe.markdown, statements.heads(found))], statements.rows(found))
+    yield safe.markdown(statements.NOTE)
+
+
+def _plans(analysis: Analysis) -> Iterable[str]:
+    found = analysis.plans
+    if found is None:
+        return
+    said = [safe.markdown(one) for one in plans_words.remarks(found)]
+    if lines := plans.rows(found):
+        yield f"## {plans.TITLE}"
+        yield _escaped_table(plans.HEADS, lines)
+        yield from (_both_plans(variant, change) for variant, change in plans.details(found))
+        yield from (*said, safe.markdown(plans.NOTE))
+    else:
+        yield from filter(None, (safe.markdown(plans_words.unchanged(found)), *said))
+
+
+def _both_plans(variant: str, change: PlanChange) -> str:
+    """A fold with the baseline's plan and the variant's side by side."""
+    title = safe.markdown(f"{variant}: both plans of {safe.clean(change.statement)}")
+    both = _escaped_table(plans.BOTH_HEADS, plans.side_by_side(change))
+    return f"<details><summary>{title}</summary>\n\n{_text(change.text)}\n\n{both}\n\n</details>"
 
 
 def _frontier(analysis: Analysis) -> Iterable[str]:
@@ -363,11 +404,11 @@ def _frontier(analysis: Analysis) -> Iterable[str]:
     if found is None:
         return
     yield "## Recall against speed"
-    yield _escaped(frontier.title(found))
+    yield safe.markdown(frontier.title(found))
     yield _words(
         frontier.heads(found), [[cell.replace("\n", " ") for cell in row] for row in frontier.rows(found)]
     )
-    yield _escaped(frontier.note(found))
+    yield safe.markdown(frontier.note(found))
 
 
 def _museum(analysis: Analysis) -> Iterable[str]:
@@ -378,7 +419,7 @@ def _museum(analysis: Analysis) -> Iterable[str]:
         [
             ", ".join(_text(exhibit.variant) for exhibit in room),
             verdicts.marked(exhibit.verdict),
-            _escaped(remarks.exhibit_text(exhibit, analysis)),
+            safe.markdown(remarks.exhibit_text(exhibit, analysis)),
             _text(exhibit.remedy),
         ]
         for room in remarks.rooms(analysis)
@@ -392,7 +433,9 @@ def _warnings(analysis: Analysis) -> Iterable[str]:
     for warning, advice in doubts.WARNINGS.items():
         count = sum(warning in trial.warnings for trial in analysis.trials)
         if count:
-            lines.append(_escaped(f"{numbers.plural(count, 'trial')}: {advice.text} → {advice.next_step}"))
+            lines.append(
+                safe.markdown(f"{numbers.plural(count, 'trial')}: {advice.text} → {advice.next_step}")
+            )
     if lines:
         yield "## Warnings"
         yield _bullets(lines)
@@ -411,10 +454,4 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _text(text: str) -> str:
     """Text from outside, made harmless for a terminal and for Markdown."""
-    return _escaped(safe.clean(text))
-
-
-def _escaped(text: str) -> str:
-    """Every character that Markdown or HTML could read as more than itself, escaped."""
-    text = re.sub(r"([\\`*{}\[\]<>#|~!&$@])", r"\\\1", text)
-    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)
+    return safe.markdown(safe.clean(text))

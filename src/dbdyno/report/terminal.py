@@ -22,6 +22,8 @@ from dbdyno.report.parts import (
     gap,
     grid,
     overhead,
+    plans,
+    replays,
     request,
     restarts,
     search,
@@ -29,7 +31,7 @@ from dbdyno.report.parts import (
     statements,
 )
 from dbdyno.report.parts.table import show
-from dbdyno.report.words import answer, doubts, method, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, doubts, method, naming, noise, numbers, remarks, safe, verdicts
 
 STACKED_BELOW = 60
 """On a terminal with fewer columns each variant has lines of its own."""
@@ -75,12 +77,17 @@ def render(analysis: Analysis, console: Console, details: bool = False) -> None:
     if analysis.requests:
         console.print()
         request.render(analysis.requests, console)
+    if analysis.replays:
+        replays.render(analysis.replays, console)
     if details and analysis.splits:
         console.print()
         split.render(analysis.splits, console)
     if details and analysis.statements:
         console.print()
         statements.render(analysis.statements, console)
+    if analysis.plans is not None:
+        console.print()
+        plans.render(analysis.plans, console)
     if details:
         overhead.render(analysis, console)
     _museum(analysis, console)
@@ -174,7 +181,11 @@ def _heads(analysis: Analysis, form: _Form) -> list[str]:
 def _width(heads: list[str], cells: list[list[Text]]) -> int:
     """Columns of the terminal taken by all but the names, gaps included."""
     columns = zip(heads, *cells, strict=True)
-    return sum(max(len(head), *(cell.cell_len for cell in column)) + 2 * GAP for head, *column in columns)
+    return sum(max(len(head), *map(_longest, column)) + 2 * GAP for head, *column in columns)
+
+
+def _longest(cell: Text) -> int:
+    return max(line.cell_len for line in cell.split("\n", allow_blank=True))
 
 
 def _cells(variant: VariantResult, form: _Form) -> list[Text]:
@@ -185,8 +196,9 @@ def _cells(variant: VariantResult, form: _Form) -> list[Text]:
         *([Text(mean)] if form.response else []),
         Text(numbers.ratio_text(effect.ratio) if effect else numbers.DASH, style=style),
         Text(numbers.interval_text(effect) if effect else numbers.DASH, style=style),
+        # A loss has a line of its own, because the figures need the columns.
         Text(
-            remarks.verdict_text(variant),
+            remarks.verdict_text(variant).replace(", gives up ", ",\n  gives up "),
             style=_style(variant.verdict),
         ),
         *(_cost(variant.cost(cost), form.intervals) for cost in form.costs),
@@ -214,7 +226,7 @@ def _footnote(analysis: Analysis, width: int) -> Text:
         lines[0] += " p99 and CPU: ratios of cost, each interval by itself; ~: it may be 1."
     if analysis.aa is not None:
         lines.append(method.aa_text(analysis))
-    said = (method.floor_text, method.layout_text, method.calibration_text)
+    said = (noise.floor_text, method.layout_text, method.calibration_text)
     lines += filter(None, [words(analysis) for words in said])
     lines += answer.notes(analysis)
     return Text("\n".join(lines), style="dim")

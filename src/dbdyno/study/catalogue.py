@@ -7,16 +7,17 @@ that the names a study may use are those that will run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Configuration, Level
-from dbdyno.study.nouns import Application, Factor
+from dbdyno.study.files import NamedFile
+from dbdyno.study.nouns import Application, Factor, GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 
@@ -28,12 +29,19 @@ ApplicationCheck = Callable[[Application, Reference], list[Mistake]]
 """What is wrong with an application in front of an engine. Lines are filled in by the reader."""
 
 
+GivenCheck = Callable[[GivenData, Path, Reference, tuple[Factor, ...]], list[Mistake]]
+"""What is wrong with the data that a study in a folder brings for an engine, beside the study's factors.
+Lines are filled in by the reader."""
+
+
 class Limits(BaseModel):
-    """The smallest and the largest value of a numeric option, both allowed."""
+    """The smallest and the largest value of a numeric option, both allowed; `word` may stand in the place of
+    one."""
 
     model_config = ConfigDict(frozen=True)
     min: int | float
     max: int | float
+    word: str = Field(default="", exclude_if=lambda word: not word)
 
 
 class Option(BaseModel):
@@ -43,7 +51,7 @@ class Option(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     name: str
-    type: Literal["int", "float", "bool", "choice", "text"]
+    type: Literal["int", "float", "bool", "choice", "text", "number_or"]
     default: Level | None = None
     allowed: Limits | tuple[str, ...] | None = None
     help: str = ""
@@ -79,6 +87,24 @@ Configure = Callable[[str, Path, Reference], Configuration]
 """Reads the configuration file that a study in a folder names. Raises OSError where it cannot be read."""
 
 
+class Recorded(Protocol):
+    """What a study asks of a recording: how long it is, and how many sessions were open at a time."""
+
+    @property
+    def length_s(self) -> float: ...
+
+    @property
+    def open_most(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class NamesFiles:
+    """Which files a study in a folder names: by a workload with its options, and by a level of a factor."""
+
+    of_workload: Callable[[str, Mapping[str, Level], Path], Iterable[NamedFile]]
+    of_level: Callable[[str, Level, Path], Iterable[NamedFile]]
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """The names that a study may use.
@@ -88,7 +114,10 @@ class Catalogue:
     says of a factor which levels it takes, as far as that is known without an engine.
     `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
     names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
-    application to its check.
+    application to its check, and `given` checks the data that a study brings. `files` says which files a
+    study names; without it, none are read. `recorded` reads what a recording says of itself, and raises
+    UserError for a file that is none. A `lone` study may have no factors, because its run is held against
+    another.
     """
 
     engines: frozenset[str]
@@ -101,6 +130,10 @@ class Catalogue:
     gives_up: GivesUp | None = None
     losing: Callable[[Reference], Mapping[str, Level]] | None = None
     applications: Mapping[str, ApplicationCheck] = field(default_factory=dict)
+    given: GivenCheck | None = None
+    lone: bool = False
+    files: NamesFiles | None = None
+    recorded: Callable[[Path], Recorded] | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

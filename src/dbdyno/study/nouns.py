@@ -13,6 +13,7 @@ from pydantic import Field
 from dbdyno.driver.job import Arrivals, Opening
 from dbdyno.frozen import Configuration, Frozen, Level
 from dbdyno.study import fraction
+from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Condition, Search
@@ -85,7 +86,7 @@ class Workload(Frozen):
     closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them. `gather` never
     goes by the machine's idle time in a study, because variants would differ by the instrument. `opening` is
     what each connection begins with, those that make the data included. With `by_statement` the driver times
-    each statement of every variant.
+    each statement of every variant. With `plans` each trial asks the engine how it would execute them.
     """
 
     name: str
@@ -99,7 +100,9 @@ class Workload(Frozen):
     schedule: str = ""
     think_time: str = ""
     gather: Literal["off", "on"] = "off"
-    # These two are left out where they are empty, so that a study means what it meant to earlier versions.
+    # These three are left out where they are the default, so that a study means what it meant to earlier
+    # versions.
+    plans: bool = Field(default=True, exclude_if=lambda asked: asked)
     by_statement: bool = Field(default=False, exclude_if=lambda timed: not timed)
     opening: Opening = Field(default=Opening(), exclude_if=lambda opening: opening == Opening())
     options: dict[str, Level] = Field(default_factory=dict)
@@ -168,6 +171,23 @@ class Application(Frozen):
     settings: dict[str, Level] = Field(default_factory=dict)
 
 
+class GivenData(Frozen):
+    """Data that a study brings, in the place of those that its workload makes: the `dump` files, which are
+    loaded in their order, or the `folder` of a server that was stopped (the file of an embedded engine).
+    Paths are as written; relative ones count from the study's folder. The load connects to `database`;
+    without it, to the only one that the data hold. With `setup` the workload's own statements and rows
+    follow."""
+
+    dump: tuple[str, ...] = ()
+    folder: str = ""
+    database: str = ""
+    setup: bool = False
+
+    def paths(self, folder: Path) -> tuple[Path, ...]:
+        """The files or the folder, as a study in `folder` names them."""
+        return tuple(folder / Path(path).expanduser() for path in self.dump or (self.folder,))
+
+
 class Restarts(Frozen):
     """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
     power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Before each
@@ -191,6 +211,10 @@ class ListedVariant(Frozen):
     levels: dict[str, Level]
 
 
+OF_FILES = frozenset(("source.patches", "source.recipe"))
+"""Factors whose levels name files."""
+
+
 class Study(Frozen):
     """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
     one that its host and its factors allow. `slice_s` is about how long a slice is measured; without it, as
@@ -199,13 +223,16 @@ class Study(Frozen):
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
     many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
-    was, `digest` its hash. Engines are restarted beside the blocks as `restarts` says. An
-    `application` takes the load in the place of the server beneath."""
+    was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
+    where they are not known. Engines are restarted beside the blocks as `restarts` says. An
+    `application` takes the load in the place of the server beneath. `data` are used in the place of those
+    that the workload makes."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
     application: Application | None = Field(default=None, exclude_if=lambda application: application is None)
+    data: GivenData | None = Field(default=None, exclude_if=lambda data: data is None)
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None
@@ -224,13 +251,23 @@ class Study(Frozen):
     search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
     soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
     path: str = ""
+    # Where it lies, and what lies there, is no part of what it asks.
+    place: str = Field(default="", exclude=True)
+    files: tuple[StudyFile, ...] | None = Field(default=None, exclude=True)
     text: str = ""
     digest: str = ""
 
     @property
     def folder(self) -> Path:
         """What paths in the study count from."""
-        return Path(self.path).parent
+        return Path(self.place or Path(self.path).parent)
+
+    @property
+    def names_files(self) -> bool:
+        """Whether a workload, a patch or a recipe of it is a file, as far as that can be told without
+        reading."""
+        levels = {**self.settings, **self.baseline}
+        return bool(self.workload.options.get("file")) or bool(levels.keys() & OF_FILES)
 
     @property
     def meaning(self) -> str:

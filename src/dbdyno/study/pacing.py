@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dbdyno.driver.job import (
+    PERIOD_S_MIN,
+    RATE_PER_S_MAX,
     Arrivals,
     Closed,
     Constant,
@@ -62,6 +64,11 @@ def schedule(value: Any, time: Seconds = with_unit) -> Schedule:
         return Ramp(to_per_s=to_per_s, over_s=over_s)
     if kind == "sine":
         amplitude_per_s, period_s = _rate_and_time(text, rest, time)
+        if period_s < PERIOD_S_MIN:
+            raise Fault(
+                f"{shown(text)} waves faster than the driver can follow",
+                f"give a period of at least {PERIOD_S_MIN * 1000:g}ms",
+            )
         return Sine(amplitude_per_s=amplitude_per_s, period_s=period_s)
     if kind == "steps":
         return Steps(steps=_rates_at(text, rest, time))
@@ -109,6 +116,9 @@ def clash(
         return "schedule", Fault("gives every rate itself", f"leave out {rate_key}")
     if waves and max(waves) > min(rates):
         return "schedule", Fault("has a sine that goes below 0", f"its amplitude is at most {rate_key}")
+    if waves and max(waves) + max(rates) > RATE_PER_S_MAX:
+        hint = f"the driver can send at most {RATE_PER_S_MAX:,.0f} per second"
+        return "schedule", Fault("has a sine that rises too high", hint)
     if arrivals and not rates and not schedules:
         hint = "without a rate each client sends when it is answered"
         return "arrivals", Fault(f"needs {rate_key}", hint)
@@ -154,4 +164,4 @@ def _rates_at(text: str, rest: str, time: Seconds) -> tuple[tuple[float, float],
 def _rate(text: str, written: str) -> float:
     if not re.fullmatch(NUMBER, written.strip()):
         raise Fault(f"{shown(written)} in {shown(text)} is no rate", "write transactions per second: 500")
-    return values.number(float(written), 0.0, 1e9)
+    return values.rate_of_schedule(float(written))

@@ -9,10 +9,13 @@ from typing import Any
 from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import Configuration, Level
+from dbdyno.passwords import without_passwords
 from dbdyno.study import pacing, values
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
+from dbdyno.study.data import read_data
 from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
+from dbdyno.study.files import folder_of
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
     DURABLE,
@@ -31,7 +34,10 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
+from dbdyno.study.other_names import METRICS, WORKLOADS
 from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
+from dbdyno.study.referred import read_files
+from dbdyno.study.replay import read_replay
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import (
@@ -71,13 +77,16 @@ def read_study(path: str | Path, catalogue: Catalogue) -> Study:
     return parse_study(content, catalogue, str(path))
 
 
-def parse_study(content: bytes, catalogue: Catalogue, path: str = "study") -> Study:
-    """Reads a study from its bytes; `path` is what messages call it. Raises StudyError like `read_study`."""
+def parse_study(
+    content: bytes, catalogue: Catalogue, path: str = "study", folder: Path | None = None
+) -> Study:
+    """Reads a study from its bytes; `path` is what messages call it, and its paths count from the `folder`:
+    without one, from that of the path. Raises StudyError like `read_study`."""
     try:
         document = parse_document(content)
     except Unreadable as error:
         raise StudyError(path, _at_most(error.mistakes)) from None
-    reader = _Reader(document, catalogue)
+    reader = _Reader(document, catalogue, folder if folder is not None else folder_of(path))
     study = reader.study(path)
     if study is None:
         raise StudyError(path, _at_most(reader.mistakes))
@@ -94,26 +103,37 @@ def _at_most(mistakes: list[Mistake]) -> list[Mistake]:
 
 
 class _Reader(SectionReader):
+    def passwords(self) -> None:
+        """Notes each line with a password: a run keeps the study's text, and reports and recipes show it."""
+        for number, line in enumerate(self.document.text.split("\n"), 1):
+            if without_passwords(line) != line:
+                hint = "leave it out: whoever gets a run, a report or a recipe of this study would read it"
+                self.mistakes.append(Mistake(number, "a URL on this line holds a password", hint))
+
     def study(self, path: str) -> Study | None:
         """The whole study, or None when there are mistakes."""
         if not self.document.values:
             self.note((), "the study is empty", "it needs an engine, a [workload] and [factors]")
             return None
+        self.passwords()
         self.table((), STUDY_KEYS)
         head = self.head(Path(path).stem)
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
         if workload is not None:
+            workload = read_replay(self, self.folder, workload, factors)
             self.pace(workload, factors)
-        configuration = self.configuration(Path(path).parent)
+        configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})
         goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
         application = read_application(self, workload, restarts, soak)
+        data = read_data(self, self.folder, workload, factors, application)
         self.timed(goal, workload)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
+        files = read_files(self, workload, factors, settings)
         self.symmetry(head, goal)
         if self.mistakes or self.engine is None or workload is None:
             return None
@@ -123,6 +143,7 @@ class _Reader(SectionReader):
             workload=_with_baseline(workload, factors),
             configuration=configuration,
             application=application,
+            data=data,
             settings={**_beside(configuration, factors), **settings},
             factors=factors,
             variants=variants,
@@ -131,6 +152,8 @@ class _Reader(SectionReader):
             search=search,
             soak=soak,
             path=path,
+            place=str(self.folder),
+            files=files,
             text=self.document.text,
             digest=self.document.digest,
         )
@@ -152,7 +175,7 @@ class _Reader(SectionReader):
             "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
         }
 
-    def configuration(self, folder: Path) -> Configuration | None:
+    def configuration(self) -> Configuration | None:
         """The engine's own configuration file, which stands by the study's folder."""
         if not isinstance(self.at(("engine",)), dict):
             return None
@@ -162,10 +185,10 @@ class _Reader(SectionReader):
         if not name or self.engine is None or self.catalogue.configure is None:
             return None
         try:
-            return self.catalogue.configure(name, folder, self.engine)
+            return self.catalogue.configure(name, self.folder, self.engine)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
-            self.note(path, f"{shown(name)} cannot be read: {reason}", f"its path counts from {folder}")
+            self.note(path, f"{shown(name)} cannot be read: {reason}", f"its path counts from {self.folder}")
             return None
 
     def workload(self) -> tuple[Workload | None, list[Factor]]:
@@ -201,6 +224,7 @@ class _Reader(SectionReader):
             ramp_s=ramp_s,
             gather="on" if gather == "on" else "off",
             by_statement=self.take(("workload", "by_statement"), values.boolean, False),
+            plans=self.take(("workload", "plans"), values.boolean, True),
             opening=self.opening(),
             options=given,
             run_options=of_the_run,
@@ -222,7 +246,8 @@ class _Reader(SectionReader):
         name = values.text(value)
         if self.catalogue.workload(name) is None:
             raise Fault(
-                f"unknown workload {shown(name)}", nearest(name, [w.name for w in self.catalogue.workloads])
+                f"unknown workload {shown(name)}",
+                nearest(name, [w.name for w in self.catalogue.workloads], elsewhere=WORKLOADS),
             )
         return name
 
@@ -265,10 +290,13 @@ class _Reader(SectionReader):
                 )
         workload = self.at(("workload",))
         lists = isinstance(workload, dict) and any(self.varies(*entry) for entry in workload.items())
-        # A soak needs nothing to compare.
-        compares = not searched and self.at(("soak",)) is None
+        # A soak needs nothing to compare, and neither does a gate.
+        compares = not searched and self.at(("soak",)) is None and not self.catalogue.lone
         if not self.at(("factors",)) and not lists and not aa and compares:
-            hint = 'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true'
+            hint = (
+                'write "config.NAME" = [BASELINE, OTHER] there; for the baseline against itself, aa = true;'
+                " against that of another run, dyno run --against RUN"
+            )
             self.note(("factors",), "there are no factors: nothing would be compared", hint)
         first = next((key for key in self.document.values if key in ("workload", "factors")), "")
         factors = tuple(lifted + declared if first == "workload" else declared + lifted)
@@ -366,7 +394,9 @@ class _Reader(SectionReader):
     def metric(self, value: Any) -> str:
         name = values.text(value)
         if name not in self.catalogue.metrics:
-            raise Fault(f"unknown metric {shown(name)}", nearest(name, self.catalogue.metrics))
+            raise Fault(
+                f"unknown metric {shown(name)}", nearest(name, self.catalogue.metrics, elsewhere=METRICS)
+            )
         return name
 
     def guards(self) -> tuple[Guard, ...]:

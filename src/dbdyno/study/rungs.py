@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from dbdyno.study import values
 from dbdyno.study.act import OF_POWER, OF_SOAKS, Act
 from dbdyno.study.catalogue import WorkloadOffer
-from dbdyno.study.nouns import KEEPS_LEDGER, Workload
+from dbdyno.study.document import parse_document
+from dbdyno.study.nouns import KEEPS_LEDGER, Study, Workload
 from dbdyno.study.section import CLIENTS_MAX, SectionReader
-from dbdyno.study.soak import Disturbance, Soak
+from dbdyno.study.soak import SMOKE, Disturbance, Soak
 from dbdyno.study.values import Fault, kind, shown
 
 SECTION = "soak"
@@ -56,6 +57,24 @@ def rungs(value: Any) -> tuple[int, ...]:
         told = ", ".join(map(str, found)) or "empty"
         raise Fault(f"is no ladder: {told}", f"write 1 to {RUNGS_MAX} numbers, each more than the one before")
     return found
+
+
+def soak_of(study: Study, smoke: bool) -> Soak:
+    """How a study is soaked, or with `smoke` a short one. The clients are those that the study names: its
+    ladder, else the number under [workload]. A short one climbs the first rung alone.
+    """
+    soak, named = SMOKE if smoke else study.soak or Soak(), parse_document(study.text.encode()).values
+    ladder = _named_clients(named, SECTION, lambda: study.soak.clients if study.soak else ())
+    clients = ladder or _named_clients(named, "workload", lambda: (study.workload.clients,)) or soak.clients
+    return soak.model_copy(update={"clients": clients[:1] if smoke else clients})
+
+
+def _named_clients(
+    named: Mapping[str, Any], section: str, read: Callable[[], tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The clients as `read` where a section of the file names them; a default is nobody's wish."""
+    table = named.get(section)
+    return read() if isinstance(table, dict) and "clients" in table else ()
 
 
 def _require_other_tables(reader: SectionReader, beside: tuple[str, ...]) -> None:

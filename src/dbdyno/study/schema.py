@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.study import pacing, values
 from dbdyno.study.act import OF_SOAKS, Act
 from dbdyno.study.application import WORKERS_MAX
 from dbdyno.study.catalogue import Catalogue, Option, WorkloadOffer
+from dbdyno.study.data import DUMPS_MAX
 from dbdyno.study.nouns import BASELINE, DURABLE, SLICE_S, Arrangement, Design, Goal, Interval
 from dbdyno.study.ranges import Scale
 from dbdyno.study.reader import BASELINES_MAX, BLOCKS_MAX, CUTS_OF_GUARD, IMAGES_MAX, RESTARTS_MAX
@@ -47,6 +49,43 @@ _SEARCH: Schema = {
             "type": "array",
             "items": {"type": "string", "pattern": "<="},
             "description": 'Sums of levels that hold in every candidate: "config.A + 2 * config.B <= 6G".',
+        },
+    },
+}
+
+
+_DATA: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "oneOf": [{"required": ["dump"]}, {"required": ["folder"]}],
+    "description": "Data in the place of those that the workload makes. Paths count from the study's folder.",
+    "properties": {
+        "dump": {
+            "anyOf": [
+                _TEXT,
+                {
+                    "type": "array",
+                    "items": _TEXT,
+                    "minItems": 1,
+                    "maxItems": DUMPS_MAX,
+                    "uniqueItems": True,
+                },
+            ],
+            "description": "A dump as the engine's own tool writes it, or several in their order.",
+        },
+        "folder": {
+            **_TEXT,
+            "description": "The data folder of a server that was stopped cleanly; of an embedded engine, "
+            "its file.",
+        },
+        "database": {
+            **_TEXT,
+            "description": "The database that the load connects to. Default: the only one of the data.",
+        },
+        "setup": {
+            "type": "boolean",
+            "default": False,
+            "description": "Runs the setup, the tables and the finish of a script once the data are there.",
         },
     },
 }
@@ -111,10 +150,11 @@ def study_schema(catalogue: Catalogue) -> Schema:
                 "type": "integer",
                 "minimum": 1,
                 "maximum": IMAGES_MAX,
-                "description": "How many images of the pristine data blocks take in turn. "
+                "description": "How many images of the pristine data pairs of blocks take in turn. "
                 "Default: two where a second one costs little beside the run.",
             },
             "application": _application(catalogue),
+            "data": _DATA,
             "workload": _workload(catalogue),
             "settings": {
                 **_by_factor(_LEVEL, catalogue),
@@ -208,13 +248,36 @@ def _integer(low: int, high: int, default: int, description: str) -> Schema:
 
 
 def _workload(catalogue: Catalogue) -> Schema:
-    knobs = {
+    knobs = _workload_keys()
+    options = {
+        offer.name: {option.name: _or_list(_option(option)) for option in offer.options}
+        for offer in catalogue.workloads
+    }
+    return {
+        "type": "object",
+        "description": "The load of every trial. A list makes a key a factor.",
+        "required": ["name"],
+        "properties": {"name": {"enum": [offer.name for offer in catalogue.workloads]}, **knobs},
+        "allOf": [
+            _only_with(offer, {"name": True, **knobs, **options[offer.name]}) for offer in catalogue.workloads
+        ],
+    }
+
+
+def _workload_keys() -> dict[str, Schema]:
+    """The keys of [workload] that every workload has."""
+    return {
         "clients": _or_sweep(
             _or_list(_integer(1, CLIENTS_MAX, 1, "Connections, each with one transaction at a time."))
         ),
         "threads": _or_list(_integer(0, THREADS_MAX, 0, "The driver's threads; 0: the driver chooses.")),
         "rate_per_s": _or_list(
-            {"type": "number", "exclusiveMinimum": 0, "description": "Open loop: starts per second in all."}
+            {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": RATE_PER_S_MAX,
+                "description": "Open loop: starts per second in all.",
+            }
         ),
         "arrivals": _or_list({"enum": sorted(ARRIVALS), "description": "Open loop: how starts are spread."}),
         "schedule": _or_list(
@@ -232,6 +295,11 @@ def _workload(catalogue: Catalogue) -> Schema:
             "default": False,
             "description": "Times each kind of statement, for a table of the report.",
         },
+        "plans": {
+            "type": "boolean",
+            "default": True,
+            "description": "Asks after each load how the engine would execute its statements.",
+        },
         "isolation": {
             "enum": sorted(ISOLATIONS),
             "description": "Of all transactions, on MariaDB, MySQL and PostgreSQL. Default: the server's.",
@@ -245,19 +313,6 @@ def _workload(catalogue: Catalogue) -> Schema:
         },
         "warmup": _duration("5s", "Load before the measured part."),
         "duration": _duration("20s", "The measured part of each trial."),
-    }
-    options = {
-        offer.name: {option.name: _or_list(_option(option)) for option in offer.options}
-        for offer in catalogue.workloads
-    }
-    return {
-        "type": "object",
-        "description": "The load of every trial. A list makes a key a factor.",
-        "required": ["name"],
-        "properties": {"name": {"enum": [offer.name for offer in catalogue.workloads]}, **knobs},
-        "allOf": [
-            _only_with(offer, {"name": True, **knobs, **options[offer.name]}) for offer in catalogue.workloads
-        ],
     }
 
 
@@ -285,12 +340,21 @@ def _or_sweep(schema: Schema) -> Schema:
 
 
 def _option(option: Option) -> Schema:
-    types = {"int": "integer", "float": "number", "bool": "boolean", "text": "string", "choice": "string"}
+    types: dict[str, str | list[str]] = {
+        "int": "integer",
+        "float": "number",
+        "bool": "boolean",
+        "text": "string",
+        "choice": "string",
+        "number_or": ["number", "string"],
+    }
     schema: Schema = {"type": types[option.type], "description": option.help}
     if option.default is not None:
         schema["default"] = option.default
     if option.limits:
         schema |= {"minimum": option.limits.min, "maximum": option.limits.max}
+    if option.limits and option.limits.word:
+        schema["pattern"] = f"^{option.limits.word}$"
     if option.choices:
         schema["enum"] = list(option.choices)
     return schema

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from dbdyno.driver.job import Isolation
@@ -34,6 +35,7 @@ STUDY_KEYS = frozenset(
         "arrangement",
         "slice",
         "application",
+        "data",
         "workload",
         "settings",
         "factors",
@@ -46,6 +48,7 @@ STUDY_KEYS = frozenset(
 )
 ENGINE_KEYS = frozenset(("name", "configuration"))
 APPLICATION_KEYS = frozenset(("name", "workers", "settings"))
+DATA_KEYS = frozenset(("dump", "folder", "database", "setup"))
 GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards", "counted"))
 SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
 SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
@@ -71,18 +74,19 @@ ISOLATIONS = frozenset(get_args(Isolation))
 CHOSEN_KEYS = ("isolation", "storage_engine")
 """What each session has of its own, on engines that let it choose."""
 FIXED_KEYS = frozenset(
-    ("name", "warmup", "duration", "ramp", "gather", "by_statement", *CHOSEN_KEYS, "connect_sql")
+    ("name", "warmup", "duration", "ramp", "gather", "by_statement", "plans", *CHOSEN_KEYS, "connect_sql")
 )
 T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 
 
 class SectionReader:
-    """One document being read against one catalogue; `mistakes` grows."""
+    """One document being read against one catalogue; `mistakes` grows. Its paths count from `folder`."""
 
-    def __init__(self, document: Document, catalogue: Catalogue) -> None:
+    def __init__(self, document: Document, catalogue: Catalogue, folder: Path) -> None:
         self.document = document
         self.catalogue = catalogue
+        self.folder = folder
         self.mistakes = list(document.mistakes)
         self.engine: Reference | None = None
         self.offer: WorkloadOffer | None = None
@@ -244,6 +248,7 @@ def _home_of(key: str, path: Key) -> str:
     homes = {
         "": STUDY_KEYS,
         "workload": FIXED_KEYS | KNOBS.keys(),
+        "data": DATA_KEYS,
         "goal": GOAL_KEYS,
         "search": SEARCH_KEYS,
     }

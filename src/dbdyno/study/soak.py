@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from dbdyno.frozen import Frozen
 from dbdyno.study.act import Act
+
+GROWTH_LEAST_S = 60.0
+"""A short soak with a load shorter than this fills caches, and says nothing of what grows."""
 
 
 class Disturbance(StrEnum):
@@ -32,7 +37,8 @@ class Soak(Frozen):
     study's own, comes on top of it for `disturbed_s`. `control_s` is how long the server then rests with as
     many idle connections: what changes there is not the load's doing; 0 leaves that out. `ends` are done
     last, one after the other; a power cut among them has the data lie on a volume of Dyno's own. Without
-    `sessions`, as of an engine in the load process, nobody else can connect.
+    `sessions`, as of an engine in the load process, nobody else can connect. Without `growth` nothing is said
+    of what grows, unless the load lasts long enough for that all the same.
     """
 
     clients: tuple[int, ...] = (100, 500, 1_000, 5_000)
@@ -44,6 +50,12 @@ class Soak(Frozen):
     control_s: float = 180.0
     ends: tuple[Act, ...] = (Act.STOP,)
     sessions: bool = True
+    growth: bool = Field(default=True, exclude_if=lambda growth: growth)
+
+    @property
+    def tells_growth(self) -> bool:
+        """Whether the load lasts long enough to say anything of what grows."""
+        return self.growth or self.duration_s >= GROWTH_LEAST_S
 
     def within_process(self) -> Soak:
         """The same for an engine that lives in the load process."""
@@ -52,10 +64,11 @@ class Soak(Frozen):
 
 SMOKE = Soak(
     clients=(100,),
-    duration_s=60.0,
+    duration_s=20.0,
     opening_s=2.0,
     disturb=(),
     control_s=0.0,
     ends=(Act.KILL, Act.CUT, Act.TEAR, Act.STOP),
+    growth=False,
 )
 """A soak for people in a hurry."""

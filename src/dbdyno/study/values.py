@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
+from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level, level_text
 from dbdyno.study.catalogue import Option
 from dbdyno.study.nouns import DURABLE, Guard
+from dbdyno.study.other_names import METRICS
 from dbdyno.study.reference import Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -71,10 +74,21 @@ def kind(value: Any) -> str:
     return _TYPES.get(type(value), "a date or time")
 
 
-def nearest(name: str, allowed: Collection[str], what: str = "there are") -> str:
-    """A hint for a name that does not exist: the nearest one, and all where they are few."""
-    names = sorted(allowed)
+def nearest(
+    name: str,
+    allowed: Collection[str],
+    what: str = "there are",
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A hint for a name that does not exist: the nearest one, and all where they are few. `elsewhere` maps
+    names of other tools to those that are meant; what these stand for is what most people look for.
+    """
+    meant = frozenset(elsewhere.values())
+    names = sorted(allowed, key=lambda known: (known not in meant, known))
     folded = {known.casefold(): known for known in names}
+    called = elsewhere.get(name.casefold())
+    if called in allowed:
+        return f"here this is `{called}`"
     close = get_close_matches(name.casefold()[:100], folded, n=1, cutoff=0.6)
     guess = f"did you mean `{folded[close[0]]}`? " if close else ""
     listed = ", ".join(names[:_NAMES_SHOWN]) + (
@@ -148,7 +162,20 @@ def number(value: Any, low: float, high: float) -> float:
 
 def rate(value: Any) -> float:
     """Transactions per second of an open loop, in all."""
-    return number(value, 0.001, 1e9)
+    return _sendable(value, 0.001)
+
+
+def rate_of_schedule(value: Any) -> float:
+    """The same at one time of a schedule, where nothing may start for a while."""
+    return _sendable(value, 0.0)
+
+
+def _sendable(value: Any, low: float) -> float:
+    if isinstance(value, int | float) and value > RATE_PER_S_MAX:
+        raise Fault(
+            f"cannot be {shown(value)}", f"the driver can send at most {RATE_PER_S_MAX:,.0f} per second"
+        )
+    return number(value, low, RATE_PER_S_MAX)
 
 
 def duration_s(value: Any, least_s: float) -> float:
@@ -196,7 +223,10 @@ def guard(value: Any, metrics: frozenset[str]) -> Guard:
         raise Fault(f"{shown(value)} is no guard", forms)
     metric, comparison, bound, relative = match[1], match[2], float(match[3]), bool(match[4])
     if metric not in metrics:
-        raise Fault(f"unknown metric `{metric}` in the guard {shown(value)}", nearest(metric, metrics))
+        raise Fault(
+            f"unknown metric `{metric}` in the guard {shown(value)}",
+            nearest(metric, metrics, elsewhere=METRICS),
+        )
     if (relative and bound == 0) or not math.isfinite(bound):
         raise Fault(f"the guard {shown(value)} has a bound that nothing can be measured against", forms)
     return Guard(
@@ -244,6 +274,8 @@ def option_value(value: Any, option: Option) -> Level:
         return one_of(value, option.choices)
     if option.type == "text":
         return text(value) if value != "" else ""
+    if limits is not None and limits.word and isinstance(value, str):
+        return one_of(value, (limits.word,))
     if option.type == "int":
         return integer(value, int(limits.min) if limits else INT_MIN, int(limits.max) if limits else INT_MAX)
     return number(value, limits.min if limits else -1e300, limits.max if limits else 1e300)

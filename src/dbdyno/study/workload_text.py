@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.frozen import Level
 from dbdyno.study.catalogue import Option, WorkloadOffer
+from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.section import CLIENTS_MAX
 from dbdyno.study.values import Fault, nearest, option_value, shown
 
@@ -27,7 +28,7 @@ def parse_workload(
     name, *words = text.split() or [""]
     offer = next((offer for offer in offers if offer.name == name), None)
     if offer is None:
-        hint = nearest(name, [*others, *(offer.name for offer in offers)])
+        hint = nearest(name, [*others, *(offer.name for offer in offers)], elsewhere=WORKLOADS)
         raise Fault(f"{shown(name)} is no workload{purpose}", hint)
     options = {option.name: option for option in (*offer.options, *own)}
     given: dict[str, Level] = {}
@@ -63,7 +64,9 @@ def _value(text: str, option: Option) -> Level:
     value: Level = text
     if option.type == "bool":
         value = {"true": True, "false": False}.get(text, text)
-    elif option.type in ("int", "float"):
+    elif option.limits is not None and text == option.limits.word:
+        value = text
+    elif option.type in ("int", "float", "number_or"):
         try:
             value = int(text) if option.type == "int" else float(text)
         except ValueError:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from dbdyno.frozen import Level
-from dbdyno.study.nouns import BASELINE, Goal, Study, Workload
+from dbdyno.study.nouns import BASELINE, GivenData, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 
 
-def winner_on(study: Study, name: str, changed: Mapping[str, Level], load: Workload, goal: Goal) -> str:
+def winner_on(
+    study: Study,
+    name: str,
+    changed: Mapping[str, Level],
+    load: Workload,
+    goal: Goal,
+    data: GivenData | None = None,
+) -> str:
     """A study of a search's baseline and its winner, by the levels that it changes, on another load. Of that
-    load are taken its name, its clients, its times, and its options but for those that the winner changes."""
+    load are taken its name, its clients, its times, and its options but for those that the winner changes.
+    The `data` are those that it brings."""
     baseline = {factor: study.baseline[factor] for factor in changed}
     options = {key: level for key, level in load.options.items() if f"workload.{key}" not in changed}
     lines = [
@@ -21,6 +30,7 @@ def winner_on(study: Study, name: str, changed: Mapping[str, Level], load: Workl
         'design   = "list"',
         f"blocks   = {study.blocks}",
         "",
+        *(_data(data, study.folder) if data is not None else ()),
         "[workload]",
         f"name     = {toml(load.name)}",
         f"clients  = {load.clients}",
@@ -48,6 +58,18 @@ def _goal(goal: Goal) -> list[str]:
         f"guards     = {toml([guard.text for guard in goal.guards])}",
     ]
     return lines if goal.interval is None else [*lines, f"interval   = {toml(goal.interval)}"]
+
+
+def _data(data: GivenData, folder: Path) -> list[str]:
+    """The section [data], with whole paths, because the study that is written lies elsewhere."""
+    paths = [str(path.absolute()) for path in data.paths(folder)]
+    return [
+        "[data]",
+        f"dump = {toml(paths)}" if data.dump else f"folder = {toml(paths[0])}",
+        *([f"database = {toml(data.database)}"] if data.database else []),
+        *(["setup = true"] if data.setup else []),
+        "",
+    ]
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:

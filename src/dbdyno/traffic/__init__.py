@@ -2,5 +2,6 @@
 in their values alone, and a script that draws such statements with the shares that were seen.
 
 `read` tells what a file is and gives its statements; `tokens` and `digest` put them in groups; `draw` says
-how a group's values are drawn; `script` writes the workload.
+how a group's values are drawn; `inserts` has rows get new keys, which `schema` reads from a dump; `script`
+writes the workload.
 """

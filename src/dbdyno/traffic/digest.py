@@ -17,6 +17,10 @@ SIGN = re.compile(
     re.I,
 )
 """The end of a text whose minus belongs to the number behind it, not between two values."""
+SIGN_CHARACTERS = 16
+"""More than that end can have."""
+QUOTED = re.compile(r"[eE]?['\"`]|\$\w*\$")
+"""What a text or a name in quotes begins with."""
 PLACE = "?"
 """Stands for a value in shapes and digests."""
 
@@ -28,6 +32,8 @@ class Shaped:
     pieces: tuple[str, ...]
     values: tuple[Token, ...]
     verb: str
+    cut: bool = False
+    """Whether a quote, a comment or a parenthesis does not end, so something of the text is missing."""
 
     @property
     def shape(self) -> str:
@@ -40,21 +46,39 @@ class Shaped:
 
 def shaped(statement: str, dialect: Dialect) -> Shaped:
     """Takes a statement apart. Comments are left out, and white space is one blank."""
-    pieces, values, verb = [""], list[Token](), ""
+    pieces, values, verb = list[str](), list[Token](), ""
+    depth, ended = 0, True
+    # A text of its own, because what a list holds is copied whenever something is added to it.
+    piece = ""
     for token in tokens(statement.strip().rstrip(";").strip(), dialect):
+        depth += (token.text == "(") - (token.text == ")")
+        ended = _ends(token)
         if token.kind in VALUES:
-            if token.kind is Kind.NUMBER and SIGN.search(pieces[-1]):
-                pieces[-1], token = pieces[-1][:-1], Token(Kind.NUMBER, f"-{token.text}")
+            if token.kind is Kind.NUMBER and SIGN.search(piece[-SIGN_CHARACTERS:]):
+                piece, token = piece[:-1], Token(Kind.NUMBER, f"-{token.text}")
             values.append(token)
-            pieces.append("")
+            pieces.append(piece)
+            piece = ""
             continue
         verb = verb or (token.text.upper() if token.kind is Kind.NAME else "")
         if token.kind is Kind.BLANK:
-            pieces[-1] += "" if pieces[-1].endswith(" ") else " "
+            piece += "" if piece.endswith(" ") else " "
         else:
-            pieces[-1] += token.text
+            piece += token.text
+    pieces.append(piece)
     pieces[0], pieces[-1] = pieces[0].lstrip(), pieces[-1].rstrip()
-    return Shaped(tuple(pieces), tuple(values), verb)
+    return Shaped(tuple(pieces), tuple(values), verb, depth > 0 or not ended)
+
+
+def _ends(token: Token) -> bool:
+    """Whether a token that begins with a quote or opens a comment has its end; only a text's last one may
+    lack it."""
+    text = token.text
+    if text.startswith("/*"):
+        return len(text) >= 4 and text.endswith("*/")
+    if token.kind not in (Kind.TEXT, Kind.NAME) or not (marked := QUOTED.match(text)):
+        return True
+    return len(text) > len(marked[0]) and text.endswith(marked[0].lstrip("eE"))
 
 
 _LIST = re.compile(r"\( ?\?(?: ?, ?\?)+ ?\)|(?i:(?<=\bin )\( ?\? ?\)|(?<=\bin)\( ?\? ?\))")

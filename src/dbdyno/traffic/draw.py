@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
+from dbdyno.traffic.keys import Beyond, Column
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
 DISTINCT_MOST = 10_000
@@ -31,6 +32,8 @@ MOMENTS: tuple[Moment, ...] = (
     (DATE, date.fromisoformat, "date", "dates"),
     (MOMENT, datetime.fromisoformat, "timestamp", "moments"),
 )
+NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,6})?")
+"""A bound value that is a number: one with a nought before it is the text of a code."""
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 FILL_IN = "fill_in()"
 """No function of scripts, so a script with it is refused until somebody has filled it in."""
@@ -113,7 +116,9 @@ class Values:
     binaries: set[str] = field(default_factory=set)
     unknown: bool = False
 
-    def add(self, token: Token, dialect: Dialect) -> None:
+    def add(self, token: Token, dialect: Dialect, bound: bool = False) -> None:
+        """Takes a value. One that was `bound` is in quotes whatever its type, so there a number counts as
+        one."""
         if token.kind is Kind.PARAMETER:
             self.unknown = True
             return
@@ -122,7 +127,11 @@ class Values:
                 self.binaries.add(token.text)
             return
         if token.kind is Kind.TEXT:
-            self.texts.add(unquoted(token.text, dialect))
+            text = unquoted(token.text, dialect)
+            if bound and NUMBER.fullmatch(text):
+                self.numbers.add(text)
+            else:
+                self.texts.add(text)
         else:
             self.numbers.add(token.text)
 
@@ -135,10 +144,13 @@ class Values:
 
 @dataclass(frozen=True)
 class Draw:
-    """An expression of the script's language, and what it draws in words."""
+    """An expression of the script's language, and what it draws in words. `invented` marks what no log
+    tells, and `asked` is what a script asks of the data for it."""
 
     expression: str
     words: str
+    invented: bool = False
+    asked: Column | Beyond | None = None
 
 
 def draw(values: Values) -> Draw:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dbdyno.traffic.digest import PLACE, Shaped, shaped
-from dbdyno.traffic.draw import Values
+from dbdyno.traffic.draw import Draw, Values
 from dbdyno.traffic.seen import Seen
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
@@ -29,6 +29,8 @@ SHAPES_MOST = 32
 """Of a digest; further ones are counted, and their values are not kept."""
 VALUES_MOST = 200
 """A statement with more values than this makes no script that can be read."""
+SESSIONS_MOST = 100_000
+"""Further connections are not counted."""
 KEPT_BEHIND = frozenset({"FROM", "DATE", "TIME", "TIMESTAMP", "INTERVAL", "AS", "BY", "ESCAPE", "COLLATE"})
 """Behind these words a value is part of the syntax, so no parameter can stand there."""
 
@@ -36,16 +38,19 @@ KEPT_BEHIND = frozenset({"FROM", "DATE", "TIME", "TIMESTAMP", "INTERVAL", "AS", 
 @dataclass
 class Shape:
     """Statements that differ in their values alone. `values` has one entry for each place, with the first
-    value that stood there in `first`."""
+    value that stood there in `first`. Places that are keys of new rows draw what is `new`; `may_meet` names
+    the keys of which rows may exist already."""
 
     pieces: tuple[str, ...]
     first: tuple[Token, ...]
     values: tuple[Values, ...]
     count: int = 0
+    new: dict[int, Draw] = field(default_factory=dict)
+    may_meet: tuple[str, ...] = ()
 
     def kept(self, place: int) -> bool:
         """Whether the value of a place stays in the text."""
-        if self.first[place].kind is Kind.PARAMETER:
+        if self.first[place].kind is Kind.PARAMETER or place in self.new:
             return False
         before = self.pieces[place]
         word = re.search(r"(\w+)\s*$", before)
@@ -60,19 +65,27 @@ class Shape:
 
 @dataclass
 class Group:
-    """The statements of one digest. `took_s` is None where the log does not tell of times; `line` is where
-    the first one stood."""
+    """The statements of one digest in one database. `took_s` is None where the log does not tell of times;
+    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing."""
 
     digest: str
     verb: str
     line: int
+    file: str = ""
+    database: str = ""
+    cut: bool = False
     count: int = 0
+    untimed: int = 0
+    unknown: int = 0
     took_s: float | None = None
     shapes: dict[str, Shape] = field(default_factory=dict)
 
     def add(self, seen: Seen, taken: Shaped, dialect: Dialect) -> None:
         self.count += seen.times
-        if seen.took_s is not None:
+        self.unknown += seen.times * any(token.kind is Kind.PARAMETER for token in taken.values)
+        if seen.took_s is None:
+            self.untimed += seen.times
+        else:
             self.took_s = (self.took_s or 0.0) + seen.took_s
         if len(taken.values) > VALUES_MOST or (taken.shape not in self.shapes and self._full):
             return
@@ -81,7 +94,7 @@ class Group:
         )
         shape.count += seen.times
         for values, token in zip(shape.values, taken.values, strict=True):
-            values.add(token, dialect)
+            values.add(token, dialect, seen.bound)
 
     @property
     def _full(self) -> bool:
@@ -99,6 +112,8 @@ class Group:
     @property
     def why_not(self) -> str:
         """Why no script can hold such statements; empty where one can."""
+        if self.cut:
+            return "its text is cut off"
         for verbs, reason in (
             (TRANSACTION, "it begins or ends a transaction"),
             (SESSION, "it is about the session or the server"),
@@ -121,15 +136,31 @@ class Group:
 
 @dataclass
 class Traffic:
-    """All that a log tells. `rest` counts what is no statement."""
+    """All that a log tells. `rest` counts what is no statement, and `databases` the statements of each one,
+    the most frequent first; "" stands for what the log does not tell. `least_s` is what the fastest took.
+
+    `sessions` counts connections, and `span_s` is from the first begin to the last; both are 0 where the log
+    does not tell. `engine` is the server's name, as far as the log tells which one wrote it.
+    """
 
     kind: str
+    dialect: Dialect
     groups: list[Group]
     rest: Counter[str]
+    databases: dict[str, int] = field(default_factory=dict)
+    least_s: float | None = None
+    sessions: int = 0
+    span_s: float = 0.0
+    engine: str = ""
 
     @property
     def count(self) -> int:
         return sum(group.count for group in self.groups)
+
+    @property
+    def at_a_time(self) -> float | None:
+        """How many statements ran at a time on average; None where the log does not tell."""
+        return self.took_s / self.span_s if self.took_s is not None and self.span_s > 0 else None
 
     @property
     def took_s(self) -> float | None:
@@ -138,16 +169,48 @@ class Traffic:
         return sum(times) if times else None
 
 
-def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect) -> Traffic:
-    """The groups of a log, the one that took the longest first; without times the most frequent."""
-    groups: dict[str, Group] = {}
-    rest: Counter[str] = Counter()
+@dataclass
+class _Meter:
+    """What is measured over all statements of a log."""
+
+    least_s: float | None = None
+    sessions: set[tuple[str, str]] = field(default_factory=set)
+    ends_s: tuple[float, float] | None = None
+
+    def add(self, seen: Seen) -> None:
+        if seen.took_s is not None:
+            each_s = seen.took_s / seen.times
+            self.least_s = each_s if self.least_s is None else min(self.least_s, each_s)
+        if seen.session and len(self.sessions) < SESSIONS_MOST:
+            self.sessions.add((seen.file, seen.session))
+        if seen.at_s is not None:
+            first, last = self.ends_s or (seen.at_s, seen.at_s)
+            self.ends_s = min(first, seen.at_s), max(last, seen.at_s)
+
+    @property
+    def span_s(self) -> float:
+        return self.ends_s[1] - self.ends_s[0] if self.ends_s else 0.0
+
+
+def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect, database: str = "") -> Traffic:
+    """The groups of a log, the one that took the longest first; without times the most frequent. With a
+    `database`, the groups are those of its statements alone."""
+    groups: dict[tuple[str, str], Group] = {}
+    rest, databases, meter = Counter[str](), Counter[str](), _Meter()
     for seen in statements:
         if seen.rest:
             rest[seen.rest] += seen.times
             continue
+        databases[seen.database] += seen.times
+        if database and seen.database != database:
+            continue
+        meter.add(seen)
         taken = shaped(seen.text, dialect)
-        group = groups.setdefault(taken.digest, Group(taken.digest, taken.verb, seen.line))
+        group = groups.setdefault(
+            (seen.database, taken.digest),
+            Group(taken.digest, taken.verb, seen.line, seen.file, seen.database, taken.cut),
+        )
         group.add(seen, taken, dialect)
     ordered = sorted(groups.values(), key=lambda group: (-(group.took_s or 0.0), -group.count, group.line))
-    return Traffic(kind, ordered, rest)
+    counted = dict(databases.most_common())
+    return Traffic(kind, dialect, ordered, rest, counted, meter.least_s, len(meter.sessions), meter.span_s)

@@ -1,53 +1,86 @@
-"""What a file is, told by what stands in it, and the statements that it holds."""
+"""What files are, told by what stands in them, and the statements that they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.traffic import general_log, pg_stat_statements, slow_log
+from dbdyno.traffic.formats import KNOWN, Format, engine_of, format_of
 from dbdyno.traffic.groups import Traffic, grouped
-from dbdyno.traffic.tokens import Dialect
+from dbdyno.traffic.lines import beginning, lines
+from dbdyno.traffic.seen import Seen
 
 LOOKED_AT = 1000
 """So many lines may stand before the first entry: a log can begin in the midst of one."""
-KNOWN = "a slow log or general log of MariaDB or MySQL, or pg_stat_statements as CSV"
 
 
-def traffic_of(path: Path) -> Traffic:
-    """The statements in a file, by digest. Raises UserError for a file that is none of the known ones, or
-    that holds no statement."""
-    try:
-        head = [line for _, line in islice(_lines(path), LOOKED_AT)]
-        found = _read(path, head)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", f"give {KNOWN}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not in UTF-8", f"give {KNOWN}") from None
-    if found is None:
-        what = "is empty" if not head else f"is no log that Dyno knows; it begins: {head[0][:60]!r}"
-        raise UserError(f"{path} {what}", f"give {KNOWN}")
+HEAD = re.compile(r", Version: .* started with:")
+"""What MariaDB and MySQL begin a log with."""
+RECONNECT = "log for longer; a connection that was open before is not logged, so have clients connect anew"
+
+
+@dataclass(frozen=True)
+class Log:
+    """Files of one kind, and their statements one after the other, which are read as they are asked for.
+    `engine` is the one that wrote them, as far as that is told."""
+
+    kind: Format
+    engine: str
+    statements: Iterator[Seen]
+
+
+def traffic_of(paths: Sequence[Path], database: str = "") -> Traffic:
+    """The statements in files of one kind, by digest; with a `database`, its own alone. Raises UserError for
+    a file that is none of the known ones, and for files that hold no statement."""
+    log = log_of(paths)
+    found = grouped(log.kind.name, log.statements, log.kind.dialect, database)
     if not found.groups:
-        raise UserError(
-            f"{path} holds no statement", "log for longer; of a slow log: SET long_query_time = 0"
-        )
+        _refuse(paths, found, log.kind, database)
+    found.engine = log.engine
     return found
 
 
-def _read(path: Path, head: list[str]) -> Traffic | None:
-    if head and pg_stat_statements.begins(head[0]):
-        return grouped("pg_stat_statements", pg_stat_statements.statements(path), Dialect.POSTGRESQL)
-    if any(map(slow_log.begins, head)):
-        return grouped("slow log", slow_log.statements(_lines(path)), Dialect.MYSQL)
-    if any(map(general_log.begins, head)):
-        return grouped("general log", general_log.statements(_lines(path)), Dialect.MYSQL)
-    return None
+def log_of(paths: Sequence[Path]) -> Log:
+    """What files of one kind hold. Raises UserError for a file that is none of the known ones."""
+    heads = {path: beginning(path, LOOKED_AT) for path in paths}
+    kinds = {path: _kind(path, head) for path, head in heads.items()}
+    if len(kinds) < len(paths):
+        raise UserError("a file is given twice", "name each log once")
+    first, kind = next(iter(kinds.items()))
+    for path, other in kinds.items():
+        if other is not kind:
+            raise UserError(
+                f"{first} is a {kind.name}, and {path} is a {other.name}", "give files of one kind"
+            )
+    return Log(kind, engine_of(kind, heads[first]), _statements(kinds))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Logs hold whatever clients sent, so bytes that are no text are replaced."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            yield number, line.rstrip("\r\n")
+def _refuse(paths: Sequence[Path], found: Traffic, kind: Format, database: str) -> None:
+    holds = f"{' and '.join(map(str, paths))} {'holds' if len(paths) == 1 else 'hold'}"
+    if found.databases:
+        known = ", ".join(name or "(not told)" for name in found.databases)
+        raise UserError(f"{holds} no statement in the database {database!r}", f"there are: {known}")
+    raise UserError(f"{holds} no statement", f"log for longer; {kind.for_statements}")
+
+
+def _kind(path: Path, head: list[str]) -> Format:
+    found = format_of(head)
+    if found is None and any(map(HEAD.search, head)):
+        raise UserError(f"{path} holds the head of a log and no statement", RECONNECT)
+    if found is None:
+        what = "is empty" if not head else f"is no log that Dyno knows; it begins: {head[0][:60]!r}"
+        raise UserError(f"{path} {what}", f"give {KNOWN}")
+    return found
+
+
+def _statements(kinds: dict[Path, Format]) -> Iterator[Seen]:
+    for path, kind in kinds.items():
+        try:
+            seen = kind.statements(lines(path))
+            yield from seen if len(kinds) == 1 else (replace(each, file=str(path)) for each in seen)
+        except UserError as error:
+            where = "" if str(path) in error.message else f"{path}, "
+            raise UserError(f"{where}{error.message}", error.hint) from None

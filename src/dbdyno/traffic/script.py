@@ -6,37 +6,88 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dbdyno.traffic import keys
 from dbdyno.traffic.draw import FILL_IN, Draw, draw
 from dbdyno.traffic.groups import Group, Shape, Traffic
 
 WEIGHT_MOST = 1_000_000_000
 """More than this no transaction of a workload file can weigh."""
 
+PARTS = {"LIMIT": "10", "OFFSET": "0"}
+"""What stands for the number of rows that no log tells."""
+
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the script: its text with `:p1` in the place of values, and how these are drawn."""
+    """A statement of the script: its text with `:p1` in the place of values, and how these are drawn. The
+    draws of `new` ones are of keys that no row has."""
 
     sql: str
     draws: dict[str, Draw]
+    new: frozenset[str] = frozenset()
 
     @property
     def to_fill_in(self) -> bool:
         return any(each.expression == FILL_IN for each in self.draws.values())
 
+    @property
+    def invented(self) -> tuple[str, ...]:
+        """What is drawn though no log tells it, in words."""
+        return tuple(f"{name}: {draw.words}" for name, draw in self.draws.items() if draw.invented)
+
+    @property
+    def anew(self) -> tuple[str, ...]:
+        """What is drawn in another way than the log tells, so that rows can be inserted, in words."""
+        return tuple(f"{name}: {self.draws[name].words}" for name in sorted(self.new))
+
 
 def statement_of(shape: Shape) -> Statement:
-    """The statement that draws values as they were seen."""
-    text, draws = shape.pieces[0], dict[str, Draw]()
+    """The statement that draws values as they were seen. A value that nobody saw is drawn from the column
+    that it is compared with."""
+    text, draws, new = shape.pieces[0], dict[str, Draw](), set[str]()
+    number = 0
     for place, values in enumerate(shape.values):
         if shape.kept(place):
             text += shape.first[place].text
         else:
-            name = f"p{len(draws) + 1}"
-            draws[name] = draw(values)
+            number += 1
+            name = f"p{number}"
+            if place in shape.new:
+                draws[name] = shape.new[place]
+                new.add(name)
+            else:
+                unseen = _unseen(shape.pieces, place, number) if values.unknown else {}
+                draws |= unseen or {name: draw(values)}
             text += f":{name}"
         text += shape.pieces[place + 1]
-    return Statement(text.strip(), draws)
+    return Statement(text.strip(), draws, frozenset(new))
+
+
+def _unseen(pieces: Sequence[str], place: int, number: int) -> dict[str, Draw]:
+    """How a value is drawn that no log tells; nothing where that is unclear."""
+    own = f"p{number}"
+    if part := keys.part_of(pieces, place):
+        value = PARTS[part]
+        return {own: Draw(value, f"{part} {value}, which no log tells", invented=True)}
+    column = keys.column_of(pieces, place)
+    if column is None:
+        return {}
+    pick = f"pick(:{column.name})"
+    words = f"values of {column.words}, each as likely as the others; no log tells which were asked for"
+    if keys.range_of(pieces, place):
+        one, other = f"p{number}a", f"p{number}b"
+        lower = f"case when :{one} <= :{other} then :{one} else :{other} end"
+        ends = f"the lower of two values of {column.words}; no log tells how far they lie apart"
+        return {
+            one: Draw(pick, words, invented=True, asked=column),
+            other: Draw(pick, words, invented=True, asked=column),
+            own: Draw(lower, ends, invented=True),
+        }
+    if keys.is_upper_end(pieces, place):
+        one, other = f"p{number - 1}a", f"p{number - 1}b"
+        higher = f"case when :{one} <= :{other} then :{other} else :{one} end"
+        return {own: Draw(higher, "the higher of the two", invented=True)}
+    return {own: Draw(pick, words, invented=True, asked=column)}
 
 
 def names_of(taken: Sequence[Group]) -> list[str]:
@@ -45,24 +96,63 @@ def names_of(taken: Sequence[Group]) -> list[str]:
     return [f"{group.verb.lower()}_{number:0{width}}" for number, group in enumerate(taken, 1)]
 
 
-def script(source: str, traffic: Traffic, taken: Sequence[Group]) -> str:
+def script(source: str, traffic: Traffic, taken: Sequence[Group], left_out: Sequence[Group] = ()) -> str:
     """The file. Its statements are checked when it is run; one that is to be filled in is refused until
-    then."""
+    then. Those that are `left_out` stand at its end, as comments."""
     count = sum(group.count for group in taken)
     lines = [
         f"# {count:,} of the {traffic.count:,} statements in {_one_line(source)} ({traffic.kind}):"
         f" {len(taken)} of {len(traffic.groups)} digests.",
         "# Each is a transaction of its own, because a log does not tell what belonged together.",
         "# Run it on a copy of the database: the tables must be there, and writes do write.",
-        "# `use DATABASE` is left out, so all statements run in the database of the URL.",
+        f"# {_one_line(_database(taken))}",
         "# The file holds real values of production: texts, the ends of numbers and moments, and all values",
         "# of a statement that was seen once. Look through it before you give it to others.",
         f"title = {_quoted(f'What {source} saw')}",
+        *_start(taken),
     ]
     weights = weights_of(taken)
     for group, name, weight in zip(taken, names_of(taken), weights, strict=True):
         lines += ["", *_transaction(group, traffic, name, weight)]
+    if left_out:
+        lines += [
+            "",
+            "# Left out, because no log tells their values. To take one along, write what is drawn.",
+        ]
+    for number, (group, weight) in enumerate(
+        zip(left_out, weights_of([*taken, *left_out])[len(taken) :], strict=True), 1
+    ):
+        own = _transaction(group, traffic, f"left_out_{number}", weight)
+        lines += ["#", *(f"# {line}" for line in own)]
     return "\n".join(lines) + "\n"
+
+
+def _database(taken: Sequence[Group]) -> str:
+    """A sentence on where the statements ran, and where they will."""
+    names = sorted({group.database for group in taken if group.database})
+    if len(names) == 1:
+        return f"The statements ran in the database {names[0]}. Here they run in the one of the URL."
+    if names:
+        return (
+            f"The statements ran in {len(names)} databases, as said below. Here all run in that of the URL."
+        )
+    return "`use DATABASE` is left out, so all statements run in the database of the URL."
+
+
+def _start(taken: Sequence[Group]) -> Iterator[str]:
+    """What statements draw from, as far as the data alone tell it."""
+    statements = (statement_of(group.shape) for group in taken)
+    draws = (drawn for statement in statements for drawn in statement.draws.values())
+    asked = {drawn.asked.name: drawn.asked for drawn in draws if drawn.asked is not None}
+    if not asked:
+        return
+    yield ""
+    yield "# What the data tell and no log does: asked once a run, before the first client starts."
+    yield "[start]"
+    yield "statements = ["
+    for name, each in asked.items():
+        yield f"  {{ sql = {_quoted(each.sql)}, {each.capture} = {_quoted(name)} }},"
+    yield "]"
 
 
 def weights_of(taken: Sequence[Group]) -> list[int]:
@@ -79,6 +169,8 @@ def _transaction(group: Group, traffic: Traffic, name: str, weight: int) -> Iter
         yield "# TO BE FILLED IN: what is drawn in the place of fill_in(), for example uniform(1, 1000)."
     for drawn in statement.draws.items():
         yield f"#   {drawn[0]}: {_one_line(drawn[1].words)}"
+    for key in group.shape.may_meet:
+        yield f"# MAY MEET ROWS THAT EXIST, and fail then: {_one_line(key)}."
     yield "[[transactions]]"
     yield f"name = {_quoted(name)}"
     yield f"weight = {weight}"
@@ -96,6 +188,8 @@ def _seen(group: Group, traffic: Traffic) -> str:
         parts.append(f"{share_text(group.took_s, traffic.took_s)} of the time")
     if group.writes:
         parts.append("WRITES")
+    if group.database:
+        parts.append(f"database {_one_line(group.database)}")
     if len(group.shapes) > 1:
         parts.append(f"the most frequent of {len(group.shapes)} lengths of its lists")
     return ", ".join(parts) + "."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -75,3 +75,14 @@ def tokens(statement: str, dialect: Dialect) -> Iterator[Token]:
     for found in _TOKEN[dialect].finditer(statement):
         kind = next(kind for kind in Kind if found[kind.name] is not None)
         yield Token(kind, found[0])
+
+
+def between_commas(parts: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What stands between commas outside of parentheses."""
+    depth, begin = 0, 0
+    for place, token in enumerate(parts):
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            yield parts[begin:place]
+            begin = place + 1
+    yield parts[begin:]

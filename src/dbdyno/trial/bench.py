@@ -12,9 +12,11 @@ from dbdyno.driver.load import Load
 from dbdyno.engines.built import Built, Instrumented
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import Level
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
+from dbdyno.host.once import Tell, silently
 from dbdyno.layers.layer import Layer, by_layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Run
@@ -29,6 +31,16 @@ Drop = Callable[[Mapping[str, Sequence[int]]], frozenset[str]]
 """Names variants by what their clients had been told of whenever their loads waited."""
 
 
+@dataclass(frozen=True)
+class Clock:
+    """What a run reads the time from and waits by: unix time, one that never goes back, and a wait, each in
+    seconds."""
+
+    unix_s: Callable[[], float] = time.time
+    monotonic_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
 def nobody(_told: Mapping[str, Sequence[int]]) -> frozenset[str]:
     """All trials have all their slices."""
     return frozenset()
@@ -36,12 +48,12 @@ def nobody(_told: Mapping[str, Sequence[int]]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Bench:
-    """One run's engine, layers, journal and means of load. `clock` gives unix time in seconds; `cores` are
-    the host's; `allowed_devices` may be overwritten; `verified` are the sources whose clones were compared
-    with them. With `callgrind` what servers execute is counted, and no speed is measured; `counter` is for
-    those trials alone that are counted beside the timed ones. `instrumented` takes the installation's place
-    in a trial that trains it, and so does a `built` one that the correctness gate asks. An `application`
-    takes the load in front of the server. `drop` says which trials of a search's block need no further slice.
+    """One run's engine, layers, journal and means of load. `cores` are the host's; `allowed` may be changed
+    by trials; `verified` are the sources whose clones were compared with them. With `callgrind` what servers
+    execute is counted, and no speed is measured; `counter` is for those trials alone that are counted beside
+    the timed ones. `instrumented` takes the installation's place in a trial that trains it, and so does a
+    `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
+    says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
     """
 
     study: Study
@@ -52,8 +64,8 @@ class Bench:
     journal: Journal
     open_load: OpenLoad
     cores: int
-    clock: Callable[[], float] = time.time
-    allowed_devices: frozenset[Path] = frozenset()
+    clock: Clock = Clock()
+    allowed: Allowed = NOTHING_ALLOWED
     verified: set[Path] = field(default_factory=set)
     callgrind: Callgrind | None = None
     counter: Callgrind | None = None
@@ -61,6 +73,7 @@ class Bench:
     built: Built | None = None
     application: Installed | None = None
     drop: Drop = nobody
+    tell: Tell = silently
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

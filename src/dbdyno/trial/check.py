@@ -60,6 +60,7 @@ def judge(
         Doubt.DRIVER_SATURATED: tally.saturated or "",
         Doubt.DRIVER_WAITED: tally.waited_for_cpu,
         Doubt.RATE_NOT_KEPT: _rate(tally.open_loop),
+        Doubt.REPLAY_LATE: tally.replay.driver_lagged if tally.replay else "",
         Doubt.SERVER_LOG: _log(log_problems),
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
@@ -121,7 +122,9 @@ def _beside(tally: Tally, observation: Observation, cores: int) -> str:
 def _rate(open_loop: OpenLoop | None) -> str:
     if open_loop is None or open_loop.kept:
         return ""
-    return f"offered {open_loop.offered_per_s:.0f}/s, achieved {open_loop.achieved_per_s:.0f}/s"
+    text = f"offered {open_loop.offered_per_s:.0f}/s, achieved {open_loop.achieved_per_s:.0f}/s"
+    waited = open_loop.backlog_end
+    return f"{text}; {waited} transactions waited for a client at the end" if waited else text
 
 
 def _log(problems: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, Se
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.plan import Plans
 from dbdyno.records.record import (
     Check,
     Doubt,
@@ -28,7 +28,7 @@ from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.blame import died
+from dbdyno.trial.blame import died, is_mistake
 from dbdyno.trial.correctness import Correctness
 
 UNDER_LOAD = ("fill", "drive", "restart", "check")
@@ -45,6 +45,7 @@ class Draft:
     on_stage: Callable[[Trial, str], None]
     evidence: tuple[Evidence, ...] = ()
     code: CodeBeside | None = None
+    plans: Plans | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     _running: Running | None = None
     _ready_s: float | None = None
@@ -52,6 +53,7 @@ class Draft:
     _outcome: Outcome = Outcome.MEASURED
     _cause: str = ""
     _remedy: str = ""
+    _mistaken: bool = False
     _log: str = ""
     _phases: list[PhaseRecord] = field(default_factory=list)
     _doubts: dict[Doubt, str] = field(default_factory=dict)
@@ -60,20 +62,21 @@ class Draft:
     _damaged: bool = False
 
     def __post_init__(self) -> None:
-        self._started_unix_s = self._finished_unix_s = self.bench.clock()
+        self._started_unix_s = self._finished_unix_s = self.bench.clock.unix_s()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Names the stage that runs and times it."""
         self._stage = name
         self.on_stage(self.trial, name)
-        began = time.monotonic()
+        clock = self.bench.clock
+        began = clock.monotonic_s()
         try:
             yield
         finally:
-            spent_s = self._stages_s.get(name, 0.0) + time.monotonic() - began
+            spent_s = self._stages_s.get(name, 0.0) + clock.monotonic_s() - began
             self._stages_s[name] = round(spent_s, 3)
-            self._finished_unix_s = self.bench.clock()
+            self._finished_unix_s = clock.unix_s()
 
     @contextmanager
     def catching(self) -> Iterator[None]:
@@ -81,7 +84,11 @@ class Draft:
         try:
             yield
         except (DynoError, OSError) as failure:
+            if self._stage == "record":
+                # That nothing can be kept is no fault of the variant.
+                raise
             self._outcome = self._outcome_of(failure)
+            self._mistaken = self._outcome is Outcome.FAILED and is_mistake(failure)
             self._cause = failure.message if isinstance(failure, DynoError) else str(failure)
             self._remedy = failure.hint if isinstance(failure, DynoError) else ""
             self._log = getattr(failure, "log", "") or self._log
@@ -196,6 +203,7 @@ class Draft:
             outcome=self._outcome,
             cause=self._cause,
             remedy=self._remedy,
+            mistaken=self._mistaken,
             engine_version=running.server.version if running else self.bench.installation.version,
             ready_s=self._ready_s if timed else None,
             stages_s=dict(self._stages_s),
@@ -204,6 +212,7 @@ class Draft:
             filled=self._filled,
             code=self.code,
             phases=tuple(self._phases),
+            plans=self.plans,
             trial_doubts=dict(self._doubts),
             # Once the host is restored, the log of what has died is known from its failure alone.
             server_log=(running.log() if running else "") or self._log,
@@ -223,5 +232,7 @@ class Draft:
             return Outcome.INERT
         crashed = died(failure, self.bench.engine)
         if isinstance(failure, DriverFailed) and self._running is not None:
-            crashed = crashed or not self._running.server.alive()
+            # A server that was ended on purpose says nothing of what failed after that.
+            says = self._stage != "restart" or failure.of_the_engine
+            crashed = crashed or (says and not self._running.server.alive())
         return Outcome.BROKEN if crashed and self._stage in UNDER_LOAD else Outcome.FAILED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ from dbdyno.driver.tally import came_to
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.study.phases import Phase
+from dbdyno.trial.bench import Clock
 
 T = TypeVar("T")
 AtWork = Callable[[], AbstractContextManager[object]]
@@ -29,7 +29,7 @@ Steps = Generator[int | None, bool | None, T]
 of, where a load waits, and True sent to it ends that load."""
 
 
-def drive(running: Running, phase: Phase, at_work: AtWork) -> Steps[Running]:
+def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Steps[Running]:
     """Puts the phase's load on the server, with the engine's own counters read right before and right after
     it. Stops before each of its slices, so that another server can have one meanwhile.
 
@@ -38,7 +38,7 @@ def drive(running: Running, phase: Phase, at_work: AtWork) -> Steps[Running]:
     told = running.told_so_far
     if phase.rests:
         with at_work():
-            _rest(running, phase.duration_s)
+            _rest(running, phase.duration_s, clock)
         return replace(running, tally=None, told=told)
     job = running.setup.job.but(
         clients=phase.clients or running.setup.job.clients,
@@ -89,9 +89,9 @@ def _refused(running: Running) -> str:
     return ""
 
 
-def _rest(running: Running, duration_s: float) -> None:
-    over_s = time.monotonic() + duration_s
-    while (left_s := over_s - time.monotonic()) > 0.0:
+def _rest(running: Running, duration_s: float, clock: Clock) -> None:
+    over_s = clock.monotonic_s() + duration_s
+    while (left_s := over_s - clock.monotonic_s()) > 0.0:
         if not running.server.alive():
             raise ServerFailed("the server died while it rested", log=running.server.log())
-        time.sleep(min(left_s, LOOK_EVERY_S))
+        clock.sleep(min(left_s, LOOK_EVERY_S))

@@ -145,13 +145,14 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     scratch.mkdir(parents=True)
     job = _job(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
-    setup.allowed_devices = bench.allowed_devices
+    setup.allowed = bench.allowed
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
     apply(setup, Before.ENGINE)
     _build(setup, bench)
     apply(setup, Before.DATA)
     # Before the pristine data, which are made from the set and named by its content.
-    setup.job = setup.job.but(options=with_vector_set(setup.job.workload, setup.job.options))
+    options = with_vector_set(setup.job.workload, setup.job.options, bench.study.folder)
+    setup.job = setup.job.but(options=options)
     if cuts := [phase for phase in trial.phases if phase.cuts_power]:
         levels = bench.levels_by_layer(trial).get("storage", {})
         _have_switch(setup, levels, optional=all(phase.optional for phase in cuts))
@@ -259,6 +260,7 @@ def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
     return Job(
         workload=workload.name,
         options=dict(workload.options),
+        folder=str(bench.study.folder),
         clients=workload.clients,
         threads=workload.threads,
         ramp_s=workload.ramp_s,

@@ -1,9 +1,10 @@
 """Pristine data: a workload's rows in a data directory, made once and cloned for each trial.
 
 Kept under `cache/pristine/KEY`, where KEY digests all that shapes the bytes: the engine's binaries, the
-settings fixed at creation, the workload, its options, and the seed of the rows. Each seed makes an *image*:
-the same data in another layout. Blocks take the images in turn, so that a variant which one layout favours
-by chance differs between blocks, and its interval holds that.
+settings fixed at creation, the workload, its options, the contents of the files that it reads, and the seed
+of the rows. Each seed makes an *image*: the same data in another layout. Pairs of blocks take the images in
+turn, so that a variant which one layout favours by chance is not favoured in every block. The second block of
+a pair runs the order of the first backwards on the same image, so that order and image stay apart.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.applications.product import Place
+from dbdyno.driver.files import files_read
+from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import once, paths
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
@@ -25,12 +29,17 @@ from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
+from dbdyno.study.files import digest_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.given import Given, checks_of, given_data, make_given
 
 SEED = 1
 """Of the first image; each further one has the next. Every study has the same, so that data are made once."""
+
+GENERATED = 2
+"""Rises when the driver makes other rows of the same workload, options and seed."""
 
 WORTH_SHARE = 0.05
 """A second image is made where that takes at most this share of the time that the run's loads take."""
@@ -73,12 +82,28 @@ def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
     """The pristine data of a setup in a trial's block; makes them when they are not there yet. What a search
     confirms gets images that the search has not seen."""
     images = bench.study.images
+    if bench.study.data is not None:
+        # What was brought has one layout.
+        return _image(0, setup, bench)
     if images is None:
         # How long the first one took is kept beside it, so every trial of a run finds the same.
         images = 2 if _image(0, setup, bench).seconds <= worth_s(bench.study, bench.run.budget_s) else 1
     first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
-    return _image(first + max(trial.block, 0) % images, setup, bench)
+    return _image(first + max(trial.block, 0) // 2 % images, setup, bench)
+
+
+def place_brought(setup: Setup, bench: Bench, target: Path) -> None:
+    """Puts a copy of the pristine data of what a study brings at `target`. Makes them when they are not there
+    yet, and says what for. Whether they suit the workload is not looked at: its statements are judged
+    first."""
+    creation = _creation(setup)
+    given = given_data(setup, creation, bench)
+    key = _key(setup, creation, bench, SEED, given)
+    if not once.shelf("pristine").holds(key):
+        bench.tell("the data of the study are made ready to check its statements; its run uses them too")
+    folder = _folder(setup, creation, bench, SEED, given)
+    Pristine(folder, 0, [], 0.0).clone(target)
 
 
 def worth_s(study: Study, budget_s: float | None) -> float:
@@ -88,39 +113,87 @@ def worth_s(study: Study, budget_s: float | None) -> float:
 
 
 def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
-    creation = {
-        name: setup.settings[name] for name in sorted(setup.engine.settings.CREATION & set(setup.settings))
-    }
-    # A run goes on with the engine that it began with.
-    once.shelf("engines").take(setup.data_maker.prefix.name)
-    seed = SEED + image
-    key = _key(setup, creation, bench, seed)
-    folder = once.shelf("pristine").once(key, lambda making: _make(making, setup, creation, bench, seed))
+    creation = _creation(setup)
+    given = given_data(setup, creation, bench)
+    folder = _folder(setup, creation, bench, SEED + image, given)
     account = json.loads((folder / "pristine.json").read_text())
     checks = [Invariant.model_validate(check) for check in account["checks"]]
+    if given is not None:
+        checks = checks_of(given, folder)
     return Pristine(folder, image, checks, account["seconds"])
 
 
-def _key(setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int) -> str:
-    options = setup.job.options
+def _creation(setup: Setup) -> dict[str, Level]:
+    """The settings that are fixed when data are made."""
+    return {
+        name: setup.settings[name] for name in sorted(setup.engine.settings.CREATION & set(setup.settings))
+    }
+
+
+def _folder(
+    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: Given | None
+) -> Path:
+    # A run goes on with the engine that it began with.
+    once.shelf("engines").take(setup.data_maker.prefix.name)
+    key = _key(setup, creation, bench, seed, given)
+    return once.shelf("pristine").once(
+        key, lambda making: _make(making, setup, creation, bench, seed, given), bench.tell
+    )
+
+
+def _key(
+    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: Given | None = None
+) -> str:
+    options, files = setup.job.options, _contents(setup.job, bench)
+    # A path says nothing of what it leads to.
+    left_out = bench.study.workload.run_options | {option for option, _ in files}
     shape: dict[str, object] = {
         "engine": setup.engine.name,
         "installation": setup.data_maker.digest,
         "creation": dict(creation),
         "workload": setup.job.workload,
-        "options": {name: options[name] for name in options.keys() - bench.study.workload.run_options},
+        "options": {name: options[name] for name in options.keys() - left_out},
         "seed": seed,
+        "generated": GENERATED,
     }
+    if files:
+        shape["files"] = files
     # An isolation level leaves no trace in data that nobody else changes.
     if opening := setup.job.opening.model_dump(exclude={"isolation"}, exclude_defaults=True):
         shape["opening"] = opening
     if bench.application is not None:
         shape["application"] = bench.application.shape
+    if given is not None:
+        own = ("engine", "installation", "creation") if not given.data.setup else tuple(shape)
+        shape = {name: shape[name] for name in own if name in shape} | given.shape
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
 
 
+def _contents(job: Job, bench: Bench) -> list[tuple[str, str]]:
+    """The hash of each file that shapes the data, with the workload's option that leads to it. Raises
+    UserError for one that is not as it was when the run began."""
+    run = bench.run
+    begun = None if run.files is None else {file.digest for file in run.files}
+    contents = []
+    for file in files_read(job.workload, job.options, Path(job.folder)):
+        try:
+            digest = digest_of(Path(file.path))
+        except OSError as error:
+            raise UserError(f"{file.path} cannot be read: {error.strerror}", "put it back") from None
+        if begun is not None and digest not in begun:
+            raise UserError(f"{file.path} was changed after the run began", "put it back, or begin a new run")
+        if file.option not in bench.study.workload.run_options:
+            contents.append((file.option, digest))
+    return contents
+
+
 def _make(
-    making: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
+    making: Path,
+    setup: Setup,
+    creation: Mapping[str, Level],
+    bench: Bench,
+    seed: int,
+    given: Given | None,
 ) -> tuple[str, str]:
     """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
     engine = f"{setup.engine.name} {setup.data_maker.version}"
@@ -128,18 +201,22 @@ def _make(
     with bench.journal.scope():
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
-        setup.engine.life.initialise(setup.data_maker, making / "data", creation)
-        prepared, checks = _load_rows(making / "data", setup, creation, bench, seed)
-        account = {
-            "engine": engine,
-            "workload": setup.job.workload,
-            "options": setup.job.options,
-            "creation": dict(creation),
-            "prepared": prepared.model_dump(),
-            "checks": [check.model_dump() for check in checks],
-            "seconds": round(time.monotonic() - began, 3),
-        }
+        account: dict[str, object] = {"engine": engine, "creation": dict(creation), "checks": []}
+        if given is not None:
+            account |= make_given(given, making)
+        else:
+            setup.engine.life.initialise(setup.data_maker, making / "data", creation)
+            prepared, checks = _load_rows(making / "data", setup, creation, bench, seed)
+            account |= {
+                "workload": setup.job.workload,
+                "options": setup.job.options,
+                "prepared": prepared.model_dump(),
+                "checks": [check.model_dump() for check in checks],
+            }
+        account["seconds"] = round(time.monotonic() - began, 3)
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
+    if given is not None:
+        return f"{given.words} in {engine}", setup.data_maker.origin
     which = f", image {seed - SEED + 1}" if seed > SEED else ""
     return f"{_shape(setup)} in {engine}{which}", setup.data_maker.origin
 

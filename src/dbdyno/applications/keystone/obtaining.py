@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dbdyno.errors import EngineMissing
 from dbdyno.host import paths
+from dbdyno.host.writers import require_own
 from dbdyno.obtain.installation import Installation, covers
 from dbdyno.study.nouns import Application
 
@@ -45,6 +46,8 @@ def _newest_first(shelf: Path) -> list[Path]:
 def _installation(prefix: Path, packages: dict[str, str], version: str) -> Installation:
     if any(name not in packages for name in NEEDED):
         raise EngineMissing(f"Keystone in {prefix} lacks its server", _command(prefix, version))
+    for program in ("gunicorn", "keystone-manage"):
+        require_own(prefix / "bin" / program)
     return Installation(
         engine="keystone",
         version=version,

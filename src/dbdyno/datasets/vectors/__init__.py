@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.datasets import VECTOR_SEARCH
+from dbdyno.datasets import VECTOR_SEARCH, placed
 from dbdyno.datasets.vectors.cache import (
     cached,
     find,
@@ -43,13 +43,19 @@ __all__ = [
 ]
 
 
-def with_vector_set(workload: str, options: Mapping[str, Any], tell: Tell = silently) -> dict[str, Any]:
+def with_vector_set(
+    workload: str, options: Mapping[str, Any], folder: Path, tell: Tell = silently
+) -> dict[str, Any]:
     """A workload's options with `dataset` replaced by the folder of a ready vector set; those of other
-    workloads are as they were. Raises UserError where the data do not do.
+    workloads are as they were. Paths count from `folder`. Raises UserError where the data do not do.
     """
     if workload != VECTOR_SEARCH:
         return dict(options)
-    return {**options, "dataset": str(vector_set(options, tell).folder)}
+    return {**options, "dataset": str(vector_set(_placed(options, folder), tell).folder)}
+
+
+def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    return {**options, "dataset": placed(str(options["dataset"]), folder)}
 
 
 def vector_set(options: Mapping[str, Any], tell: Tell) -> VectorSet:
@@ -65,10 +71,11 @@ def vector_set(options: Mapping[str, Any], tell: Tell) -> VectorSet:
     return with_neighbors(found, str(options["distance"]), int(options["k"]), tell)
 
 
-def require_vectors(options: Mapping[str, Any]) -> None:
+def require_vectors(options: Mapping[str, Any], folder: Path) -> None:
     """Raises UserError where the vectors that options of `vector_search` name cannot be had or do not do, as
-    far as can be told without making or reading them.
+    far as can be told without making or reading them. Paths count from `folder`.
     """
+    options = _placed(options, folder)
     name, k = str(options["dataset"]), int(options["k"])
     if not name:
         generator = generator_of(options)

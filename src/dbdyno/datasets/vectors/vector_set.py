@@ -21,6 +21,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.datasets import SET_FILE
 from dbdyno.errors import DynoError, UserError
 
 Floats = NDArray[np.float32]
@@ -132,7 +133,7 @@ class VectorSet:
 def open_vector_set(folder: Path) -> VectorSet:
     """The set in a folder. Raises UserError when there is none, DynoError when it is not whole."""
     try:
-        about = json.loads((folder / "data.json").read_text())
+        about = json.loads((folder / SET_FILE).read_text())
     except OSError:
         raise UserError(
             f"{folder} holds no vector set", "make one: dyno data make, dyno data import"
@@ -189,7 +190,7 @@ def write_vector_set(
         zero_query=queries.zero,
     )
     about = {"format": FORMAT} | {name: value for name, value in asdict(made).items() if name != "folder"}
-    (folder / "data.json").write_text(json.dumps(about, indent=2) + "\n")
+    (folder / SET_FILE).write_text(json.dumps(about, indent=2) + "\n")
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.firebird import counters, life, obtaining, settings
+from dbdyno.engines.firebird import counters, life, obtaining, plans, settings, taking
 from dbdyno.engines.firebird.production import PRODUCTION
 
 FIREBIRD = Engine(
@@ -14,9 +14,11 @@ FIREBIRD = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    taking=taking,
     raw_file=life.DATABASE,
     dual="RDB$DATABASE",
     sessions_choose=False,
     under_valgrind=UnderValgrind(owns=counters.owns),
+    plans=plans.read,
     production=PRODUCTION,
 )

@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from dbdyno.errors import EngineMissing
+from dbdyno.errors import EngineMissing, EngineUnobtainable
 from dbdyno.host import libraries
 from dbdyno.obtain import debian, path, wheel
-from dbdyno.obtain.installation import Installation, Offer, covers
+from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 from dbdyno.study.reference import Reference
 
 WHEEL = "firebird-embedded"
+VERSION = "5"
+"""Of which the wheel has releases."""
 CLIENT = "libfbclient.so.2"
 TOMMATH = "libtommath.so.1"
 RECIPE = debian.Recipe(
@@ -34,6 +36,11 @@ def locate(reference: Reference) -> Installation:
     else:
         packaged, client = wheel.file(WHEEL, CLIENT)
         version = ".".join(packaged.split(".")[:3])
+    if not may_hold(reference.version, VERSION):
+        raise EngineUnobtainable(
+            f"firebird@{reference.version} cannot be had; Firebird {version} is on this machine",
+            f"write firebird@{VERSION}: `{WHEEL}` holds no other",
+        )
     if not covers(reference.version, version):
         raise EngineMissing(
             f"firebird@{reference.version} is not on this machine; Firebird {version} is",
@@ -59,7 +66,7 @@ def offers() -> list[Offer]:
     try:
         here = locate(Reference("firebird"))
     except EngineMissing as missing:
-        return [Offer("firebird", "5", missing.message, present=False, command="firebird@5")]
+        return [Offer("firebird", VERSION, missing.message, present=False, command=f"firebird@{VERSION}")]
     return [here.offer]
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.engines import embedded
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, Where, risked
 from dbdyno.engines.line import A_PATH, OF_DYNO, OTHER_FILE, UNREADABLE, Include, Line, is_path, unquoted
 from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
@@ -21,11 +21,32 @@ from dbdyno.study.space import Promise
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
-# Its pages are written in an order that keeps the file sound, which the kernel changes where it may wait.
-RISKS: Mapping[str, Risk] = {"forced_writes": Risk(Promise.DURABILITY, (True,), Loss.DATA)}
+UNFORCED = Where("forced_writes", (False,), unset=True)
+RISKS: Mapping[str, Risk] = {
+    "AuthServer": Risk(Promise.SECURITY, loses=("Legacy_Auth",)),
+    "DatabaseAccess": Risk(Promise.SECURITY, loses=("Full",)),
+    "ExternalFileAccess": Risk(Promise.SECURITY, ("None",)),
+    # How many commits may pass, and for how long, until one waits for the disk; below 1 none ever does.
+    "MaxUnflushedWriteTime": Risk(Promise.DURABILITY, loss=Loss.COMMITS, up_to=0, where=UNFORCED),
+    "MaxUnflushedWrites": Risk(Promise.DURABILITY, loss=Loss.COMMITS, up_to=1, where=UNFORCED),
+    "RemoteFileOpenAbility": Risk(Promise.INTEGRITY, (False,)),
+    "UdfAccess": Risk(Promise.SECURITY, ("None",)),
+    "WireCrypt": Risk(Promise.SECURITY, ("Required",)),
+    # Its pages are written in an order that keeps the file sound, which the kernel changes where it may wait.
+    "forced_writes": Risk(Promise.DURABILITY, (True,), Loss.DATA),
+}
 LOSING: Mapping[str, Level] = {"forced_writes": False}
 
-NEEDS: Sequence[Need] = ()
+CONFINED: Mapping[str, tuple[str, ...]] = {"ExternalFileAccess": ("None",), "UdfAccess": ("None",)}
+NEEDS: Sequence[Need] = (
+    Need(
+        ("MaxUnflushedWrites", "MaxUnflushedWriteTime"),
+        "forced_writes",
+        off=("true",),
+        unset="true",
+        why="so each page write waits for the disk",
+    ),
+)
 
 ATTRIBUTES = {
     "page_size": "MON$PAGE_SIZE",
@@ -71,14 +92,14 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     pages = (cache_mib(memory_bytes) << 20) // DEFAULT_PAGE_BYTES
     return (
         Proposal(
-            "config.forced_writes",
-            (True, False),
-            "true writes through to the disk. With false, a crash of the machine can damage the database.",
-        ),
-        Proposal(
             "config.page_buffers",
             (DEFAULT_PAGES, min(pages, MOST_PAGES)),
             "The cache in pages. It helps as long as the data do not fit into it.",
+        ),
+        Proposal(
+            "config.forced_writes",
+            (True, False),
+            "true writes through to the disk. With false, a crash of the machine can damage the database.",
         ),
     )
 

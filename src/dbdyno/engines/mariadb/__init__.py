@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
-from dbdyno.engines.mariadb import counters, life, obtaining, settings
+from dbdyno.engines.mariadb import counters, life, obtaining, plans, settings, taking
 from dbdyno.engines.mariadb.production import PRODUCTION
 
 MARIADB = Engine(
@@ -16,6 +16,7 @@ MARIADB = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    taking=taking,
     recipe=Path(__file__).with_name("recipe.toml"),
     double="DOUBLE",
     vectors=VectorWords(
@@ -32,5 +33,6 @@ MARIADB = Engine(
     under_valgrind=UnderValgrind(
         settings={"innodb_use_native_aio": False, "loose_innodb_buffer_pool_size_max": "8M"}
     ),
+    plans=plans.read,
     production=PRODUCTION,
 )

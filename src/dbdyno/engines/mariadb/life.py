@@ -72,7 +72,7 @@ def start(
     ]
     return start_server(
         title=f"MariaDB {installation.version}",
-        url=url_of("mysql", socket_path),
+        url=url_of("mysql", socket_path, data),
         installation=installation,
         command=command,
         data=data / "database",

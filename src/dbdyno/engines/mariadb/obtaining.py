@@ -17,4 +17,11 @@ SERVER = PackagedServer(
     version=r"Ver (\d+\.\d+\.\d+)-MariaDB",
     names=("mariadbd", "mysqld"),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
+    client=debian.Recipe(
+        engine="client-of-mariadb",
+        packages=("mariadb-client-core",),
+        server="mariadb-client-core",
+        binary="usr/bin/mariadb",
+        suites={"11.8": "trixie", "10.11": "bookworm"},
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, risked
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, Where, risked
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb.prefix import folders
@@ -49,19 +49,43 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
 }
 LOSING: Mapping[str, Level] = {"innodb_flush_log_at_trx_commit": 0}
 
-RISKS: Mapping[str, Risk] = {
+OF_BOTH: Mapping[str, Risk] = {
+    "delay_key_write": Risk(Promise.INTEGRITY, loses=("ALL",)),
     "foreign_key_checks": Risk(Promise.INTEGRITY, ("ON",)),
     "innodb_checksum_algorithm": Risk(
         Promise.INTEGRITY, ("crc32", "full_crc32", "strict_crc32", "strict_full_crc32")
     ),
     # MySQL's word for what ON does.
     "innodb_doublewrite": Risk(Promise.INTEGRITY, ("ON", "DETECT_AND_RECOVER"), Loss.DATA),
-    # 3 flushes at the prepare as well.
-    "innodb_flush_log_at_trx_commit": Risk(Promise.DURABILITY, (1, 3), Loss.COMMITS),
-    "innodb_flush_method": Risk(Promise.DURABILITY, ("fsync", "O_DSYNC", "O_DIRECT"), Loss.DATA),
+    "innodb_flush_log_at_timeout": Risk(
+        Promise.DURABILITY,
+        (0,),
+        Loss.COMMITS,
+        up_to=1,
+        where=Where("innodb_flush_log_at_trx_commit", (0, 2), unset=1),
+    ),
+    # 3 flushes at the prepare as well. At 0 a kill of the server loses commits, at 2 only one of the host.
+    "innodb_flush_log_at_trx_commit": Risk(Promise.DURABILITY, (1, 3), Loss.COMMITS, worse=(0,)),
+    "innodb_flush_method": Risk(
+        Promise.DURABILITY, ("fsync", "O_DSYNC", "O_DIRECT"), Loss.DATA, worse=("nosync",)
+    ),
+    "innodb_force_recovery": Risk(Promise.INTEGRITY, (0,)),
+    "local_infile": Risk(Promise.SECURITY, ("OFF",)),
+    "require_secure_transport": Risk(Promise.SECURITY, ("ON",)),
+    "secure_file_priv": Risk(Promise.SECURITY, loses=("",)),
+    "sql_mode": Risk(Promise.INTEGRITY, members=("strict_trans_tables", "strict_all_tables", "traditional")),
     # A commit that the log has lost is undone.
-    "sync_binlog": Risk(Promise.DURABILITY, (1,), Loss.COMMITS),
+    "sync_binlog": Risk(Promise.DURABILITY, loss=Loss.COMMITS, up_to=1),
     "unique_checks": Risk(Promise.INTEGRITY, ("ON",)),
+}
+"""What both servers of this family give up by settings that they share."""
+RISKS: Mapping[str, Risk] = {
+    **OF_BOTH,
+    "aria_page_checksum": Risk(Promise.INTEGRITY, ("ON",)),
+    "check_constraint_checks": Risk(Promise.INTEGRITY, ("ON",)),
+    "innodb_encrypt_log": Risk(Promise.SECURITY, ("ON",)),
+    "innodb_encrypt_tables": Risk(Promise.SECURITY, ("ON", "FORCE")),
+    "secure_auth": Risk(Promise.SECURITY, ("ON",)),
 }
 
 OURS = frozenset(
@@ -103,6 +127,8 @@ NO_POOL_OF_THREADS = Need(
     unset="one-thread-per-connection",
     why="so there is no pool of threads",
 )
+CONFINED: Mapping[str, tuple[str, ...]] = {"wsrep_notify_cmd": ("",)}
+
 BINARY_LOG = (
     "binlog_cache_size",
     "binlog_commit_wait_count",
@@ -154,12 +180,6 @@ refused = levels.refused
 def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     return (
         Proposal(
-            "config.innodb_flush_log_at_trx_commit",
-            (1, 2),
-            "1 waits for the disk at each commit. 2 flushes once a second, so a crash of the machine loses up"
-            " to a second of commits.",
-        ),
-        Proposal(
             "config.innodb_buffer_pool_size",
             (DEFAULT_BUFFER_POOL, f"{cache_mib(memory_bytes)}M"),
             "The memory for tables and indexes. It helps as long as the data do not fit into it.",
@@ -168,6 +188,12 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             "config.innodb_io_capacity",
             (200, 2000),
             "How many pages a second are written in the background. Fast disks take more than the default.",
+        ),
+        Proposal(
+            "config.innodb_flush_log_at_trx_commit",
+            (1, 2),
+            "1 waits for the disk at each commit. 2 flushes once a second, so a crash of the machine loses up"
+            " to a second of commits.",
         ),
     )
 

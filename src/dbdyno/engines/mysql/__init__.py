@@ -6,7 +6,7 @@ It descends with MariaDB from one server: what both still say alike is taken fro
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.mysql import counters, life, obtaining, settings
+from dbdyno.engines.mysql import counters, life, obtaining, plans, settings, taking
 from dbdyno.engines.mysql.production import PRODUCTION
 
 MYSQL = Engine(
@@ -17,6 +17,8 @@ MYSQL = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    taking=taking,
     double="DOUBLE",
+    plans=plans.read,
     production=PRODUCTION,
 )

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-from dbdyno.obtain import debian, path
+from dbdyno.obtain import debian
 from dbdyno.obtain.server import PackagedServer
 
-
-class _MySQL(PackagedServer):
-    def on_host(self) -> list[Path]:
-        """A MariaDB may bear the name as well."""
-        found = super().on_host()
-        return [one for one in found if re.search(self.version, path.ask((str(one),), "--version"))]
-
-
-SERVER = _MySQL(
+SERVER = PackagedServer(
     recipe=debian.Recipe(
         engine="mysql",
         packages=("mysql-server-core",),
@@ -29,4 +18,11 @@ SERVER = _MySQL(
     version=r"Ver (\d+\.\d+\.\d+)(?!\S*MariaDB)",
     names=("mysqld",),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
+    client=debian.Recipe(
+        engine="client-of-mysql",
+        packages=("mysql-client-core",),
+        server="mysql-client-core",
+        binary="usr/bin/mysql",
+        suites={"9": "sid"},
+    ),
 )

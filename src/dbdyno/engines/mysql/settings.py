@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.engines.engine import Refused, risked
+from dbdyno.engines.engine import Refused, Risk, risked
 from dbdyno.engines.line import Line
 from dbdyno.engines.mariadb import levels, option_file
 from dbdyno.engines.mariadb import settings as mariadb
@@ -13,6 +13,7 @@ from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss
+from dbdyno.study.space import Promise
 
 CREATION = frozenset(
     {
@@ -66,8 +67,16 @@ NEEDS: Sequence[Need] = (
     ),
 )
 
+CONFINED: Mapping[str, tuple[str, ...]] = {}
 DURABLE = mariadb.DURABLE
-RISKS = mariadb.RISKS
+RISKS: Mapping[str, Risk] = {
+    **mariadb.OF_BOTH,
+    "binlog_encryption": Risk(Promise.SECURITY, ("ON",)),
+    "default_table_encryption": Risk(Promise.SECURITY, ("ON",)),
+    "innodb_log_checksums": Risk(Promise.INTEGRITY, ("ON",)),
+    "innodb_redo_log_encrypt": Risk(Promise.SECURITY, ("ON",)),
+    "innodb_undo_log_encrypt": Risk(Promise.SECURITY, ("ON",)),
+}
 LOSING = mariadb.LOSING
 read = mariadb.read
 same = mariadb.same

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.postgresql import counters, life, obtaining, settings
+from dbdyno.engines.postgresql import counters, life, obtaining, plans, settings, taking
 from dbdyno.engines.postgresql.production import PRODUCTION
 
 POSTGRESQL = Engine(
@@ -19,6 +19,8 @@ POSTGRESQL = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    taking=taking,
     recipe=Path(__file__).with_name("recipe.toml"),
+    plans=plans.read,
     production=PRODUCTION,
 )

@@ -55,11 +55,7 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     ]
     done = _run(installation, command)
     if done.returncode == 0:
-        done = _run(
-            installation,
-            [*installation.command, "--single", "-D", str(data / "database"), "postgres"],
-            f"CREATE DATABASE {DATABASE};\n",
-        )
+        done = alone(installation, data, "postgres", f"CREATE DATABASE {DATABASE};\n")
     log = (done.stdout + done.stderr)[-LOG_BYTES:]
     if done.returncode != 0 or problems(log):
         shutil.rmtree(data, ignore_errors=True)
@@ -90,7 +86,7 @@ def start(
     arguments = [f"--{name}={as_text(level)}" for name, level in {**ours, **chosen}.items()]
     return start_server(
         title=f"PostgreSQL {installation.version}",
-        url=url_of("postgresql", socket_path),
+        url=url_of("postgresql", socket_path, data),
         installation=installation,
         command=[*installation.command, "-D", str(data / "database"), *arguments],
         data=data,
@@ -104,6 +100,14 @@ def start(
         stop_signal=signal.SIGINT,
         leftovers=(socket_path, socket_path.with_name(f"{socket_path.name}.lock")),
     )
+
+
+def alone(
+    installation: Installation, data: Path, database: str, statements: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs statements, one a line, in a database that no server has open. They need no account."""
+    command = [*installation.command, "--single", "-D", str(data / "database"), database]
+    return _run(installation, command, statements)
 
 
 def _run(installation: Installation, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:

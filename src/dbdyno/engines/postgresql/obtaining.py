@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +12,6 @@ from dbdyno.obtain.server import PackagedServer
 
 
 class _PostgreSQL(PackagedServer):
-    def here(self) -> Iterable[Installation]:
-        """What the host has and what was fetched, the newest first."""
-        found = [self.installed(binary) for binary in self.on_host()]
-        found += [self.unpacked(copy) for copy in debian.fetched(self.recipe.engine)]
-        return sorted(found, key=lambda one: [int(part) for part in one.version.split(".")], reverse=True)
-
     def on_host(self) -> list[Path]:
         found = [binary for place in self.places for binary in Path("/").glob(f"{place}/{self.names[0]}")]
         # A link or a script elsewhere leads to a binary that has been found already, or that has no initdb
@@ -61,6 +54,15 @@ SERVER = _PostgreSQL(
     places=(
         *("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"),
         *("usr/local/pgsql/bin", "usr/local/bin", "usr/bin"),
+    ),
+    client=debian.Recipe(
+        engine="client-of-postgresql",
+        packages=("postgresql-client-17",),
+        server="postgresql-client-17",
+        binary="usr/lib/postgresql/17/bin/psql",
+        suites={"17": "trixie"},
+        # The scripts that choose among several versions.
+        without=("postgresql-client-common", "sensible-utils"),
     ),
 )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, risked
+from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, Where, risked
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
 from dbdyno.engines.postgresql import levels
@@ -27,12 +27,26 @@ DURABLE: Mapping[str, tuple[Level, ...]] = {
 LOSING: Mapping[str, Level] = {"fsync": "off"}
 
 RISKS: Mapping[str, Risk] = {
+    "allow_system_table_mods": Risk(Promise.INTEGRITY, ("off",)),
     "data_checksums": Risk(Promise.INTEGRITY, ("on",)),
+    "data_sync_retry": Risk(Promise.INTEGRITY, ("off",)),
     "fsync": Risk(Promise.DURABILITY, ("on",), Loss.DATA),
     "full_page_writes": Risk(Promise.INTEGRITY, ("on",), Loss.DATA),
     "ignore_checksum_failure": Risk(Promise.INTEGRITY, ("off",)),
+    "lo_compat_privileges": Risk(Promise.SECURITY, ("off",)),
+    "password_encryption": Risk(Promise.SECURITY, loses=("md5",)),
+    "session_replication_role": Risk(Promise.INTEGRITY, loses=("replica",)),
+    "ssl": Risk(Promise.SECURITY, ("on",)),
+    "ssl_min_protocol_version": Risk(Promise.SECURITY, loses=("", "TLSv1", "TLSv1.1")),
     "synchronous_commit": Risk(
         Promise.DURABILITY, ("on", "local", "remote_write", "remote_apply"), Loss.COMMITS
+    ),
+    # The default lies between a commit and the disk already: what counts is what comes on top of it.
+    "wal_writer_delay": Risk(
+        Promise.DURABILITY,
+        loss=Loss.COMMITS,
+        up_to=200,
+        where=Where("synchronous_commit", ("off",), unset="on"),
     ),
     "zero_damaged_pages": Risk(Promise.INTEGRITY, ("off",)),
 }
@@ -124,6 +138,14 @@ NEEDS: Sequence[Need] = (
     Need(("huge_page_size",), "huge_pages", off=("off",), unset="try", why="so there are no huge pages"),
 )
 
+CONFINED: Mapping[str, tuple[str, ...]] = {
+    "archive_cleanup_command": ("",),
+    "archive_command": ("",),
+    "recovery_end_command": ("",),
+    "restore_command": ("",),
+    "ssl_passphrase_command": ("",),
+}
+
 BARE_UNITS = (1.0, 1024.0, 8192.0, 2.0**20, 1000.0, 60_000.0)
 """What a bare number may count: bytes, kB, pages of 8 kB, MB; milliseconds, seconds, minutes."""
 
@@ -151,11 +173,6 @@ refused = levels.refused
 def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     return (
         Proposal(
-            "config.synchronous_commit",
-            ("on", "off"),
-            "on waits for the disk at each commit. With off, a crash of the server loses the last commits.",
-        ),
-        Proposal(
             "config.shared_buffers",
             ("128MB", f"{cache_mib(memory_bytes)}MB"),
             "The server's own cache of tables and indexes. It helps as long as the data do not fit into it.",
@@ -164,6 +181,11 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             "config.wal_compression",
             ("off", "on"),
             "on compresses whole pages in the log: fewer bytes to write, more CPU.",
+        ),
+        Proposal(
+            "config.synchronous_commit",
+            ("on", "off"),
+            "on waits for the disk at each commit. With off, a crash of the server loses the last commits.",
         ),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.sqlite import counters, life, obtaining, settings
+from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, taking
 from dbdyno.engines.sqlite.production import PRODUCTION
 
 SQLITE = Engine(
@@ -16,10 +16,12 @@ SQLITE = Engine(
     life=life,
     settings=settings,
     counters=counters,
+    taking=taking,
     recipe=Path(__file__).with_name("recipe.toml"),
     compensates_from=(3, 43),
     holds_infinity=True,
     sessions_choose=False,
     under_valgrind=UnderValgrind(owns=obtaining.owns),
+    plans=plans.read,
     production=PRODUCTION,
 )

@@ -34,7 +34,7 @@ RECIPE = debian.Recipe(
 def locate(reference: Reference) -> Installation:
     if reference.path:
         return _installed(path.file(reference.path, *NAMES).resolve())
-    return first_covering(_here(), reference)
+    return first_covering(_here(), reference, RECIPE.suites)
 
 
 def offers() -> list[Offer]:

@@ -27,7 +27,7 @@ LOSING: Mapping[str, Level] = {"synchronous": "off"}
 
 RISKS: Mapping[str, Risk] = {
     "journal_mode": Risk(Promise.INTEGRITY, DURABLE["journal_mode"], Loss.DATA),
-    "synchronous": Risk(Promise.DURABILITY, (*DURABLE["synchronous"], 2, 3), Loss.COMMITS),
+    "synchronous": Risk(Promise.DURABILITY, (*DURABLE["synchronous"], 2, 3), Loss.COMMITS, worse=("off",)),
 }
 
 PRAGMAS = frozenset(
@@ -73,6 +73,7 @@ NEEDS: Sequence[Need] = (
     ),
 )
 
+CONFINED: Mapping[str, tuple[str, ...]] = {}
 huge_pages = embedded.huge_pages
 
 
@@ -120,15 +121,15 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
             "wal writes changes to a log first: readers and the writer do not wait for each other.",
         ),
         Proposal(
+            "config.cache_size",
+            ("2M", f"{min(cache_mib(memory_bytes), 512)}M"),
+            "The cache of each connection. It helps as long as the data do not fit into it.",
+        ),
+        Proposal(
             "config.synchronous",
             ("full", "normal"),
             "full waits for the disk at each commit. With normal, a crash of the machine can lose the last"
             " ones.",
-        ),
-        Proposal(
-            "config.cache_size",
-            ("2M", f"{min(cache_mib(memory_bytes), 512)}M"),
-            "The cache of each connection. It helps as long as the data do not fit into it.",
         ),
     )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.host.volumes.volume import LABEL, path_with_sbin
+from dbdyno.host.volumes.signature import MISSING, NOTHING, is_put, probed
 
 
 def require_allowed(device: Path, allowed: Collection[Path]) -> None:
@@ -47,16 +46,12 @@ def _is_free(device: Path) -> bool:
 
 
 def _signature(device: Path) -> str:
-    """What lies on the device in words; empty when nothing does, or a volume that Dyno itself left."""
-    command = ["blkid", "--probe", "--output", "export", str(device)]
-    environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
-    try:
-        probed = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    except FileNotFoundError:
-        return "data of an unknown kind, because blkid is not installed"
-    found = dict(line.split("=", 1) for line in probed.stdout.splitlines() if "=" in line)
-    if probed.returncode == 2 or found.get("LABEL") == LABEL:
+    """What lies on the device in words; empty when nothing does, or a volume that this Dyno left there."""
+    code, found = probed(device)
+    if code == NOTHING or is_put(found.get("UUID", "")):
         return ""
-    if probed.returncode != 0:
+    if code == MISSING:
+        return "data of an unknown kind, because blkid is not installed"
+    if code != 0:
         return "data that blkid does not recognise"
     return f"{found.get('TYPE') or found.get('PTTYPE', 'data')} {found.get('LABEL', '')}".strip()

@@ -24,11 +24,15 @@ from dbdyno.errors import Blocked
 from dbdyno.host import once
 from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
 from dbdyno.host.journal import Journal
+from dbdyno.host.process import refusal
 from dbdyno.host.room import require_memory
 from dbdyno.host.volumes import loop, mounts
+from dbdyno.host.volumes.maker_options import EXT, maker_fault, merged
+from dbdyno.host.volumes.secluded import SEEN, seclude
+from dbdyno.host.volumes.signature import note_put, path_with_sbin
 
 LABEL = "dyno"
-"""Every file system that Dyno makes bears it; a device with any other signature is never written to."""
+"""Every file system that Dyno makes bears it, for who looks at a device."""
 
 MKFS = {
     "ext2": ("mkfs.ext2", "e2fsprogs", ("-q", "-F", "-L", LABEL, "-E", "nodiscard,lazy_itable_init=0")),
@@ -161,6 +165,7 @@ def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: W
     with ExitStack() as undo:
         if wish.device.startswith("/"):
             device, attached = Path(wish.device), None
+            note_put(image)
             way = write_to_device(image, device)
         else:
             backing = _backing_folder(journal, wish, image, scratch) / "volume.img"
@@ -238,22 +243,32 @@ def _fill_raw(source: Path, image: Path) -> None:
 
 
 def make_file_system(image: Path, wish: Wish) -> None:
-    """Makes the wished file system in a file. Raises Blocked with what its maker says."""
+    """Makes the wished file system in a file. Raises Blocked with what its maker says.
+
+    The maker can write to the file alone, whatever its options do.
+    """
     require_maker(wish.filesystem)
-    program, _, options = MKFS[wish.filesystem]
-    command = [program, *options, *wish.mkfs, str(image)]
+    fault = maker_fault(wish.filesystem, wish.mkfs)
+    if fault is not None:
+        raise Blocked("storage.mkfs", fault.reason, fault.hint)
+    step = seclude(image)
+    refused = refusal(step)
+    if refused:
+        reason = f"a mount namespace for mkfs.{wish.filesystem} is refused: {os.strerror(refused)}"
+        raise Blocked("storage.filesystem", reason, "run dyno as root, in a container with CAP_SYS_ADMIN")
+    program, _, own = MKFS[wish.filesystem]
+    is_ext = wish.filesystem in EXT
+    options = merged(wish.filesystem, own, wish.mkfs) if is_ext else [*own, *wish.mkfs]
+    command = [program, *options, "--", str(SEEN)]
     environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
-    finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    finished = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, preexec_fn=step
+    )
     if finished.returncode != 0:
         # Some makers tell all their options after the reason.
         said = " ".join((finished.stderr or finished.stdout).partition("Usage:")[0].split())
         reason = f"{' '.join([program, *wish.mkfs])} failed: {said[:300]}"
         raise Blocked("storage.mkfs", reason, f"`man 8 {program}` lists its options")
-
-
-def path_with_sbin() -> str:
-    """Where the makers of file systems lie; a user's own PATH often leaves it out."""
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:

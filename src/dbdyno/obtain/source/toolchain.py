@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Frozen
 from dbdyno.host.process import die_with_parent, kill_family
+from dbdyno.host.writers import require_own
 from dbdyno.obtain.source.recorded import in_force, recorded
 from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
@@ -50,12 +51,15 @@ class Tried(Frozen):
 @cache
 def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
     """The compiler of that name or path. Raises Blocked where it is not here, or makes no program that
-    runs."""
+    runs, and UserError where it is not for root to run."""
     found = shutil.which(name)
     if found is None:
         package = name if re.fullmatch(r"[a-z][\w.-]*", name) else "gcc"
         raise Blocked("build.compiler", f"there is no compiler {name} here", f"apt-get install {package}")
     cc = str(Path(found).absolute())
+    cxx = _companion(cc)
+    for compiler in filter(None, (cc, cxx)):
+        require_own(Path(compiler))
     link = () if linker == DEFAULT else (f"-fuse-ld={linker}",)
     _prove(name, cc, linker, link)
     told = _said(cc, "--version").partition("\n")[0]
@@ -72,7 +76,7 @@ def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
         family=family,
         version=f"{family} {version}",
         cc=cc,
-        cxx=_companion(cc),
+        cxx=cxx,
         digest=digest_of(sorted(files)),
     )
 

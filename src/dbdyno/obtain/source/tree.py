@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -19,6 +20,15 @@ LINK, PROGRAM = "120000", "100755"
 """Modes of what git keeps."""
 NOT_FOUND = 1
 """How git ends where it looked, and found nothing."""
+READ_ONLY = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""A partial clone fetches an object that it lacks by a program that its own configuration may name
+(`core.sshCommand`, `protocol.ext.allow`). So no transport is allowed, in versions of git that know no
+GIT_NO_LAZY_FETCH too."""
+OF_ANOTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+)
+"""What git sets for its hooks: Dyno in one of them would read the hook's repository, whichever it names."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +148,16 @@ def _write_files(repository: Path, files: list[tuple[str, str, str]], target: Pa
         _git_command(repository, "cat-file", "--batch"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        env=_environment(),
         preexec_fn=die_with_parent(),
     ) as reading:
         for facts, _, path in files:
             mode, kind, name = facts.split()
             if kind == "blob":
-                _write(target, path, mode, _blob(reading, name), time_s)
+                _write(target, path, mode, _blob(reading, name, repository), time_s)
 
 
-def _blob(reading: subprocess.Popen[bytes], name: str) -> bytes:
+def _blob(reading: subprocess.Popen[bytes], name: str, repository: Path) -> bytes:
     """The content of an object, as a `git cat-file --batch` gives it. Raises DynoError where it does not."""
     assert reading.stdin is not None and reading.stdout is not None
     reading.stdin.write(f"{name}\n".encode())
@@ -155,7 +166,9 @@ def _blob(reading: subprocess.Popen[bytes], name: str) -> bytes:
     size = int(head[2]) if len(head) == 3 else -1
     content = reading.stdout.read(size + 1)[:-1] if size >= 0 else b""
     if len(content) != size:
-        raise DynoError(f"git cannot read the object {name}", "check the repository with `git fsck`")
+        fetch = f"`git -C {shlex.quote(str(repository))} fetch --refetch --no-filter`"
+        hint = f"{fetch} completes a partial clone, for which Dyno fetches nothing; `git fsck` checks others"
+        raise DynoError(f"git cannot read the object {name} of {repository}", hint)
     return content
 
 
@@ -178,7 +191,11 @@ def _git(repository: Path, *arguments: str) -> str:
     the repository."""
     try:
         done = subprocess.run(
-            _git_command(repository, *arguments), capture_output=True, text=True, errors="surrogateescape"
+            _git_command(repository, *arguments),
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            env=_environment(),
         )
     except OSError:
         raise UserError("there is no `git` on this machine", "apt-get install git") from None
@@ -192,3 +209,9 @@ def _git(repository: Path, *arguments: str) -> str:
 def _git_command(repository: Path, *arguments: str) -> list[str]:
     # A replaced object has other contents than its hash says.
     return ["git", "--no-replace-objects", "-C", str(repository), *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """That of a git which reads the repository that it is told to, and starts none of its programs."""
+    own = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}
+    return {**own, **READ_ONLY}

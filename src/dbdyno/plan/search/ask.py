@@ -47,7 +47,8 @@ def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Se
     Raises BaselineFailed where the baseline has no speed, or breaks a guard of its own, and UserError where
     its trial shows that the time is too short for any candidate.
     """
-    whole = [record for record in records if record.whole]
+    # A run that was resumed has them in another order, and from the order of variants a block's is drawn.
+    whole = sorted((record for record in records if record.whole), key=lambda record: record.trial)
     done = {record.trial for record in whole}
     begun = max((record.block for record in whole), default=0)
     for earlier in ([record for record in whole if record.block < begun], whole):

@@ -449,8 +449,12 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
         "interval": numbers.interval_text(effect),
         "verdict": variant.verdict.value if variant.verdict else unjudged(variant.role),
         "blocks": str(effect.pairs),
-        "remark": remarks.remark(variant, analysis),
+        "remark": "; ".join(filter(None, (_loss_text(variant), remarks.remark(variant, analysis)))),
     }
+
+
+def _loss_text(variant: VariantResult) -> str:
+    return f"gives up {verdicts.lost(variant.gives_up)}" if variant.gives_up else ""
 
 
 def _block_row(variant: VariantResult, pair: BlockRatio, label: str) -> dict[str, Any]:

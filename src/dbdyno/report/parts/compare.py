@@ -17,7 +17,7 @@ from dbdyno.analyse.compare import (
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.words import numbers, safe, verdicts
 from dbdyno.report.words.numbers import multiple_text
 
 
@@ -118,11 +118,10 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     """What may be said of one gap, and no more."""
     head = f"{_names(gap)}: right / left is {multiple_text(gap.total)}."
     margin = numbers.share_text(found.margin)
-    if gap.conclusion is Conclusion.NO_GAP:
+    if gap.conclusion in (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS):
         assert gap.residual is not None
         rest = f"leaves {multiple_text(gap.residual)}, within the margin of {margin}."
-        which = "" if _by_run(gap) else " between these two runs"
-        return f"There is no gap{which}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
+        return f"There is {gap.conclusion.value}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
     if gap.conclusion is Conclusion.GAP:
         assert gap.residual is not None
         rest = f"leaves {multiple_text(gap.residual)}, which nothing here explains."
@@ -246,7 +245,7 @@ def matters(difference: Difference) -> str:
 
 def _names(gap: VariantGap) -> str:
     names = dict.fromkeys((gap.left, gap.right))
-    return " to ".join(safe.clean(name) for name in names)
+    return verdicts.losing(" to ".join(safe.clean(name) for name in names), gap.gives_up)
 
 
 def _cores(side: Hardware) -> str:

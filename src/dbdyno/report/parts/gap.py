@@ -11,7 +11,7 @@ from rich.text import Text
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.frozen import level_text
 from dbdyno.report.parts.table import show
-from dbdyno.report.words import naming, numbers, safe
+from dbdyno.report.words import naming, numbers, safe, verdicts
 from dbdyno.study import fraction
 
 RESIDUAL = "residual"
@@ -25,7 +25,7 @@ def title(gap: Gap) -> str:
     if not numbers.differs(gap.total):
         return f"The data cannot say whether there is a gap: {whole} may be 1."
     shares = sorted(gap.shares, key=lambda share: abs(_log(share.share)), reverse=True)
-    largest = f"{naming.factor_text(shares[0].factor)}, ×{_ratio(shares[0].share)}"
+    largest = f"{_named(shares[0])}, ×{_ratio(shares[0].share)}"
     if len(shares) > 1 and not _told_apart(shares[0], shares[1]):
         return f"The gap is {whole}. The data cannot say which part is the largest; it may be {largest}."
     return f"The gap is {whole}. Its largest part is {largest}."
@@ -46,6 +46,10 @@ def _ends(share: Share) -> tuple[float, float] | None:
         return None
     ends = abs(math.log(found.low)), abs(math.log(found.high))
     return (min(ends) if numbers.differs(found) else 0.0), max(ends)
+
+
+def _named(share: Share) -> str:
+    return verdicts.losing(naming.factor_text(share.factor), share.gives_up)
 
 
 def product(gap: Gap) -> str:
@@ -147,6 +151,7 @@ def rows(gap: Gap) -> list[tuple[str, ...]]:
 def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
     name = f"{naming.factor_text(share.factor)}: {safe.clean(levels)}"
+    name = verdicts.losing(name, share.gives_up)
     shown = (_ratio(share.share), _interval(share.share))
     if gap.variants_measured is not None:
         return (f"{fraction.LETTERS[index]}  {name}", *shown)

@@ -20,8 +20,24 @@ HEADS = ("what", "reference", "run", "run / reference", "says")
 
 
 def title(found: Gate) -> str:
-    """Which runs."""
-    return f"{found.run.study_path}: run {found.run.run} against {found.against} ({found.reference.run})"
+    """The study, and the name that the run is held against."""
+    return f"{found.title or found.run.study_path} (against {found.against})"
+
+
+def changes_text(found: Gate) -> str:
+    """What differs between the two runs, as far as Dyno knows; their names and days always do."""
+    told = [
+        f"{name} {theirs or numbers.DASH} -> {ours or numbers.DASH}"
+        for name, theirs, ours in sides(found)
+        if theirs != ours and name not in OF_EACH_RUN
+    ]
+    if not told:
+        return "Nothing that Dyno knows of changed: engine, build, levels, host and Dyno are the same."
+    return f"What changed: {'; '.join(told)}."
+
+
+OF_EACH_RUN = ("run", "began", "study", "trials")
+"""Facts of a run that say nothing of what it measured."""
 
 
 def render(found: Gate, console: Console) -> None:
@@ -29,6 +45,7 @@ def render(found: Gate, console: Console) -> None:
     verdict = found.result.verdict
     style = verdicts.LOOKS[verdict].style if verdict is not None else "bold"
     console.print(Text(sentence(found), style=style))
+    console.print(Text(changes_text(found)))
     console.print()
     show(console, HEADS, rows(found), words=(0, len(HEADS) - 1), edge=True)
     for note in notes(found):
@@ -45,6 +62,7 @@ def sentence(found: Gate) -> str:
     word = (result.verdict or Verdict.INCONCLUSIVE).value.capitalize()
     if result.verdict in (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED):
         return f"{word}: {remarks.cause(result) or 'a trial ended so'}."
+    word = verdicts.losing(word, result.gives_up)
     head = f"{word}: the {metric.title} is {_told(result.effect)} times that of {safe.clean(found.against)}."
     why = _why_open(found)
     return f"{head} {why}" if why else head

@@ -14,13 +14,15 @@ from rich.text import Text
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.report.words import method, naming, numbers, safe
+from dbdyno.report.words import method, naming, numbers, safe, verdicts
 from dbdyno.study import Design, Factor
 
 COLUMNS_MOST, ROWS_MOST = 12, 40
 """A larger table is no longer read."""
 
 WIDEST = 10_000
+LOSS = "†"
+"""What stands beside a ratio that something was given up for."""
 
 Setting = tuple[str, ...]
 
@@ -154,14 +156,19 @@ def _cell(variant: VariantResult | None) -> Cell:
     spread = ""
     if effect.low is not None and effect.high is not None:
         spread = f"{numbers.hundredths_text(effect.low)}{numbers.DASH}{numbers.hundredths_text(effect.high)}"
-    return Cell(numbers.hundredths_text(effect.ratio), spread, variant.verdict)
+    mark = LOSS if variant.gives_up else ""
+    return Cell(f"{numbers.hundredths_text(effect.ratio)}{mark}", spread, variant.verdict)
 
 
 def _note(analysis: Analysis) -> str:
     metric = metrics.find(analysis.method.response)
     better = "more" if metric.higher_is_better else "less"
+    losing = [variant.gives_up for variant in analysis.variants if variant.gives_up]
+    lost = verdicts.lost(sorted({promise for promises in losing for promise in promises}))
+    loss = f" {LOSS}: it gives up {lost} that the baseline keeps." if losing else ""
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline x 100, {better} is better. "
         f"{method.intervals_text(analysis)} "
         "Where a variant has no speed, its verdict is shown instead, and the museum says why."
+        f"{loss}"
     )

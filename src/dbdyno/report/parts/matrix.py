@@ -10,7 +10,7 @@ from rich.text import Text
 from dbdyno.analyse.matrix import Cell, Extreme, Load, Matrix, Row
 from dbdyno.records import metrics
 from dbdyno.report.parts.table import Shown, show_all
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.words import numbers, safe, verdicts
 
 TRAINED = "trained on"
 
@@ -36,7 +36,7 @@ def tables(found: Matrix) -> Iterator[Shown]:
         heads = ("variant", *trained, *(_head(found.loads[place], found) for place in places))
         rows = [
             (
-                safe.clean(row.variant),
+                verdicts.losing(safe.clean(row.variant), row.gives_up),
                 *([_trained_text(row)] if trained else []),
                 *(_cell_text(row.cells[place]) for place in places),
             )
@@ -66,7 +66,8 @@ def render(found: Matrix, console: Console) -> None:
 def _extreme_text(found: Extreme) -> str:
     load = f"{found.load.workload} with {numbers.plural(found.load.clients, 'client')}"
     verdict = f", {found.verdict.value}" if found.verdict else ""
-    return safe.clean(f"{found.variant} on {load}, {numbers.effect_text(found.effect)}{verdict}")
+    said = f"{found.variant} on {load}, {numbers.effect_text(found.effect)}{verdict}"
+    return safe.clean(verdicts.losing(said, found.gives_up))
 
 
 def _head(load: Load, found: Matrix) -> str:

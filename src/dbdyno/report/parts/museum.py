@@ -79,7 +79,7 @@ def about(museum: Museum) -> str:
     if not museum.unread:
         return f"{seen}."
     return (
-        f"{seen}. This Dyno cannot read the studies of {numbers.plural(len(museum.unread), 'further run')}: "
+        f"{seen}. This Dyno cannot read {numbers.plural(len(museum.unread), 'further run')}: "
         f"{safe.clean(', '.join(museum.unread))}."
     )
 
@@ -148,7 +148,7 @@ def cause(one: Occurrence) -> str:
     if not _has_speed(one):
         share = f"in {one.ended} of {numbers.plural(one.trials, 'trial')}: " if one.ended < one.trials else ""
         return share + (safe.clean(one.exhibit.cause) or verdicts.LOOKS[one.exhibit.verdict].meaning)
-    told = []
+    told = [f"it gives up {verdicts.lost(one.exhibit.gives_up)}"] if one.exhibit.gives_up else []
     if one.effect is not None:
         title = metrics.find(one.effect.metric).title
         beside = f" against {against(one)}" if one.against else ""
@@ -187,7 +187,9 @@ def as_csv(museum: Museum) -> str:
     writer.writerow(CSV_HEADS)
     for piece in museum.pieces:
         for one in piece.occurrences:
-            writer.writerow(_cells(piece, one))
+            writer.writerow(
+                safe.csv_cell(cell) if isinstance(cell, str) else cell for cell in _cells(piece, one)
+            )
     return file.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -23,7 +24,9 @@ from dbdyno.records.record import ACT_WORDS, Guested, Recovery
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, safe
 from dbdyno.study import BASELINE
+from dbdyno.study.act import Act
 from dbdyno.study.phases import SUSTAINED
+from dbdyno.study.soak import GROWTH_LEAST_S
 
 LOOKS = {
     SoakVerdict.STANDS: ("✓", "green"),
@@ -38,13 +41,16 @@ RUNG_HEADS = (
     *("rung", "verdict", "transactions", "per s", "p99, ms"),
     *("errors", "stop", "ready again"),
 )
-DRIFT_HEADS = ("what", "rung", "at the end", "per hour", "per million transactions", "says")
+DRIFT_HEADS = ("what", "rung", "at the end", "growth", "per million transactions", "says")
+STEP_HEADS = ("phase", "result", "clients", "per s", "p99, ms", "stop", "ready again", "remark")
 PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors", "beside the load", "remark")
-WORDS = ("rung", "what", "verdict", "says", "errors")
+WORDS = ("rung", "what", "verdict", "says", "errors", "phase", "result", "remark")
 LONG = ("says", "errors", "beside the load", "remark")
 """Heads of columns that hold text, whose lines may be broken."""
 MATTERS = (Standing.RISING, Standing.FILLING, Standing.EARLY)
 """What a reader must know of."""
+HOURLY_FROM_S = 600.0
+"""A growth is told by the hour where the load lasted this long."""
 MONTH_H = 720.0
 """Beyond this many hours a limit is not told to the hour."""
 
@@ -62,7 +68,7 @@ def headline(found: SoakResult) -> str:
     asked = f"{sum(rung.operations for rung in found.rungs):,} transactions"
     whole = f"{asked} in {numbers.seconds_text(took_s)}"
     told = {
-        SoakVerdict.STANDS: f"It stands: {whole}, and nothing grew that should not.",
+        SoakVerdict.STANDS: _stands(found, whole),
         SoakVerdict.OPEN: f"It is open whether it stands ({names}): {whole}. Soak for longer.",
         SoakVerdict.DRIFTS: f"It drifts: {_risers(worst)}.",
         SoakVerdict.BROKEN: f"It broke: {names}.",
@@ -71,6 +77,19 @@ def headline(found: SoakResult) -> str:
     }[found.verdict]
     left = f" {numbers.plural(found.rungs_left, 'rung')} had no trial." if found.rungs_left else ""
     return told + left
+
+
+def _stands(found: SoakResult, whole: str) -> str:
+    """What is known where nothing went wrong: a short load says nothing of what grows."""
+    soak = found.run.soak
+    if soak is None or soak.tells_growth:
+        return f"It stands: {whole}, and nothing grew that should not."
+    lasted = numbers.seconds_text(soak.duration_s)
+    recoveries = [phase.recovery for rung in found.rungs for phase in rung.phases if phase.recovery]
+    acts = {recovery.act for recovery in recoveries if not recovery.blocked}
+    done = ", ".join(f"a {ACT_WORDS[act]}" for act in Act if act in acts)
+    passed = f"It came back after {done}" if done else "Each phase passed"
+    return f"{passed}: {whole}. A load of {lasted} says nothing of what grows."
 
 
 def rung_name(rung: Rung) -> str:
@@ -112,6 +131,41 @@ def rung_rows(found: SoakResult) -> list[tuple[str, ...]]:
     ]
 
 
+def step_rows(rung: Rung) -> list[tuple[str, ...]]:
+    """A row for each phase of a rung: whether it passed, and what came of it."""
+    return [
+        (
+            PHASE_TITLES.get(phase.name, safe.clean(phase.name)),
+            result_of(phase, rung),
+            f"{phase.clients:,}",
+            *_speed(phase),
+            _seconds([phase.recovery.stop_s if phase.recovery else None]),
+            _seconds([phase.recovery.ready_s if phase.recovery else None]),
+            safe.clean("; ".join([*phase.broken, *_lost(phase), *_acted(phase), *_logged(phase)])),
+        )
+        for phase in rung.phases
+    ]
+
+
+def result_of(phase: PhaseSeen, rung: Rung) -> str:
+    """Whether a phase passed. One that could not be done has no result; the last one of a rung that ended
+    early is what it ended in."""
+    last = phase is rung.phases[-1] and rung.verdict in (SoakVerdict.BROKEN, SoakVerdict.FAILED)
+    if phase.recovery is not None and phase.recovery.blocked:
+        return f"{LOOKS[SoakVerdict.BLOCKED][0]} not done"
+    if phase.broken or phase.clients_lost or last:
+        return f"{LOOKS[SoakVerdict.BROKEN][0]} fail"
+    return f"{LOOKS[SoakVerdict.STANDS][0]} pass"
+
+
+PHASE_TITLES = {
+    "cut": "power cut",
+    "tear": "torn page",
+    "stop": "clean stop",
+}
+"""What a phase is called where its name alone does not say it."""
+
+
 def drift_rows(found: SoakResult) -> list[tuple[str, ...]]:
     """A row for each gauge of each rung, and for what grew beside guests."""
     return [
@@ -119,13 +173,21 @@ def drift_rows(found: SoakResult) -> list[tuple[str, ...]]:
             gauge_text(drift),
             rung_name(rung),
             GAUGES[drift.gauge].format(drift.slope.last),
-            GAUGES[drift.gauge].format(drift.per_s.value * 3600.0),
+            _growth(drift, found),
             _by_the_million(drift),
             says(drift),
         )
         for rung in found.rungs
         for drift in worth_telling(rung)
     ]
+
+
+def _growth(drift: Drift, found: SoakResult) -> str:
+    """What a gauge gains by the hour, or in the load where that was too short to speak of hours."""
+    gauge, lasted_s = GAUGES[drift.gauge], found.run.soak.duration_s if found.run.soak else HOURLY_FROM_S
+    if lasted_s >= HOURLY_FROM_S:
+        return f"{gauge.format(drift.per_s.value * 3600.0)} per hour"
+    return f"{gauge.format(drift.per_s.value * lasted_s)} in {numbers.seconds_text(lasted_s)}"
 
 
 def worth_telling(rung: Rung) -> list[Drift]:
@@ -192,6 +254,9 @@ def says(drift: Drift) -> str:
 def notes(found: SoakResult) -> Iterator[str]:
     """How the figures were made."""
     sure = numbers.share_text(found.confidence)
+    if found.run.soak is not None and not found.run.soak.tells_growth:
+        yield f"Growth is judged in a load of {numbers.seconds_text(GROWTH_LEAST_S)} or more (--duration)."
+        return
     yield (
         "Each rung is a trial on a server of its own, on pristine data. Growth is Theil and Sen's slope under"
         " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
@@ -212,7 +277,7 @@ def next_steps(found: SoakResult) -> Iterator[str]:
         yield f"See the server's log and all checks: dyno show {run}"
     elif found.verdict is SoakVerdict.OPEN and found.run.soak is not None:
         longer_min = 2 * found.run.soak.duration_s / 60.0
-        yield f"Soak for longer: dyno soak {study} --duration {longer_min:g}m"
+        yield f"Soak for longer: dyno soak {study} --duration {math.ceil(longer_min)}m"
     if found.rungs_left and found.verdict not in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
         yield f"Go on: dyno soak --resume {run}"
 
@@ -224,13 +289,24 @@ def render(found: SoakResult, console: Console) -> None:
     console.print(Text(headline(found), style=f"bold {colour}"))
     for line in findings(found):
         console.print(Text(line))
-    for heads, rows in ((RUNG_HEADS, rung_rows(found)), (DRIFT_HEADS, drift_rows(found))):
-        if rows:
-            console.print()
-            show(console, heads, rows, words=_words(heads))
+    for heads, rows in tables(found):
+        console.print()
+        show(console, heads, rows, words=_words(heads))
     console.print()
     for note in (*notes(found), *next_steps(found)):
         console.print(Text(note, style="dim"))
+
+
+def tables(found: SoakResult) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """The heads and rows of what is told: of rungs, of the phases where there is one rung alone, and of what
+    grew. A short soak is its phases."""
+    short = found.run.soak is not None and not found.run.soak.tells_growth
+    if found.rungs and not short:
+        yield RUNG_HEADS, rung_rows(found)
+    if len(found.rungs) == 1:
+        yield STEP_HEADS, step_rows(found.rungs[0])
+    if rows := drift_rows(found):
+        yield DRIFT_HEADS, rows
 
 
 def marked(verdict: SoakVerdict) -> str:
@@ -324,6 +400,18 @@ def _recovered(phase: PhaseSeen) -> Iterator[str]:
         yield f"ended within {numbers.seconds_text(recovery.stop_s)}"
     if recovery.ready_s is not None:
         yield f"ready again after {numbers.seconds_text(recovery.ready_s)}"
+    yield from _found_again(phase, recovery)
+
+
+def _acted(phase: PhaseSeen) -> Iterator[str]:
+    """The same without the times, which have columns of their own."""
+    if phase.recovery is not None and phase.recovery.blocked:
+        yield phase.recovery.blocked
+    elif phase.recovery is not None:
+        yield from _found_again(phase, phase.recovery)
+
+
+def _found_again(phase: PhaseSeen, recovery: Recovery) -> Iterator[str]:
     if recovery.torn_pages is not None:
         yield _torn(recovery.torn_pages)
     if price := _price(recovery):

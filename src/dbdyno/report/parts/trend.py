@@ -64,6 +64,8 @@ def sentences(found: Trend, one: VariantTrend) -> Iterator[str]:
         wander = f"; from run to run it varied by {_varied(one.mean.log_sd)}"
         yield f"{multiple_text(one.mean)} of the baseline over the last {one.mean.pairs} runs{wander}."
     last = found.runs[-1].ratio(one.variant)
+    if last is not None and last.gives_up:
+        yield f"It gives up {verdicts.lost(last.gives_up)}."
     if last is not None and last.against_earlier is not None:
         of = f"{multiple_text(last.against_earlier)} of the {last.against_earlier.pairs} runs before it"
         if _stands_out(last, found.margin):
@@ -220,7 +222,7 @@ def _speed(run: TrendRun, metric: metrics.Metric) -> str:
 def _ratio_cells(one: RunRatio | None, margin: float) -> tuple[str, str, str]:
     if one is None:
         return numbers.DASH, numbers.DASH, ""
-    verdict = verdicts.marked(one.verdict) if one.verdict else ""
+    verdict = verdicts.losing(verdicts.marked(one.verdict), one.gives_up) if one.verdict else ""
     if one.effect is None:
         return numbers.DASH, numbers.DASH, verdict
     against = multiple_text(one.against_earlier) if one.against_earlier else numbers.DASH

@@ -16,9 +16,9 @@ from dbdyno.analyse.restarts import Survivor
 from dbdyno.frozen import Configuration, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery, Run
-from dbdyno.report.parts import configuration
+from dbdyno.report.parts import configuration, plans
 from dbdyno.report.parts.table import show
-from dbdyno.report.words import brought, numbers, safe
+from dbdyno.report.words import brought, numbers, safe, verdicts
 from dbdyno.study.act import Act
 
 LOG_LINES_MOST = 30
@@ -39,6 +39,7 @@ def render_run(analysis: Analysis, console: Console) -> None:
                 "kernel": str(run.host.get("kernel", "")),
                 **({} if run.brought else {"blocks": str(run.blocks), "seed": str(run.seed)}),
                 "reference": run.reference or "",
+                "gives up": _losses_text(analysis),
                 "dyno": run.dyno_version,
             }
         )
@@ -46,8 +47,34 @@ def render_run(analysis: Analysis, console: Console) -> None:
     _render_trials(analysis, console)
     if run.configuration is not None:
         _render_configuration(run.configuration, console)
+    _render_files(run, console)
     console.print(Text(f"study, {safe.clean(run.study_path)}", style="bold"))
     console.print(Text(safe.clean_lines(run.study_text).strip()))
+
+
+def _render_files(run: Run, console: Console) -> None:
+    """Prints a line for each file that the study refers to. Their texts are for `--json`."""
+    if run.files is None and not run.brought:
+        console.print("files of the study: not known, because the Dyno that made the run kept none")
+    if not run.files:
+        return
+    heads = ["file", "kind", "bytes", "sha256", "text"]
+    rows = [
+        [
+            *(safe.clean(file.path), file.kind.value, f"{file.size_bytes:,}", file.digest[:12]),
+            "not kept" if file.text is None else "kept",
+        ]
+        for file in run.files
+    ]
+    show(console, heads, rows, words=[0, 1, 3, 4], edge=True)
+    console.print(f"the texts: dyno show {run.run} --json", highlight=False)
+
+
+def _losses_text(analysis: Analysis) -> str:
+    """Which variants give up what; empty where none does."""
+    return "; ".join(
+        f"{safe.clean(one.name)}: {verdicts.lost(one.gives_up)}" for one in analysis.variants if one.gives_up
+    )
 
 
 def _render_trials(analysis: Analysis, console: Console) -> None:
@@ -95,6 +122,8 @@ def render(record: Record, run: Run, console: Console) -> None:
     if record.recoveries:
         rows = [*map(_restart, record.recoveries)]
         show(console, RESTART_HEADS, rows, words=(0, len(RESTART_HEADS) - 1), edge=True)
+    if record.plans is not None:
+        plans.render_trial(record.plans, console)
     if record.server_log.strip():
         console.print(Text("the end of the server's log", style="bold"))
         console.print(Text("\n".join(log_end(record))))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dbdyno.analyse.layout import could_be_layout
+from dbdyno.analyse.layout import apart_by_layout
 from dbdyno.analyse.model import (
     Analysis,
     Kept,
@@ -15,9 +15,10 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.analyse.museum import JUDGED
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.report.words import search
+from dbdyno.report.words import noise, plans, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
@@ -31,11 +32,13 @@ from dbdyno.report.words.remarks import (
     blocks_text,
     dropped_text,
     guard_text,
+    mean_text,
     not_exercised,
     remark,
     variant_of,
 )
 from dbdyno.report.words.safe import clean
+from dbdyno.report.words.verdicts import losing, lost
 
 NAMED_MOST = 4
 
@@ -57,19 +60,17 @@ def headline(analysis: Analysis) -> str:
         )
     if answer.best is not None:
         return _best(analysis, answer.best)
-    if answer.level:
+    if answer.level or answer.rivals:
         return _level(analysis)
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
         reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
-        rest = "" if reasons & {Reason.GUARD, Reason.LAYOUT} else " could be faster or slower"
+        rest = "" if reasons & {Reason.GUARD, Reason.LAYOUT, Reason.MEAN} else " could be faster or slower"
         if found := _main_effects(analysis):
             return f"{found} No variant is settled by itself yet."
         if reasons == {Reason.LAYOUT}:
             builds = _enumerated(analysis, answer.inconclusive)
-            return (
-                f"No build is told from luck of layout: placebos differ from the baseline as far as {builds}."
-            )
+            return f"No build is told from luck of layout, as far as its placebos can say: {builds}."
         return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
     if not analysis.candidates and analysis.method.layout is not None:
         reach = rough_share_text(analysis.method.layout.difference)
@@ -89,7 +90,7 @@ def _main_effects(analysis: Analysis) -> str:
     clear = [
         main
         for main in mains
-        if differs(main.effect) and not could_be_layout((main.factor,), main.effect, analysis.method)
+        if differs(main.effect) and not apart_by_layout((main.factor,), main.effect, analysis.method)
     ]
     if not clear:
         return ""
@@ -114,19 +115,48 @@ def _frontier_differs(analysis: Analysis) -> bool:
 
 
 def _level(analysis: Analysis) -> str:
-    """Several helped, and the blocks do not tell which most. What single factors do leads."""
-    unit = analysis.method.unit
-    level = f"{_enumerated(analysis, analysis.answer.level)} helped. The {unit}s cannot tell them apart."
-    return " ".join(filter(None, (_main_effects(analysis), level)))
+    """The strongest that helped, and who may have helped as much or more. What single factors do leads."""
+    answer = analysis.answer
+    if answer.level:
+        helped = f"{_enumerated(analysis, answer.level)} helped."
+        parts = [_main_effects(analysis), f"{helped} The {analysis.method.unit}s cannot tell them apart."]
+    else:
+        strongest = answer.faster[0]
+        parts = [_helped(analysis, strongest, f"helped{_but_gives_up(analysis, strongest)}")]
+    if answer.rivals:
+        one_of = "one of " if len(answer.rivals) > 1 else ""
+        parts.append(f"Whether {one_of}{_enumerated(analysis, answer.rivals)} helps more is open.")
+    return " ".join(filter(None, (*parts, _without_loss(analysis, answer.level or answer.faster[:1]))))
 
 
 def _best(analysis: Analysis, name: str) -> str:
+    helped = _helped(analysis, name, f"helped most{_but_gives_up(analysis, name)}")
+    return " ".join(filter(None, (helped, _without_loss(analysis, [name]))))
+
+
+def _but_gives_up(analysis: Analysis, name: str) -> str:
+    gives_up = variant_of(analysis, name).gives_up
+    return f", but gives up {lost(gives_up)}" if gives_up else ""
+
+
+def _without_loss(analysis: Analysis, told: Sequence[str]) -> str:
+    """The strongest of those that helped and give nothing up, where those that are told all do, or that there
+    is none; empty where nobody has to be named."""
+    if not all(variant_of(analysis, name).gives_up for name in told):
+        return ""
+    keeping = [name for name in analysis.answer.faster if not variant_of(analysis, name).gives_up]
+    if not keeping:
+        return "No variant that gives up nothing is shown to help."
+    return _helped(analysis, keeping[0], "helped and gives up nothing")
+
+
+def _helped(analysis: Analysis, name: str, how: str) -> str:
     effect = variant_of(analysis, name).effect
     assert effect is not None  # a variant without an effect is never faster
     metric = metrics.find(analysis.method.response)
     return (
-        f"{clean(name)} helped most: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
-        f" ({interval_text(effect)})."
+        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
+        f" ({interval_text(effect)}){plans.beside(analysis, name)}."
     )
 
 
@@ -137,12 +167,13 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
     no_effect = tuple(name for name in answer.no_effect if name not in idle)
     lucky = tuple(name for name in answer.inconclusive if variant_of(analysis, name).reason is Reason.LAYOUT)
     inconclusive = tuple(name for name in answer.inconclusive if name not in lucky)
+    told_first = answer.level or answer.faster[:1]
     groups = (
-        ("Also faster", tuple(name for name in answer.faster if name not in (answer.best, *answer.level))),
+        ("Also faster", tuple(name for name in answer.faster if name not in told_first)),
         ("Slower", answer.slower),
         (f"No effect (within {share_text(analysis.method.margin)})", no_effect),
         ("Not exercised by this load", idle),
-        ("Within the placebos’ spread", lucky),
+        ("Within luck of layout", lucky),
         ("Inconclusive", inconclusive),
         ("Broken", answer.broken),
         ("Blocked", answer.blocked),
@@ -151,23 +182,26 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
     )
     told = [("Brought", warning(brought, analysis.method.unit))] if brought is not None else []
-    return [*told, *((title, _enumerated(analysis, names)) for title, names in groups if names)]
+    return [*told, *((title, _enumerated(analysis, names, plans.beside)) for title, names in groups if names)]
 
 
-def _enumerated(analysis: Analysis, names: Sequence[str]) -> str:
-    """The first few by name, the rest by number: the table below names them all."""
+def _enumerated(
+    analysis: Analysis, names: Sequence[str], beside: Callable[[Analysis, str], str] = lambda *_: ""
+) -> str:
+    """The first few by name with what is `beside` them, the rest by number: the table below names them
+    all."""
     shown = names if len(names) <= NAMED_MOST + 1 else names[:NAMED_MOST]
-    between = "; " if any(", " in name for name in shown) else ", "
-    text = between.join(_with_ratio(variant_of(analysis, name)) for name in shown)
+    told = [_with_ratio(variant_of(analysis, name)) + beside(analysis, name) for name in shown]
+    between = "; " if any(", " in one for one in told) else ", "
+    text = between.join(told)
     return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} more"
 
 
 def _with_ratio(variant: VariantResult) -> str:
-    judged = (Verdict.FASTER, Verdict.SLOWER, Verdict.NO_EFFECT, Verdict.INCONCLUSIVE)
-    counts = variant.verdict in judged or (variant.role is Role.PLACEBO and variant.verdict is None)
+    counts = variant.verdict in JUDGED or (variant.role is Role.PLACEBO and variant.verdict is None)
     if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
         return clean(variant.name)
-    return f"{clean(variant.name)} ({ratio_text(variant.effect.ratio)})"
+    return f"{clean(variant.name)} ({losing(ratio_text(variant.effect.ratio), variant.gives_up)})"
 
 
 def notes(analysis: Analysis) -> list[str]:
@@ -186,7 +220,8 @@ def notes(analysis: Analysis) -> list[str]:
             for guard in variant.guards
             if guard.state in (Kept.UNDECIDED, Kept.UNREAD)
         ]
-        said += [dropped_text(variant)]
+        beside = mean_text(variant) if variant.reason is not Reason.MEAN else ""
+        said += [f"its ratio is the middle of its blocks, {beside}" if beside else "", dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
     if analysis.run.brought is not None:
         latencies = [latencies_text(variant) for variant in analysis.variants]
@@ -198,6 +233,8 @@ TWO_NUMBERS = (
     "Where two numbers of blocks are given, the noise is too large for one: half of such cases need no more"
     " than the first, four of five no more than the second."
 )
+TIMES_BLOCKS = 4
+"""Whoever needs more than so many times the blocks that there are needs a quieter machine."""
 LESS_NOISE = (
     "To lower the noise, measure longer (workload.duration), with more clients, or as `dyno calibrate STUDY`"
     " finds best on this host."
@@ -214,18 +251,23 @@ def _open(analysis: Analysis) -> list[VariantResult]:
 
 
 def _to_go_on(analysis: Analysis) -> list[str]:
-    """The command that adds the blocks which are needed, and what helps where they are many or not known. A
-    search has its own end."""
-    if analysis.search is not None:
+    """The command that goes on, or what keeps this machine from an answer where the blocks would be too many.
+    A search has its own end."""
+    found, run = _open(analysis), clean(analysis.run.run)
+    if analysis.search is not None or not found:
         return []
-    found = _open(analysis)
+    if len(analysis.trials) < analysis.trials_planned and not analysis.run.sequential:
+        return [f"The run is not over yet. To go on: dyno run --resume {run}"]
     beyond = [one for one in found if one.reason is Reason.SPREAD and not blocks_text(one)]
     ranges = [one for one in found if one.blocks_more_even is not None]
     more = max((one.blocks_more_even or one.blocks_more or 0 for one in found), default=0)
     lines = [TWO_NUMBERS] if ranges else []
+    machine = noise.machine_text(analysis)
+    if more > TIMES_BLOCKS * analysis.run.blocks or (beyond and not more):
+        return [*lines, LESS_NOISE, machine]
     lines += [LESS_NOISE] if ranges or beyond else []
-    command = f"To go on: dyno run --resume {clean(analysis.run.run)} --add-blocks {more}"
-    return [*lines, command] if more else lines
+    lines += [f"To go on: dyno run --resume {run} --add-blocks {more}"] if more else []
+    return [*lines, machine] if noise.is_disturbed(analysis) else lines
 
 
 def _blocks_needed(variants: Sequence[VariantResult]) -> str:

@@ -32,8 +32,8 @@ WARNINGS: dict[Doubt, Advice] = {
         "give server and driver CPUs of their own (cpu.server, cpu.driver), or lower workload.clients",
     ),
     Doubt.RATE_NOT_KEPT: Advice(
-        "the offered rate was not kept, so latencies include the wait in a growing queue",
-        "lower workload.rate_per_s below what the slowest variant can serve",
+        "the offered rate was not kept: some failed, or latencies include the wait in a growing queue",
+        "lower workload.rate_per_s below what the slowest variant can serve; look at the errors of the tally",
     ),
     Doubt.STEAL: Advice(
         "the hypervisor took CPU time away during the load",
@@ -45,7 +45,7 @@ WARNINGS: dict[Doubt, Advice] = {
     ),
     Doubt.ERRORS_IN_LOAD: Advice(
         "some operations failed and count for nothing in the throughput",
-        "look at the kinds of errors in the trial's tally; deadlocks are retried, refusals are not",
+        "see their kinds (dyno show RUN TRIAL); deadlocks are retried, refusals are not",
     ),
     Doubt.SERVER_LOG: Advice(
         "the server complained in its log during the trial",
@@ -67,6 +67,10 @@ WARNINGS: dict[Doubt, Advice] = {
         "transactions took long beside the slices in which they were counted, so the edges of slices blur the"
         " figures",
         'give longer slices (slice, workload.duration), or arrangement = "one-after-the-other" and a ramp',
+    ),
+    Doubt.REPLAY_LATE: Advice(
+        "the driver sent statements of the recording late, so part of the latencies is its own wait",
+        "lower workload.speed, give the driver CPUs of its own (cpu.driver), or raise workload.threads",
     ),
     Doubt.MIXED_RESETS: Advice(
         "the pristine data were restored in different ways in trials that are compared",

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.model import Analysis, Blocking, Method
+from dbdyno.analyse.model import Analysis, Method
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Brought, Outcome
 from dbdyno.report.words import brought, search
 from dbdyno.report.words.numbers import (
-    DASH,
     effect_text,
+    limits_text,
     plural,
     ratio_text,
     rough_share_text,
     seconds_text,
     share_text,
-    times_text,
 )
 from dbdyno.study import Arrangement, Interval
 
-PLACEBOS_ENOUGH = 3
+PLACEBOS_ENOUGH = 5
 """Fewer say so little of the luck of layout that the report says so."""
 
 INTERVALS: dict[Interval, str] = {
     Interval.STUDENT: "Student’s t on the log ratios of the blocks",
-    Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate",
+    Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate."
+    " The mean stands beside it: on the other side of 1, or less than half as far from it, it leaves a"
+    " verdict inconclusive",
     Interval.ANYTIME: "a t interval on the log ratios of the blocks that may be looked at after every block",
 }
 
@@ -49,9 +50,9 @@ def method_text(analysis: Analysis) -> list[str]:
         "More blocks: this many settle the variant in"
         f" {share_text(method.assurance)} of cases, as far as the blocks show its ratio and spread."
         f"{_two_numbers(analysis)}",
-        "Noise floor: half the width that the interval of two equal variants has after as many blocks. A true"
-        " difference of that size is found in every second run. Blocks: efficiency relative to trials in any"
-        " order (Yates 1935; Cochran and Cox 1957), with its 95 % interval.",
+        "Noise floor: half the width of each variant’s own interval. A true difference of that size is found"
+        " in every second run. Blocks: efficiency relative to trials in any order (Yates 1935; Cochran and"
+        " Cox 1957), with its 95 % interval.",
         _steady_text(analysis),
         *_images_text(analysis),
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
@@ -122,18 +123,28 @@ def _images_text(analysis: Analysis) -> list[str]:
     if not images:
         return []
     if len(images) > 1:
-        return [f"Data: blocks took {len(images)} images of the pristine data in turn. Verdicts rest on all."]
+        return [
+            f"Data: pairs of blocks took {len(images)} images of the pristine data in turn. Intervals hold"
+            " for these layouts of the data, and do not say how far another one could favour a variant."
+        ]
     return ["Data: made once, so the intervals do not cover whether their layout favours one variant."]
 
 
 def _correction(method: Method) -> str:
-    peeked = (
+    return _together(method) + (_looks(method) if method.sequential else "")
+
+
+def _looks(method: Method) -> str:
+    """Why an interval has to hold at every look."""
+    if method.unfinished:
+        return (
+            " The run is not over, and might be stopped for what it shows. So until its planned blocks are"
+            " there, intervals hold at all looks together (Lai, Annals of Statistics 4, 1976)."
+        )
+    return (
         " The run looked at them after every block and left out what was settled: they hold at all those"
         " looks together (Lai, Annals of Statistics 4, 1976)."
-        if method.sequential
-        else ""
     )
-    return _together(method) + peeked
 
 
 def _together(method: Method) -> str:
@@ -157,40 +168,28 @@ def intervals_text(analysis: Analysis) -> str:
     return f"Intervals: {share_text(method.confidence)} {together}."
 
 
-def floor_text(analysis: Analysis) -> str:
-    """What the run cannot tell, and what its blocks were worth. Empty where no verdict can be given yet."""
-    floor = analysis.floor
-    if floor is None:
-        return ""
-    source = "the baseline against its twin" if floor.twin else "what variants and blocks leave unexplained"
-    return (
-        f"Noise floor: differences below {rough_share_text(floor.difference)} cannot be found by this run"
-        f" (from {source}, {plural(floor.blocks, 'block')}). {_blocking_text(floor.blocking)}"
-    )
-
-
 def layout_text(analysis: Analysis) -> str:
     """How far luck of layout goes, and how sure that is. Empty without placebos."""
     spread = analysis.method.layout
     if spread is None:
         return ""
     differ = "build differs" if spread.placebos == 1 else "builds differ"
-    little = spread.placebos < PLACEBOS_ENOUGH
-    few = " That is little to go by: take three seeds or more." if little else ""
-    return (
+    differs = (
         f"Layout: {spread.placebos} placebo {differ} from the baseline by up to"
-        f" {rough_share_text(spread.difference)}, with the same code at other addresses. No build counts as"
-        f" faster or slower within that. Each build without an effect lies beyond it in at most 1 of"
-        f" {spread.placebos + 1} cases.{few}"
+        f" {rough_share_text(spread.difference)}, with the same code at other addresses."
     )
-
-
-def _blocking_text(blocking: Blocking) -> str:
-    spread = f"{times_text(blocking.low)} {DASH} {times_text(blocking.high)}"
-    seen = f"{times_text(blocking.efficiency)} times as many trials ({spread})"
-    if blocking.low > 1.0:
-        return f"Blocks helped: without them the same precision takes {seen}."
-    return f"The data cannot say whether blocks helped: without them the same precision takes {seen}."
+    if not spread.builds:
+        return differs
+    held = "one more build" if spread.builds == 1 else f"{spread.builds} more builds together"
+    few = (
+        " The spread of so few layouts is hardly known, so the limits are wide."
+        f" {PLACEBOS_ENOUGH} seeds or more narrow them."
+    )
+    return (
+        f"{differs} By luck alone {held} may be {limits_text(spread)}, with"
+        f" {share_text(analysis.method.confidence)}. No build counts as faster or slower unless its whole"
+        f" interval lies beyond that.{few if spread.placebos < PLACEBOS_ENOUGH else ''}"
+    )
 
 
 def _baselines_text(analysis: Analysis) -> str:

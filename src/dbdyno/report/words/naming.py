@@ -11,6 +11,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
+from dbdyno.report.words.verdicts import lost
 
 SHARED_LEAST = 14
 _LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==)")
@@ -58,8 +59,9 @@ def factor_text(name: str) -> str:
 
 
 def main_text(row: FactorEffect) -> str:
-    """A main effect: what is divided by what."""
-    return clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
+    """A main effect: what is divided by what, and what that gives up."""
+    divided = clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
+    return f"{divided} (gives up {lost(row.gives_up)})" if row.gives_up else divided
 
 
 def pair_text(row: Interaction) -> str:

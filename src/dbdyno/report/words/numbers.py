@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dbdyno.records import metrics
 
 if TYPE_CHECKING:
+    from dbdyno.analyse.luck import LayoutSpread
     from dbdyno.analyse.model import Ratio
     from dbdyno.records.binary import CodeBeside
 
@@ -33,6 +34,11 @@ def interval_text(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
         return "one pair"
     return f"{bound_text(ratio.low)} {DASH} {bound_text(ratio.high)}"
+
+
+def limits_text(spread: LayoutSpread) -> str:
+    """How far luck of layout goes: 0.971 to 1.034 times the baseline."""
+    return f"{ratio_text(spread.low)} to {ratio_text(spread.high)} times the baseline"
 
 
 def effect_text(effect: Ratio | None) -> str:
@@ -137,6 +143,10 @@ def seconds_text(seconds: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def functions_text(code: CodeBeside) -> str:

@@ -24,14 +24,14 @@ from dbdyno.report.words.numbers import (
     DASH,
     differs,
     effect_text,
+    limits_text,
     plural,
     ratio_text,
-    rough_share_text,
     share_text,
     value_text,
 )
 from dbdyno.report.words.safe import clean
-from dbdyno.report.words.verdicts import LOOKS, marked
+from dbdyno.report.words.verdicts import LOOKS, losing, losses_of, lost, marked
 from dbdyno.study import DURABLE
 
 
@@ -40,11 +40,16 @@ def variant_of(analysis: Analysis, name: str) -> VariantResult:
 
 
 def verdict_text(variant: VariantResult) -> str:
-    """The verdict with its mark; the baseline, its twin and placebos have a word of their own."""
+    """The verdict with its mark, and with what the variant gives up."""
+    return losing(_verdict_alone(variant), losses_of(variant))
+
+
+def _verdict_alone(variant: VariantResult) -> str:
+    """The baseline, its twin and placebos have a word of their own."""
     if not_exercised(variant):
         return f"{LOOKS[Verdict.NO_EFFECT].glyph} not exercised"
     if variant.reason is Reason.LAYOUT:
-        return f"{LOOKS[Verdict.INCONCLUSIVE].glyph} within the placebos’ spread"
+        return f"{LOOKS[Verdict.INCONCLUSIVE].glyph} within luck of layout"
     if variant.verdict is not None:
         return marked(variant.verdict)
     if variant.role in (Role.BASELINE, Role.PLACEBO):
@@ -79,6 +84,11 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
     return cause(variant)
 
 
+def mean_text(variant: VariantResult) -> str:
+    """The mean that stands beside a signed-rank estimate. Empty where there is none."""
+    return "" if variant.mean is None else f"their mean is {effect_text(variant.mean)}"
+
+
 def cause(variant: VariantResult) -> str:
     """Why a variant ended in the museum, from its trials or its guards."""
     if variant.cause:
@@ -106,8 +116,10 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
 
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
     if variant.reason is Reason.LAYOUT and method.layout is not None:
-        luck = rough_share_text(method.layout.difference)
-        return f"layout alone moves a build by up to {luck}, and its interval reaches into that"
+        return f"layout alone could make it {limits_text(method.layout)}, and its interval reaches into that"
+    if variant.reason is Reason.MEAN and variant.effect is not None:
+        middle = ratio_text(variant.effect.ratio)
+        return f"the middle of its blocks is {middle}, and {mean_text(variant)}: they disagree"
     if variant.reason is Reason.SPREAD and method.unit is not Unit.BLOCK:
         return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
     if variant.reason is Reason.SPREAD:
@@ -124,6 +136,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         Reason.NO_RESPONSE: "its trials gave no response above zero",
         Reason.NOT_RUN: "it has not been run yet",
         Reason.LAYOUT: "",
+        Reason.MEAN: "",
         None: "",
     }[variant.reason]
 
@@ -218,5 +231,6 @@ def exhibit_text(exhibit: Exhibit, analysis: Analysis) -> str:
     if exhibit.verdict is Verdict.NO_EFFECT and variant.effect is not None:
         seen = f"ratio {effect_text(variant.effect)}"
         within = f"{seen}, within {share_text(analysis.method.margin)}"
-        return f"{within}: {remark(variant, analysis)}" if remark(variant, analysis) else within
+        told = f"{within}: {remark(variant, analysis)}" if remark(variant, analysis) else within
+        return f"{told}; it gives up {lost(variant.gives_up)} all the same" if variant.gives_up else told
     return cause(variant) or LOOKS[exhibit.verdict].meaning

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.analyse.model import Verdict
+from dbdyno.analyse.model import VariantResult, Verdict
+from dbdyno.study.space import Promise
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,22 @@ def colour(verdict: Verdict) -> str:
 def marked(verdict: Verdict) -> str:
     """The verdict's word behind its glyph."""
     return f"{LOOKS[verdict].glyph} {verdict.value}"
+
+
+def losing(said: str, promises: Sequence[Promise]) -> str:
+    """What is said of a setup, with what that gives up: `▲ faster, gives up durability`."""
+    return f"{said}, gives up {lost(promises)}" if promises else said
+
+
+def lost(promises: Sequence[Promise]) -> str:
+    """Promises in a sentence."""
+    return " and ".join(promises)
+
+
+WITHOUT_LOSS = (Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
+"""What was not measured has given nothing up."""
+
+
+def losses_of(variant: VariantResult) -> tuple[Promise, ...]:
+    """What a variant that was measured gives up."""
+    return () if variant.verdict in WITHOUT_LOSS else variant.gives_up

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,43 +17,55 @@ from dbdyno.records.record import Limit
 PROC = Path("/proc")
 BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system's own blocks are (stat(2))."""
-STATUS = {
-    "VmRSS": "resident_bytes",
-    "RssAnon": "private_bytes",
-    "VmSwap": "private_bytes",
-    "RssShmem": SHARED,
-}
-"""Lines of /proc/PID/status, in KiB, and the gauges that they belong to."""
+RESIDENT, PRIVATE = "resident_bytes", "private_bytes"
 MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 """Of a control group, by the version of control groups."""
 
 
 def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
     """What processes hold together, by gauge; and for each gauge that could not be read the reason. A process
-    that ends meanwhile holds nothing. Processes that share no memory have no such gauge."""
-    total = dict.fromkeys((*STATUS.values(), "threads", "open_files"), 0.0)
+    that ends meanwhile holds nothing. Processes that share no memory have no such gauge.
+
+    What they share counts once, as the process that holds most of it has it, because each of PostgreSQL's
+    touches the same buffers.
+    """
+    own_bytes = private_bytes = threads = open_files = 0.0
+    files_bytes = shared_bytes = 0.0
     missing: dict[str, str] = {}
     for process_id in members:
         folder = PROC / str(process_id)
-        try:
-            for gauge, value in _status(folder):
-                total[gauge] += value
-            total["open_files"] += sum(1 for _ in (folder / "fd").iterdir())
-        except PermissionError:
-            missing["open_files"] = f"{folder}/fd belongs to another user"
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    left_out = {*missing, *([] if total[SHARED] else [SHARED])}
+        lines: dict[str, float] = {}
+        with suppress(FileNotFoundError, ProcessLookupError):
+            lines = _status(folder)
+            try:
+                open_files += sum(1 for _ in (folder / "fd").iterdir())
+            except PermissionError:
+                missing["open_files"] = f"{folder}/fd belongs to another user"
+        own_bytes += lines.get("RssAnon", 0.0)
+        private_bytes += lines.get("RssAnon", 0.0) + lines.get("VmSwap", 0.0)
+        files_bytes = max(files_bytes, lines.get("RssFile", 0.0))
+        shared_bytes = max(shared_bytes, lines.get("RssShmem", 0.0))
+        threads += lines.get("Threads", 0.0)
+    total = {
+        RESIDENT: own_bytes + files_bytes + shared_bytes,
+        PRIVATE: private_bytes,
+        SHARED: shared_bytes,
+        "threads": threads,
+        "open_files": open_files,
+    }
+    left_out = {*missing, *([] if shared_bytes else [SHARED])}
     return {gauge: value for gauge, value in total.items() if gauge not in left_out}, missing
 
 
-def _status(folder: Path) -> Iterator[tuple[str, float]]:
+def _status(folder: Path) -> dict[str, float]:
+    """The lines of /proc/PID/status that are numbers, memory in bytes."""
+    found: dict[str, float] = {}
     for line in (folder / "status").read_text().splitlines():
         name, _, value = line.partition(":")
-        if name in STATUS:
-            yield STATUS[name], float(value.split()[0]) * 1024
-        elif name == "Threads":
-            yield "threads", float(value)
+        amount, *unit = value.split()[:2] or [""]
+        if amount.isdigit():
+            found[name] = float(amount) * (1024 if unit == ["kB"] else 1)
+    return found
 
 
 def occupied_bytes(folder: Path) -> float:

@@ -1,0 +1,141 @@
+"""What an analysis costs by the number of records, and how that grows.
+
+    python -m benches.analyse [--records COUNT ...] [--rounds COUNT]
+
+Each line is a process of its own, and the sizes take turns, round by round, so that whatever else the machine
+does meets all of them. It reads the records of one run with two variants from JSON, as a store does, and then
+times, by the CPU's clock, the whole analysis and what a run with `--until` asks after each block. Figures are
+the median over rounds, with the lowest and the highest. Memory is resident: `records` is what the records
+themselves hold, and `analysis` what comes on top at its peak. `growth` is the time of one record over that of
+one in the smallest run: 1 is linear.
+
+No server is measured: the records are made up (`tests/analyse/factory.py`), with a histogram of 2,800 slots
+and a series of 25 s each. A thousand of them differ, and larger runs hold each of these many times, as
+objects of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from dbdyno.analyse import analyse
+from dbdyno.plan.sequential import decided
+from dbdyno.records.record import Record, Run
+from dbdyno.study import Study
+from tests.analyse.factory import a_run, a_study, records_of
+
+DIFFERENT = 1000
+CANDIDATE = "config.page_cache=64k"
+Cost = dict[str, float]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--records", type=int, nargs="+", default=[10**3, 10**4])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one is not None:
+        print(json.dumps(_cost(arguments.one)))
+        return 0
+    found: dict[int, list[Cost]] = {count: [] for count in arguments.records}
+    for _ in range(arguments.rounds):
+        for count, costs in found.items():
+            costs.append(_in_a_process(count))
+    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+    print(f"{'records':>9} {'analyse s':>24} {'us each':>8} {'growth':>7} {'until s':>24}"
+          f" {'records MiB':>12} {'analysis MiB':>13}")  # fmt: skip
+    first = min(found)
+    for count, costs in found.items():
+        each = _middle(costs, "analyse_s") / count
+        growth = each / (_middle(found[first], "analyse_s") / first)
+        print(f"{count:>9,} {_spread(costs, 'analyse_s'):>24} {1e6 * each:>8.0f} {growth:>7.2f}"
+              f" {_spread(costs, 'until_s'):>24} {_middle(costs, 'records_mib'):>12,.0f}"
+              f" {_middle(costs, 'analysis_mib'):>13,.0f}")  # fmt: skip
+    return 0
+
+
+def _middle(costs: Sequence[Cost], name: str) -> float:
+    return median(cost[name] for cost in costs)
+
+
+def _spread(costs: Sequence[Cost], name: str) -> str:
+    values = [cost[name] for cost in costs]
+    return f"{median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def _in_a_process(count: int) -> Cost:
+    done = subprocess.run(
+        [sys.executable, "-m", "benches.analyse", "--one", str(count)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    found: Cost = json.loads(done.stdout)
+    return found
+
+
+def _cost(count: int) -> Cost:
+    study = a_study(blocks=max(count, DIFFERENT) // 2)
+    run, texts = a_run(study), _texts()
+    # The first analysis imports what the others need.
+    _analyse(study, run, list(_records(texts, 20)))
+    before = _resident_mib("VmRSS")
+    records = list(_records(texts, count))
+    held = _resident_mib("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    analyse_s = _seconds(lambda: _analyse(study, run, records))
+    peak = _resident_mib("VmHWM")
+    until = run.model_copy(update={"sequential": True})
+    until_s = _seconds(lambda: decided(study, until, records))
+    return {
+        "analyse_s": analyse_s,
+        "until_s": until_s,
+        "records_mib": held - before,
+        "analysis_mib": peak - held,
+    }
+
+
+def _analyse(study: Study, run: Run, records: Sequence[Record]) -> None:
+    found = analyse(study, run, records)
+    assert len(found.trials) == len(records)
+
+
+def _texts() -> list[str]:
+    records = records_of(a_study(blocks=DIFFERENT // 2), {CANDIDATE: 1.05})
+    return [record.model_dump_json() for record in records]
+
+
+def _records(texts: Sequence[str], count: int) -> Iterator[Record]:
+    for trial in range(count):
+        record = Record.model_validate_json(texts[trial % len(texts)])
+        block = record.block + trial // len(texts) * (len(texts) // 2)
+        yield record.model_copy(update={"trial": trial, "block": block})
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    started_s = time.process_time()
+    act()
+    return time.process_time() - started_s
+
+
+def _resident_mib(name: str) -> float:
+    """A line of the kernel's on this process, in MiB: `VmHWM` is the most since it was reset."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"the kernel does not tell {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

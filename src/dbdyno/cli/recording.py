@@ -1,0 +1,92 @@
+"""`dyno init replay`: a recording of a log, which the workload `replay` plays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.options import json_option
+from dbdyno.errors import UserError
+from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.safe import json_text
+from dbdyno.traffic.read import log_of
+from dbdyno.traffic.record import record
+from dbdyno.traffic.recording import About
+from dbdyno.traffic.tokens import Dialect
+
+SHOWN_MOST = 10
+
+
+class Made(About):
+    """What `dyno init replay` made: the file, and what it says of itself."""
+
+    output: str
+
+
+@click.command()
+@click.option(
+    "--from",
+    "sources",
+    type=click.Path(path_type=Path),
+    required=True,
+    multiple=True,
+    help="A slow log or general log of MariaDB or MySQL, or a log of PostgreSQL (text, CSV or JSON). "
+    "Repeat the option for each further file, in the order of their times.",
+)
+@click.option("--database", default="", help="Keep only the statements of this database.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("log.replay"),
+    show_default=True,
+    help="The recording.",
+)
+@json_option
+def command(sources: tuple[Path, ...], database: str, output: Path, as_json: bool) -> None:
+    """Make a recording of a log: each session with its statements, its transactions and the original times.
+    `dyno load run replay --file FILE` plays it, and so does the workload `replay` of a study."""
+    if output.exists():
+        raise UserError(f"{output} is there already", "give another name with --output")
+    log = log_of(sources)
+    about = record(log, ", ".join(source.name for source in sources), output, database)
+    _require_one_database(about, log.kind.dialect, output)
+    if as_json:
+        made = Made(output=str(output), **dict(about))
+        click.echo(json_text(made))
+    else:
+        click.echo("\n".join(_lines(about, output)))
+
+
+def _require_one_database(about: About, dialect: Dialect, output: Path) -> None:
+    """A session of PostgreSQL cannot change its database, and a replay has one URL."""
+    named = [name for name in about.databases if name]
+    if dialect is Dialect.POSTGRESQL and len(named) > 1:
+        output.unlink()
+        raise UserError(
+            f"the log holds statements of several databases: {', '.join(named)}",
+            f"record one of them: --database {named[0]}",
+        )
+
+
+def _lines(about: About, output: Path) -> list[str]:
+    """What the recording holds, what it does not, and what comes next."""
+    lines = [
+        f"{output}: {plural(about.count, 'statement')} of {plural(about.sessions, 'session')} in "
+        f"{about.length_s:,.1f} s, at most {about.open_most:,} of them open at a time"
+    ]
+    counts = Counter(about.left_out).most_common()
+    lines += [f"  left out: {count:,} {what}" for what, count in counts[:SHOWN_MOST]]
+    if len(counts) > SHOWN_MOST:
+        lines.append(f"  and {plural(len(counts) - SHOWN_MOST, 'kind')} more: --json lists them all")
+    if about.whole_seconds:
+        lines.append(
+            "  the log has whole seconds alone: statements of one second are spread over it in their order"
+        )
+    if len(about.databases) > 1:
+        lines.append(f"  databases: {', '.join(filter(None, about.databases))}")
+    lines.append("  play it on a copy of the data as they were when the log began, each time on a fresh one")
+    lines.append(f"  then: dyno load run replay --file {output} --url URL")
+    return lines

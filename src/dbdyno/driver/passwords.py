@@ -1,0 +1,128 @@
+"""The password of an account whose URL holds none, from where its server's own client looks for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote
+
+PGPASS, MY_CNF = Path("~/.pgpass"), Path("~/.my.cnf")
+POSTGRESQL_PORT = "5432"
+SOCKET = re.compile(r"\.s\.PGSQL\.(\d+)")
+FIELD = re.compile(r"((?:\\.|[^:\\])*)(?::|$)")
+"""A field of a line of ~/.pgpass: a backslash takes the next character as it is."""
+ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " "}
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Account:
+    """Who connects, and where to, as a URL says it; each part without its percent signs."""
+
+    user: str
+    place: str
+    database: str
+    query: Mapping[str, list[str]]
+
+
+def with_password(url: str, tell: Tell) -> str:
+    """The URL, with the account's password where it holds none and the client's own places have one. `tell`
+    hears of a file that is not read, because of its mode."""
+    scheme, found, rest = url.partition("://")
+    ask = OF_SCHEME.get(scheme)
+    before, mark, query = rest.partition("?")
+    authority, slash, path = before.partition("/")
+    account, _, place = authority.rpartition("@")
+    # A password that holds a slash as it is leaves its `@` behind in the path.
+    if not found or ask is None or ":" in account or "@" in path:
+        return url
+    asked = _Account(unquote(account), place, unquote(path), parse_qs(query))
+    password = ask(asked, tell)
+    if not password:
+        return url
+    return f"{scheme}://{account}:{quote(password, safe='')}@{place}{slash}{path}{mark}{query}"
+
+
+def _of_mysql(_account: _Account, tell: Tell) -> str:
+    """A file's password wins over the variable's, as it does for `mysql`."""
+    path = MY_CNF.expanduser()
+    in_file = _read(path, tell, stat.S_IWOTH, "others may write it", "chmod o-w")
+    found = [_unquoted(value) for value in _passwords_of_clients(in_file)]
+    return found[-1] if found else os.environ.get("MYSQL_PWD", "")
+
+
+def _passwords_of_clients(text: str) -> Iterator[str]:
+    """What the lines `password = ...` below [client] hold."""
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line[1:].partition("]")[0].strip()
+        name, equals, value = line.partition("=")
+        if group == "client" and equals and name.strip() == "password":
+            yield value.strip()
+
+
+def _unquoted(value: str) -> str:
+    """An option's value without its quotes, its escapes and the comment behind it."""
+    quoted = re.match(r"""(["'])((?:\\.|(?!\1).)*)\1""", value)
+    text = quoted[2] if quoted else value.partition("#")[0].rstrip()
+    return re.sub(r"\\(.)", lambda found: ESCAPES.get(found[1], found[1]), text)
+
+
+def _of_postgresql(account: _Account, tell: Tell) -> str:
+    """The variable's password wins over the file's, as it does for `psql`."""
+    if password := os.environ.get("PGPASSWORD"):
+        return password
+    path = Path(os.environ.get("PGPASSFILE") or PGPASS).expanduser()
+    text = _read(path, tell, stat.S_IRWXG | stat.S_IRWXO, "others may read it", "chmod 600")
+    hosts, port = _where(account)
+    wanted = (hosts, {port}, {account.database or account.user}, {account.user})
+    for line in text.splitlines():
+        raw = FIELD.findall(line)
+        fields = [re.sub(r"\\(.)", r"\1", field) for field in raw]
+        if line.startswith("#") or len(fields) < 5:
+            continue
+        if all(raw[place] == "*" or fields[place] in names for place, names in enumerate(wanted)):
+            return fields[4]
+    return ""
+
+
+def _where(account: _Account) -> tuple[set[str], str]:
+    """The names of the server's host in ~/.pgpass, and its port. A socket is at its folder and localhost."""
+    bracketed = re.fullmatch(r"\[(.*)\](?::(\d+))?", account.place)
+    host, _, port = account.place.partition(":") if bracketed is None else (bracketed[1], "", bracketed[2])
+    sockets = [path for name in ("socket", "host") for path in account.query.get(name, ())]
+    if not sockets:
+        return {unquote(host)}, port or POSTGRESQL_PORT
+    socket = Path(sockets[0])
+    file = SOCKET.fullmatch(socket.name)
+    if file is None:
+        return {"localhost", str(socket)}, port or POSTGRESQL_PORT
+    return {"localhost", str(socket.parent)}, file[1]
+
+
+def _read(path: Path, tell: Tell, refused: int, why: str, remedy: str) -> str:
+    """A file's text; empty where there is none, and where its mode has a bit that is `refused`."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return ""
+        if mode & refused:
+            tell(f"{path} is not read, because {why}: {remedy} {path}")
+            return ""
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+OF_SCHEME: Mapping[str, Callable[[_Account, Tell], str]] = {
+    "mysql": _of_mysql,
+    "mariadb": _of_mysql,
+    "postgresql": _of_postgresql,
+    "postgres": _of_postgresql,
+}

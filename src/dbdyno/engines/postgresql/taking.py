@@ -1,0 +1,232 @@
+"""How PostgreSQL takes data that a user brings: dumps through psql and pg_restore, and copies of its data
+folder."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dbdyno.driver.query import query
+from dbdyno.engines.engine import Asked, Server
+from dbdyno.engines.postgresql import life
+from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing
+from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
+from dbdyno.errors import DriverFailed, EngineMissing, UserError
+from dbdyno.frozen import Level
+from dbdyno.given.dump import Dump, text_of
+from dbdyno.given.feed import Client, environment, feed
+from dbdyno.given.folder import copy, require_stopped, require_unmoved
+from dbdyno.host.once import Tell
+from dbdyno.host.process import die_with_parent
+from dbdyno.obtain.client import program, programs
+from dbdyno.obtain.installation import Installation
+
+MARKS = re.compile(
+    rb"^-- PostgreSQL database (cluster )?dump|^-- Dumped (from|by) |^\\restrict |^SELECT pg_catalog\.|"
+    rb"^COPY .* FROM stdin;",
+    re.MULTILINE,
+)
+NAMES_ITS_OWN = re.compile(rb"^\\connect ", re.MULTILINE)
+REFUSAL = re.compile(r"psql:<stdin>:(?P<line>\d+): (?P<message>(?:ERROR|FATAL|error):.*|invalid command.*)")
+RESTRICTED = "error: backslash commands are restricted; only \\unrestrict is allowed"
+STATES = {
+    0: "is starting up",
+    2: "is a standby that was stopped",
+    3: "was shutting down",
+    4: "was recovering from a crash",
+    5: "was recovering from an archive",
+    6: "was in use when its files were copied, or its server was killed",
+}
+SHUT_DOWN = 1
+CONTROL = struct.Struct("<QIIi")
+"""The beginning of `global/pg_control`: the system's identifier, the versions of the file and of the
+catalogue, and the state."""
+OWN_FILES = ("postgresql.conf", "pg_hba.conf", "pg_ident.conf")
+NOT_COPIED = frozenset(
+    (*OWN_FILES, "postgresql.auto.conf", "postmaster.pid", "postmaster.opts", "log", "pg_log", "core")
+)
+OF_RECOVERY = ("standby.signal", "recovery.signal", "backup_label", "recovery.conf")
+LOCALE = "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+ADOPTION = f"""\
+CREATE ROLE {ACCOUNT};
+ALTER ROLE {ACCOUNT} SUPERUSER LOGIN;
+CREATE DATABASE {DATABASE} {LOCALE};
+"""
+"""Single-user mode goes on after a statement that fails, as the first does where there is such a role."""
+DATABASES_SQL = "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY 1"
+TABLES_SQL = (
+    "SELECT count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p')"
+    " AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\\_toast%'"
+)
+
+
+def writes(dump: Dump) -> bool:
+    return dump.archive or MARKS.search(dump.head) is not None
+
+
+def require_dump(installation: Installation, dump: Dump) -> None:
+    _psql(installation)
+    if dump.archive:
+        _program(installation, "pg_restore")
+
+
+def require_folder(version: str, source: Path) -> None:
+    format_file = source / "PG_VERSION"
+    if not format_file.is_file():
+        raise UserError(
+            f"{source} is no data folder of PostgreSQL: it holds no PG_VERSION",
+            "name the folder that `SHOW data_directory` tells",
+        )
+    major = format_file.read_text().strip()
+    if version and version.split(".")[0] != major:
+        raise UserError(
+            f"{source} is of PostgreSQL {major}, and the study's server is {version}",
+            f"take a server of that version, as postgresql@{major}, or bring a dump",
+        )
+    running = source / "postmaster.pid"
+    if running.is_file():
+        first = (running.read_text().split() or ["0"])[0]
+        process_id = int(first) if first.isdecimal() else 0
+        require_stopped(source, process_id)
+    require_unmoved(source)
+    control = (source / "global/pg_control").read_bytes()[: CONTROL.size]
+    state = CONTROL.unpack(control)[3] if len(control) == CONTROL.size else -1
+    if state != SHUT_DOWN or running.is_file():
+        told = STATES.get(state, "does not say how it ended")
+        if state == SHUT_DOWN:
+            told = "has a postmaster.pid"
+        raise UserError(
+            f"{source} is not of a server that was stopped cleanly: it {told}",
+            "start it there, stop it with `pg_ctl stop -m fast`, and bring that folder",
+        )
+    for name in OF_RECOVERY:
+        if (source / name).exists():
+            raise UserError(f"{source} has a {name}: it is a backup that is not restored", "restore it first")
+
+
+def load(
+    installation: Installation, server: Server, _data: Path, dump: Dump, database: str, tell: Tell
+) -> list[str]:
+    psql, socket = _psql(installation), socket_of(server.url)
+    into = DATABASE
+    if database and not NAMES_ITS_OWN.search(dump.head):
+        into = database
+        if [database] not in query(server.url, DATABASES_SQL):
+            query(server.url, f'CREATE DATABASE "{database}" {LOCALE}')
+    key = secrets.token_hex(16)
+    restricted = [f"--command=\\restrict {key}", "--file=-"]
+    client = Client([*psql, *_options(socket, into), *restricted], environment(("PG",)), REFUSAL)
+    preparing = Preparing(server.url, dump.path, key)
+    with text_of(dump, _restoring(installation, dump)) as text:
+        try:
+            feed(dump, text, client, tell, preparing.edit, preparing.line_of)
+        except UserError as refused:
+            raise _of_command(refused) from None
+    tell("gathering statistics")
+    for name in databases(server.url, query):
+        # A dump holds none, and rows that were never vacuumed are looked at twice.
+        _vacuum(psql, socket, name)
+    return preparing.done
+
+
+def bring_in(installation: Installation, source: Path, data: Path) -> None:
+    """The copy gets the configuration that a data folder of Dyno's has: the original's may let others in,
+    load libraries, or lead to other files."""
+    life.initialise(installation, data, {})
+    made, own = data / "database", data / "configuration"
+    own.mkdir()
+    for name in OWN_FILES:
+        (made / name).rename(own / name)
+    shutil.rmtree(made)
+    copy(source, made, lambda path: str(path) in NOT_COPIED)
+    for name in OWN_FILES:
+        (own / name).rename(made / name)
+    own.rmdir()
+
+
+@contextmanager
+def adopt(installation: Installation, data: Path) -> Iterator[Mapping[str, Level]]:
+    life.alone(installation, data, "template1", ADOPTION)
+    yield {}
+
+
+def require_recovered(log: str) -> None:
+    """`pg_control` has told it already."""
+
+
+def databases(url: str, asked: Asked) -> list[str]:
+    names = [str(row[0]) for row in asked(url, DATABASES_SQL)]
+    return [name for name in names if _tables(within(url, name), asked)]
+
+
+def settle(_url: str, _asked: Asked) -> list[str]:
+    """A folder has its statistics, and a dump got them when it was loaded."""
+    return []
+
+
+def _tables(url: str, asked: Asked) -> int:
+    try:
+        return int(asked(url, TABLES_SQL)[0][0] or 0)
+    except DriverFailed as failed:
+        raise UserError(
+            f"a database of the folder cannot be opened here: {failed.message}",
+            "is its locale on this machine? `locale -a` lists them; or bring a dump",
+        ) from None
+
+
+def _options(socket: Path, database: str) -> list[str]:
+    target = f"host={socket.parent} port={life.PORT} user={ACCOUNT} dbname='{database}'"
+    return ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--dbname={target}"]
+
+
+def _vacuum(psql: list[str], socket: Path, database: str) -> None:
+    command = [*psql, *_options(socket, database), "--command=VACUUM (ANALYZE)"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env=environment(("PG",)),
+        preexec_fn=die_with_parent(),
+    )
+    if done.returncode:
+        raise UserError(f"no statistics of {database}: {done.stderr.strip()}", "are its indexes sound?")
+
+
+def _restoring(installation: Installation, dump: Dump) -> list[str]:
+    """The command that turns an archive into SQL. Tablespaces would lie outside of the data."""
+    if not dump.archive:
+        return []
+    place = [str(dump.path)] if dump.path.is_dir() else []
+    return [*_program(installation, "pg_restore"), "--file=-", "--no-tablespaces", *place]
+
+
+def _psql(installation: Installation) -> list[str]:
+    """The first psql that can be restricted. Raises EngineMissing with what obtains one."""
+    for command in programs(installation, SERVER.client, "psql"):
+        said = subprocess.run([*command, "--help=commands"], capture_output=True, stdin=subprocess.DEVNULL)
+        if b"\\restrict " in said.stdout:
+            return command
+    raise EngineMissing(
+        "no psql of this machine can be restricted, and a dump may hold commands that run programs",
+        f"`dyno engines fetch {installation.engine}` obtains one; PostgreSQL has it from 13.22, 14.19, 15.14,"
+        " 16.10 and 17.6 on",
+    )
+
+
+def _of_command(refused: UserError) -> UserError:
+    """What psql refuses, in the words of who did not ask for the restriction."""
+    message = refused.message.replace(RESTRICTED, "a command of psql's own is refused")
+    return refused if message == refused.message else UserError(message, REMEDY)
+
+
+def _program(installation: Installation, name: str) -> list[str]:
+    return program(installation, SERVER.client, name)

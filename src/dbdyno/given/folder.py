@@ -1,0 +1,106 @@
+"""A folder, or a database's file, that a user brings: who holds it, and a copy for a server of Dyno's."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.host.clone import clone_unsynced
+from dbdyno.host.room import require_disk
+
+FLOCK = struct.Struct("hhqqi")
+"""`struct flock` of fcntl(2) on 64-bit Linux: type, whence, start, length, process."""
+SPARE_BYTES = 512 << 20
+COPY_IT = "bring a whole copy, made while the server was stopped"
+
+
+def holder_of(file: Path) -> int:
+    """The process that holds a lock on a part of the file (fcntl(2)); 0 where none does."""
+    with file.open("rb") as opened:
+        # A shared lock is asked for, as the file is open for reading alone.
+        asked = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(opened, fcntl.F_GETLK, asked + bytes(8))
+    kind, _, _, _, process_id = FLOCK.unpack(answer[: FLOCK.size])
+    return 0 if kind == fcntl.F_UNLCK else int(process_id)
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def require_stopped(place: Path, process_id: int) -> None:
+    """Raises UserError where a process still has the data."""
+    if process_id and is_alive(process_id):
+        raise UserError(
+            f"{place} belongs to a server that runs, process {process_id}", "stop it, or bring a copy"
+        )
+
+
+def require_unmoved(folder: Path) -> None:
+    """Raises UserError where a part of the folder lies elsewhere: a copy would share it."""
+    for path in files_of(folder):
+        if path.is_symlink():
+            raise UserError(
+                f"{path} is a link to {path.readlink()}, outside of the folder",
+                "bring a copy that holds all files itself, without links",
+            )
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """All that the folder holds but folders, by name; links are not followed. Raises UserError for what this
+    user cannot read."""
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        folders.sort()
+        for name in sorted([*names, *links]):
+            yield Path(place) / name
+
+
+def copy(source: Path, target: Path, left_out: Callable[[Path], bool] = lambda _: False) -> None:
+    """Makes `target` hold a copy of a folder, or of a file. The copy is this user's own, whoever has the
+    original. What is `left_out` by its path below the folder is not copied, and neither are sockets. Whoever
+    gives the copy a name syncs it."""
+    files = files_of(source) if source.is_dir() else [source]
+    needed_bytes = sum(path.lstat().st_blocks * 512 for path in files)
+    require_disk(target.parent, 2 * needed_bytes + SPARE_BYTES, f"a copy of {source}")
+    if source.is_file():
+        _copy_file(source, target)
+        return
+    for place, folders, names in os.walk(source, onerror=_unreadable):
+        below = Path(place).relative_to(source)
+        folders[:] = [name for name in folders if not left_out(below / name)]
+        (target / below).mkdir(mode=0o700)
+        for name in names:
+            path = Path(place) / name
+            if not left_out(below / name) and stat.S_ISREG(path.lstat().st_mode):
+                _copy_file(path, target / below / name)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    try:
+        clone_unsynced(source, target)
+    except PermissionError as error:
+        raise _no_right(error) from None
+    target.chmod(0o600)
+    os.chown(target, os.geteuid(), os.getegid())
+
+
+def _unreadable(error: OSError) -> None:
+    raise _no_right(error)
+
+
+def _no_right(error: OSError) -> UserError:
+    return UserError(
+        f"{error.filename} cannot be read: {error.strerror}", "bring a copy that this user may read"
+    )

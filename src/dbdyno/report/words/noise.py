@@ -1,0 +1,82 @@
+"""What the noise of a run hides, and where it comes from."""
+
+from __future__ import annotations
+
+import math
+
+from dbdyno.analyse.model import Analysis, Blocking, Floor, Ratio
+from dbdyno.records.record import Doubt, Outcome
+from dbdyno.report.words.numbers import DASH, plural, rough_share_text, share_text, times_text
+from dbdyno.report.words.safe import clean
+
+DISTURBANCES = {
+    Doubt.HOST_BUSY: "other processes used its CPUs",
+    Doubt.STEAL: "the hypervisor took CPU time away",
+    Doubt.THROTTLED: "a quota held server or driver back",
+}
+"""What a host does to a trial, in the words of a sentence."""
+DISTURBED_SHARE = 0.25
+
+
+def floor_text(analysis: Analysis) -> str:
+    """What the run cannot tell, and what its blocks were worth. Empty where no verdict can be given yet."""
+    floor = analysis.floor
+    if floor is None:
+        return ""
+    return f"{_smallest(analysis, floor)} {_blocking_text(floor.blocking)}"
+
+
+def _smallest(analysis: Analysis, floor: Floor) -> str:
+    """The smallest difference that can be found: of each variant by its own interval, because one that syncs
+    every commit is noisier than one that does not."""
+    widths = sorted(
+        (_half_width(variant.effect), variant.name)
+        for variant in analysis.candidates
+        if variant.effect is not None and variant.effect.low and variant.effect.high
+    )
+    twin = f" The baseline and its twin: below {rough_share_text(floor.difference)}." if floor.twin else ""
+    if not widths:
+        pooled, blocks = rough_share_text(floor.difference), plural(floor.blocks, "block")
+        return f"Noise floor: this run cannot find differences below {pooled} ({blocks})."
+    (least, one), (most, other) = widths[0], widths[-1]
+    told = rough_share_text(least)
+    if told != rough_share_text(most):
+        told += f" ({clean(one)}) to {rough_share_text(most)} ({clean(other)})"
+    of = f"half the width of each interval over {plural(floor.blocks, 'block')}"
+    return f"Noise floor: this run cannot find differences below {told}: {of}.{twin}"
+
+
+def _half_width(effect: Ratio) -> float:
+    """Half the width of an interval, as the share by which a ratio differs from 1."""
+    assert effect.low and effect.high  # whoever asks has both ends
+    return math.expm1((math.log(effect.high) - math.log(effect.low)) / 2.0)
+
+
+def _blocking_text(blocking: Blocking) -> str:
+    spread = f"{times_text(blocking.low)} {DASH} {times_text(blocking.high)}"
+    seen = f"{times_text(blocking.efficiency)} times as many trials ({spread})"
+    if blocking.low > 1.0:
+        return f"Blocks helped: without them the same precision takes {seen}."
+    return f"The data cannot say whether blocks helped: without them the same precision takes {seen}."
+
+
+def is_disturbed(analysis: Analysis) -> bool:
+    """Whether the host disturbed so many trials that more of them may not help."""
+    measured, seen = _disturbances(analysis)
+    return any(count >= DISTURBED_SHARE * measured for count in seen.values())
+
+
+def machine_text(analysis: Analysis) -> str:
+    """That this machine hides differences of the size that is asked for, and what disturbed it."""
+    measured, seen = _disturbances(analysis)
+    told = [f"{DISTURBANCES[doubt]} in {count} of {measured} trials" for doubt, count in seen.items()]
+    why = "; ".join(told) if told else "nothing that Dyno watches disturbed it"
+    margin, blocks = share_text(analysis.method.margin), plural(analysis.run.blocks, "block")
+    return f"This machine was too noisy to tell a margin of {margin} in {blocks}: {why}."
+
+
+def _disturbances(analysis: Analysis) -> tuple[int, dict[Doubt, int]]:
+    """How many trials were measured, and in how many of them the host did what."""
+    measured = [trial for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    seen = {doubt: sum(doubt in trial.warnings for trial in measured) for doubt in DISTURBANCES}
+    return len(measured), {doubt: count for doubt, count in seen.items() if count}

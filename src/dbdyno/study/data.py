@@ -1,0 +1,79 @@
+"""The section [data] of a study: a dump or a data folder in the place of the rows that a workload makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dbdyno.study import values
+from dbdyno.study.document import Key
+from dbdyno.study.nouns import Application, Factor, GivenData, Workload
+from dbdyno.study.section import DATA_KEYS, SectionReader
+from dbdyno.study.values import Fault, shown
+
+PATH: Key = ("data",)
+DUMPS_MAX = 100
+WITH_SETUP = "script"
+"""The workload whose own statements can follow a dump, because they can be written for it."""
+
+
+def read_data(
+    reader: SectionReader,
+    folder: Path,
+    workload: Workload | None,
+    factors: tuple[Factor, ...],
+    application: Application | None,
+) -> GivenData | None:
+    """The data that a study brings; None where its workload makes them. Relative paths count from
+    `folder`."""
+    if reader.at(PATH) is None:
+        return None
+    reader.table(PATH, DATA_KEYS)
+    data = GivenData(
+        dump=reader.take((*PATH, "dump"), _paths, ()),
+        folder=reader.take((*PATH, "folder"), values.text, ""),
+        database=reader.take((*PATH, "database"), _database, ""),
+        setup=reader.take((*PATH, "setup"), values.boolean, False),
+    )
+    _require_source(reader, data)
+    if data.setup and workload is not None and workload.name != WITH_SETUP:
+        told = f"`setup` runs the statements of a file, and `{workload.name}` has none"
+        reader.note((*PATH, "setup"), told, f"leave it out; the data must hold the tables of {workload.name}")
+    if application is not None:
+        hint = "keep one of the two: an application makes its own tables"
+        reader.note(PATH, "[data] and [application] exclude each other", hint)
+    if reader.at(("images",)) is not None:
+        hint = "leave it out: the data have one layout, which all blocks share"
+        reader.note(("images",), "`images` and [data] exclude each other", hint)
+    place: Key = (*PATH, "dump") if data.dump else (*PATH, "folder")
+    if reader.engine is not None and reader.at(place) is not None and reader.catalogue.given is not None:
+        for mistake in reader.catalogue.given(data, folder, reader.engine, factors):
+            reader.note(place, mistake.message, mistake.hint)
+    return data
+
+
+def _require_source(reader: SectionReader, data: GivenData) -> None:
+    given = [key for key in ("dump", "folder") if reader.at((*PATH, key)) is not None]
+    if len(given) == 2:
+        told = "`dump` and `folder` exclude each other"
+        reader.note((*PATH, "folder"), told, "keep one of the two")
+    elif not given and isinstance(reader.at(PATH), dict):
+        hint = 'write dump = "dump.sql.gz", or folder = "/path/of/a/stopped/server"'
+        reader.note(PATH, "[data] names no data", hint)
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    """A path, or several in a list."""
+    paths = values.texts(value)
+    if not 1 <= len(paths) <= DUMPS_MAX:
+        raise Fault(f"names {len(paths):,} files", f"allowed: 1 to {DUMPS_MAX}")
+    if len({*paths}) < len(paths):
+        raise Fault("names a file twice", "each file is loaded once, in the order written")
+    return paths
+
+
+def _database(value: Any) -> str:
+    name = values.text(value)
+    if any(mark in name for mark in "`\"'/\\?#%"):
+        raise Fault(f"cannot be {shown(name)}", "write the name as the server has it, without quotes")
+    return name

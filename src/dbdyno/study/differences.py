@@ -1,0 +1,139 @@
+"""Whether two studies refer to the same files, and the first place at which these differ."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from dbdyno.study.document import Key
+from dbdyno.study.files import FileKind, StudyFile
+
+SHOWN_MOST = 120
+"""Characters of a text that a message shows."""
+BEFORE = 40
+"""How many of them stand before the first that differs."""
+ABSENT = "nothing"
+ENTRIES = {
+    "transactions": "transaction",
+    "tables": "table",
+    "invariants": "invariant",
+    "statements": "statement",
+}
+"""One entry of a list of a workload's file."""
+OF_THE_LOAD = frozenset((FileKind.WORKLOAD, FileKind.VECTORS))
+"""Kinds of files that belong to what is asked of a server, and not to the server."""
+
+Files = Sequence[StudyFile] | None
+
+
+def meaning_of(files: Files, kinds: Collection[FileKind] = tuple(FileKind)) -> tuple[tuple[str, str], ...]:
+    """What the files of these kinds say, by their paths."""
+    return tuple(sorted((file.path, file.meaning) for file in files or () if file.kind in kinds))
+
+
+def difference(left: Files, right: Files, kinds: Collection[FileKind] = tuple(FileKind)) -> str:
+    """The first difference between files of these kinds, from left to right; empty where they say the same,
+    or where those of a side are not known."""
+    if left is None or right is None or meaning_of(left, kinds) == meaning_of(right, kinds):
+        return ""
+    theirs = {file.path: file for file in right if file.kind in kinds}
+    ours = {file.path: file for file in left if file.kind in kinds}
+    for path in {**ours, **theirs}:
+        one, other = ours.get(path), theirs.get(path)
+        if one is None or other is None:
+            return f"{path}: {_size(one)} -> {_size(other)}"
+        if one.meaning != other.meaning:
+            return f"{path}, {_inside(one, other)}"
+    return ""
+
+
+def _size(file: StudyFile | None) -> str:
+    return ABSENT if file is None else f"{file.size_bytes:,} bytes, sha256 {file.digest[:12]}"
+
+
+def _inside(one: StudyFile, other: StudyFile) -> str:
+    """Where two versions of a file differ, and in what."""
+    if one.text is None or other.text is None:
+        return f"{_size(one)} -> {_size(other)}"
+    if one.path.endswith(".toml") and (found := _in_toml(one.text, other.text)):
+        return found
+    if one.path.endswith(".sql"):
+        return _in_list("statement", _statements(one.text), _statements(other.text))
+    return _in_list("line", one.text.splitlines(), other.text.splitlines())
+
+
+def _statements(text: str) -> list[str]:
+    """The statements of SQL or of a pgbench script, roughly: each ends with a semicolon or stands alone."""
+    return [
+        part for part in (" ".join(part.split()) for part in re.split(r";\s*$", text, flags=re.M)) if part
+    ]
+
+
+def _in_list(what: str, left: Sequence[str], right: Sequence[str]) -> str:
+    pairs = enumerate(zip_longest(left, right), start=1)
+    differing = ((number, *pair) for number, pair in pairs if pair[0] != pair[1])
+    number, one, other = next(differing, (0, "", ""))
+    return f"{what} {number}: {_shown(one, other)}" if number else "in spaces and ends of lines alone"
+
+
+def _in_toml(left: str, right: str) -> str:
+    """Empty where a text is none in TOML."""
+    try:
+        one, other = tomllib.loads(left), tomllib.loads(right)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return ""
+    for path, here, there in _differing(one, other, ()):
+        return f"{', '.join(_place(path, one, other))}: {_shown(here, there)}"
+    return ""
+
+
+def _differing(left: Any, right: Any, path: Key) -> Iterator[tuple[Key, Any, Any]]:
+    """Every place at which two values differ, with what stands there."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in {**left, **right}:
+            yield from _differing(left.get(key), right.get(key), (*path, key))
+    elif isinstance(left, list) and isinstance(right, list):
+        for index, (one, other) in enumerate(zip_longest(left, right)):
+            yield from _differing(one, other, (*path, index))
+    elif left != right or type(left) is not type(right):
+        yield path, left, right
+
+
+def _place(path: Key, left: Any, right: Any) -> Iterator[str]:
+    """A place in words: `transaction "pay"`, `statement 2`."""
+    entry = ""
+    for part in path:
+        left, right = _at(left, part), _at(right, part)
+        if isinstance(part, int):
+            names = [one.get("name") for one in (left, right) if isinstance(one, dict)]
+            name = next((name for name in names if isinstance(name, str)), None)
+            yield f'{entry} "{name}"' if name else f"{entry} {part + 1}"
+        elif part in ENTRIES:
+            entry = ENTRIES[part]
+        elif part != "sql":
+            entry = part
+            if not isinstance(left or right, list):
+                yield part
+
+
+def _at(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
+
+
+def _shown(left: Any, right: Any) -> str:
+    """Two values beside each other; of long ones the part that differs."""
+    one, other = (ABSENT if value is None else " ".join(str(value).split()) for value in (left, right))
+    pairs = enumerate(zip(one, other, strict=False))
+    first = next((index for index, pair in pairs if pair[0] != pair[1]), min(len(one), len(other)))
+    start = max(0, first - BEFORE) if max(len(one), len(other)) > SHOWN_MOST else 0
+    return f"{_part(one, start)} -> {_part(other, start)}"
+
+
+def _part(text: str, start: int) -> str:
+    shown = text[start : start + SHOWN_MOST]
+    return f"{'...' if start else ''}{shown}{'...' if len(text) > start + SHOWN_MOST else ''}"

@@ -1,0 +1,176 @@
+"""A study's own statements, which a server that holds its tables prepares before any trial.
+
+The server is that of the baseline, on a data folder of its own, and it executes none of the statements. The
+folder holds a copy of the data that the study brings, or else empty tables. What the server said is kept
+under `cache/statements/KEY`, where KEY digests all that the answer depends on: the installation, the
+baseline's settings, what each connection begins with, what the data hold, and the statements themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno import __version__
+from dbdyno.driver.job import Job
+from dbdyno.driver.load import Examined, Flaw
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import DriverFailed
+from dbdyno.frozen import Level
+from dbdyno.host import once, paths
+from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.launch import Launch
+from dbdyno.host.once import Tell, silently
+from dbdyno.host.room import require_disk
+from dbdyno.layers.setup import Setup
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Run
+from dbdyno.study import Study
+from dbdyno.trial.bench import Bench
+
+SPARE_BYTES = 256 << 20
+FOUND = "examined.json"
+KIND = "statements"
+Place = Callable[[Setup, Bench, Path], None]
+"""Puts a copy of the data that a study brings at a path."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Statements that are put before a server: those of the study's workload with these options, which are
+    `own_sql`. `settings` are the engine's, by their own names. `digests` are of the data that the study
+    brings, in the order in which they are loaded."""
+
+    study: Study
+    engine: Engine
+    installation: Installation
+    settings: Mapping[str, Level]
+    options: Mapping[str, Level]
+    own_sql: str
+    digests: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Of all that the answer depends on."""
+        asked: dict[str, object] = {
+            "dyno": __version__,
+            "engine": self.engine.name,
+            "installation": self.installation.digest,
+            "settings": dict(self.settings),
+            "opening": self.study.workload.opening.model_dump(),
+            "own_sql": self.own_sql,
+        }
+        if (data := self.study.data) is not None:
+            asked["data"] = [self.digests, data.database, data.setup]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def job(self) -> Job:
+        """What the driver is asked, but for the server's URL."""
+        workload = self.study.workload
+        return Job(
+            workload=workload.name,
+            options=dict(self.options),
+            opening=workload.opening,
+            folder=str(self.study.folder),
+        )
+
+
+def kept(asked: Asked) -> Examined | None:
+    """What a server said to the same statements before; None where nobody asked."""
+    found = once.shelf(KIND).take(asked.key)
+    return Examined.model_validate_json((found / FOUND).read_text()) if found else None
+
+
+def examined(asked: Asked, place: Place, tell: Tell = silently) -> Examined:
+    """What a server says to the statements. Starts one where that is not kept, and removes it with its copy
+    of the data, which `place` puts there. Pristine data that had to be made of what the study brings stay,
+    and the run clones them.
+
+    Raises ServerFailed where it does not start with the baseline's settings, and UserError where the data
+    cannot be had.
+    """
+    folder = once.shelf(KIND).once(asked.key, lambda making: _make(making, asked, place, tell), tell)
+    return Examined.model_validate_json((folder / FOUND).read_text())
+
+
+def _make(making: Path, asked: Asked, place: Place, tell: Tell) -> tuple[str, str]:
+    with open_journal() as journal, journal.scope():
+        try:
+            if asked.study.data is not None:
+                place(*_trial_of(asked, journal, tell), making / "data")
+        except DriverFailed as refused:
+            found = _first(refused)
+        else:
+            with _server(making, asked, journal) as (load, job):
+                found = _said(load, job, has_tables=asked.study.data is not None)
+    (making / FOUND).write_text(found.model_dump_json(indent=2) + "\n")
+    return f"what {asked.engine.title} said to {found.asked} statements", asked.installation.origin
+
+
+def _said(load: LoadProcess, job: Job, has_tables: bool) -> Examined:
+    """The tables are made first, unless they came with the data."""
+    if not has_tables:
+        try:
+            load.create(job)
+        except DriverFailed as refused:
+            return _first(refused)
+    return load.examine(job)
+
+
+def _first(refused: DriverFailed) -> Examined:
+    """What is refused while the tables are made is told alone, because all else would follow from it."""
+    if refused.kind not in ("server", "user"):
+        raise refused
+    hint = refused.hint or "mend the statement"
+    return Examined(asked=1, refused=(Flaw(message=refused.message, hint=hint),))
+
+
+def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]:
+    """What a trial of the baseline would find its data by."""
+    study = asked.study
+    run = Run(
+        run=f"{KIND}-{os.getpid()}",
+        study_path=study.path,
+        study_text=study.text,
+        study_digest=study.digest,
+        seed=0,
+        blocks=1,
+        created_unix_s=time.time(),
+        dyno_version=__version__,
+        host={},
+    )
+    # No layer is asked: only what is fixed when data are made shapes them.
+    bench = Bench(study, run, asked.engine, asked.installation, {}, journal, LoadProcess, 1, tell=tell)
+    setup = Setup(asked.engine, asked.installation, paths.cache() / "trials" / run.run, journal, asked.job)
+    setup.settings |= asked.settings
+    return setup, bench
+
+
+@contextmanager
+def _server(folder: Path, asked: Asked, journal: Journal) -> Iterator[tuple[LoadProcess, Job]]:
+    """A server of the baseline on data below a folder, how it is asked, and what with. It ends with all that
+    it has made when the scope of the journal does."""
+    life, installation = asked.engine.life, asked.installation
+    creation = {name: asked.settings[name] for name in asked.settings.keys() & asked.engine.settings.CREATION}
+    runtime = paths.runtime() / f"statements-{os.getpid()}"
+    for path in (folder / "data", runtime):
+        journal.note("tree", path=str(path))
+    runtime.mkdir()
+    if asked.study.data is None:
+        require_disk(folder, SPARE_BYTES, "an empty copy of the schema")
+        life.initialise(installation, folder / "data", creation)
+    server = life.start(installation, folder / "data", runtime, asked.settings, Launch())
+    with ExitStack() as undo:
+        # Its data are thrown away: a clean end would only take time.
+        undo.callback(server.kill)
+        journal.note_processes(server.process_ids)
+        load = undo.enter_context(LoadProcess(server.driver_environment, Launch()))
+        yield load, asked.job.but(url=server.url)
