@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,13 +16,49 @@ from hypothesis import HealthCheck, settings
 from dbdyno.cli.preference_keys import KEYS
 from dbdyno.host import once, paths
 from dbdyno.obtain.source import making
+from tests import skips
 
-# How fast an example runs says something of the machine, and nothing of the code.
-settings.register_profile("dyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How fast an example runs says something of the machine, and nothing of the code. Examples are the same
+# each time, because a change must not fail by what it has not touched; `make explore` draws others.
+settings.register_profile(
+    "dyno", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "explore", settings.get_profile("dyno"), derandomize=False, max_examples=2000, print_blob=True
+)
 settings.load_profile("dyno")
 
 # A shell without job control lets what runs in the background ignore Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LONG = (
+    "cli/test_builds.py", "conformance/test_production.py", "cli/test_soak.py", "conformance/test_lua.py",
+    "conformance/test_given.py", "conformance/test_engines.py", "engines/postgresql/test_build.py",
+    "cli/test_hostile_text.py", "cli/test_tune.py", "cli/test_given.py", "cli/test_bad_luck.py",
+    "conformance/test_traffic.py", "cli/test_training.py", "conformance/test_plans.py", "cli/test_run.py",
+    "conformance/test_ycsb.py", "cli/test_gate.py", "host/test_killed_host.py", "host/test_faults.py",
+)  # fmt: skip
+"""Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path, len(LONG)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fails a test that is skipped for a reason that is not allowed."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        objected = skips.objection(report.longrepr[2], skips.allowed(), skips.required())
+        if objected is not None:
+            report.outcome, report.longrepr = "failed", objected
+    return report
+
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.load import Explained, Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.line import Line
@@ -82,6 +82,7 @@ class FakeEngine:
     RISKS: Mapping[str, Risk] = field(default_factory=dict)
     LOSING: Mapping[str, Level] = field(default_factory=lambda: {"speed": 0})
     NEEDS: Sequence[Need] = ()
+    CONFINED: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     CACHE_MISSES: str = "misses"
     idle: str = ""
     cap: int = 100
@@ -228,6 +229,9 @@ class FakeLoad:
         holds = self.invariant_holds or acknowledged is None
         return [Invariant(name="balances_equal", holds=holds, detail="12, 12")]
 
+    def explain(self, job: Job) -> Explained:
+        return Explained(statements=(), unreached={})
+
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:
         return []
 
@@ -318,6 +322,7 @@ def make_tally(**changes: Any) -> Tally:
         "slices": [],
         "recall": None,
         "phases": [],
+        "replay": None,
         "histogram": "",
         "histogram_unit": "ns",
         "interrupted": False,

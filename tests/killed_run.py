@@ -10,7 +10,7 @@ import sys
 
 from dbdyno.study.trials import Trial
 from tests.fakes import Stages, make_study
-from tests.test_run import beside, carry_out
+from tests.spine import beside, carry_out
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 
@@ -19,9 +20,12 @@ needs_gcc = pytest.mark.skipif(
     not shutil.which("gcc") or os.uname().machine != "x86_64",
     reason="needs gcc on x86-64: apt install gcc libc6-dev",
 )
-PATCH = "needs patch: apt install patch"
-needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason=PATCH)
+needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="needs patch: apt install patch")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def skip_blocked(cause: object, remedy: object) -> NoReturn:
+    pytest.skip(f"blocked here: {cause}; {remedy}")
 
 
 @contextmanager
@@ -30,7 +34,7 @@ def skipping_blocked() -> Iterator[None]:
     try:
         yield
     except Blocked as refused:
-        pytest.skip(f"{refused.message}; {refused.hint}")
+        skip_blocked(refused.message, refused.hint)
 
 
 def require_file_system(kind: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 from dbdyno.engines.sqlite.obtaining import LIBRARY
 from dbdyno.host import libraries
 from dbdyno.obtain.source.wish import BuildWish
-from tests import needs
 
 CODE = """
 static const char *remark = "of a fork";
@@ -155,7 +154,7 @@ def wrong_code(wrong: str) -> str:
 def write_patch(path: Path, added: str) -> None:
     """A patch that adds code to the fork beside it; skips where this machine cannot apply one."""
     if shutil.which("patch") is None:
-        pytest.skip(needs.PATCH)
+        pytest.skip("needs patch: apt install patch")
     lines, more = (path.parent / "fork" / "fork.c").read_text().splitlines(), added.splitlines()
     hunk = f"@@ -{len(lines)} +{len(lines)},{len(more) + 1} @@\n {lines[-1]}\n"
     path.write_text("--- a/fork.c\n+++ b/fork.c\n" + hunk + "".join(f"+{line}\n" for line in more))

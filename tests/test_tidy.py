@@ -58,6 +58,7 @@ BROKEN = {
     "the_root_holds_what_all_stand_on_and_the_spine": Source("src/dbdyno/store.py", ""),
     "files_are_short": Source("tests/test_run.py", "\n" * 601),
     "functions_are_short": Source("src/dbdyno/run.py", lines(60, "def long():", "    pass")),
+    "a_test_imports_no_other_test": Source("tests/cli/test_plan.py", "from tests.cli.test_cli import dyno"),
     "names_say_what_they_hold": Source("src/dbdyno/report/html_utils.py", ""),
     "no_path_of_a_machine_is_written_down": Source("docs/guide.md", "See /home/me/dyno/study.toml"),
     "the_lock_holds_hashes_and_no_address": Source(
@@ -145,6 +146,14 @@ def test_the_map_of_the_architecture_names_every_room() -> None:
     assert found == []
 
 
+def test_the_map_of_the_architecture_tells_who_knows_whom() -> None:
+    arrows = dict(python_arrows())
+    for module, targets in rust_arrows().items():
+        arrows[tidy.DRIVER + module] = frozenset(tidy.DRIVER + target for target in targets)
+    found = tidy.the_map_tells_who_knows_whom(section("ARCHITECTURE.md", "Rooms"), arrows)
+    assert found == []
+
+
 def section(path: str, heading: str) -> str:
     text = (ROOT / path).read_text(encoding="utf-8")
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
@@ -153,6 +162,30 @@ def section(path: str, heading: str) -> str:
 def test_a_map_that_differs_from_the_tree_is_refused() -> None:
     table = "| room | holds |\n|---|---|\n| `study/`, `run.py` | x |\n"
     assert tidy.the_map_names_every_room(table, {"study", "plan"}) == ["not in the map: plan", "no room: run"]
+
+
+def test_a_map_that_an_import_contradicts_is_refused() -> None:
+    table = (
+        "| `study/` | x | engines, the flow |\n"
+        "| `run.py` | x | how a stage works |\n"
+        "| `errors.py` | x | everything |\n"
+        "| `crates/driver/src/io/` | x | sessions; the weather |\n"
+    )
+    io = f"{tidy.DRIVER}io"
+    arrows = {
+        "study.read": {"engines.registry", "trial", "records"},
+        "run": {"trial.drive", "trial.observe.window", "gate"},
+        "errors": {"frozen"},
+        f"{io}::slots": {f"{tidy.DRIVER}session::mysql", f"{io}::stream"},
+    }
+    assert tidy.the_map_tells_who_knows_whom(table, arrows) == [
+        "study knows study.read -> engines.registry",
+        "study knows study.read -> trial",
+        "run knows run -> trial.observe.window",
+        "errors knows errors -> frozen",
+        f"{io} knows {io}::slots -> {tidy.DRIVER}session::mysql",
+        f"{io} knows the weather: no rule knows what that is",
+    ]
 
 
 def test_commits_say_why() -> None:

@@ -9,7 +9,7 @@ import ast
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,7 +58,7 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
 SPINE = frozenset({"run", "gate", "cli"})
-ROOT_MODULES = frozenset({"__init__", "__main__", "errors", "frozen", "gate", "run"})
+ROOT_MODULES = frozenset({"__init__", "__main__", "errors", "frozen", "gate", "passwords", "run"})
 PURE_ROOMS = frozenset({"analyse", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
 TALLY = "driver.tally"
@@ -222,6 +222,22 @@ def _closes(line: str, indent: str) -> bool:
 
 
 @rule
+def a_test_imports_no_other_test(source: Source) -> Iterator[str]:
+    """What tests share has a module of its own, whose name says what it holds."""
+    if not source.path.endswith(".py") or not source.path.startswith(("tests/", "benches/")):
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [(node.module or ""), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        if any(name.rpartition(".")[2].startswith("test_") for name in names):
+            yield f"line {node.lineno} imports a test"
+
+
+@rule
 def names_say_what_they_hold(source: Source) -> Iterator[str]:
     if REFUSED_NAMES.search(source.path.rpartition("/")[2].lower()):
         yield "is named for nothing"
@@ -297,8 +313,8 @@ def _anchors(text: str) -> Iterator[str]:
         seen[name] += 1
 
 
-CALLED_BY_LIBRARIES = frozenset({"convert", "format_commands", "model_config"})
-"""Names that click and pydantic look up."""
+CALLED_BY_LIBRARIES = frozenset({"convert", "format_commands", "model_config", "readinto"})
+"""Names that click, pydantic and io look up."""
 
 
 def nothing_is_declared_for_nobody(sources: Iterable[Source]) -> list[str]:
@@ -363,13 +379,74 @@ def subjects_are_short_and_bodies_say_why(messages: Iterable[str]) -> list[str]:
 
 def the_map_names_every_room(table: str, rooms: Iterable[str]) -> list[str]:
     """Rooms that the first column of a Markdown table lacks, and names in it that are no room."""
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    listed = {
-        name.rstrip("/").removesuffix(".py").removesuffix(".rs")
-        for cell in cells
-        for name in re.findall(r"`([^`]+)`", cell)
-    }
+    listed = {name for row in _rows(table) for name in _rooms_in(row[0])}
     there = set(rooms)
     return [f"not in the map: {room}" for room in sorted(there - listed)] + [
         f"no room: {name}" for name in sorted(listed - there)
     ]
+
+
+FLOW = ("gate", "plan", "run", "trial")
+DRIVER = "crates/driver/src/"
+UNKNOWN_TO_A_ROOM: dict[str, tuple[str, ...]] = {
+    "analysis": ("analyse",),
+    "counting": (f"{DRIVER}count",),
+    "engines": ("engines",),
+    "how a load is run": (f"{DRIVER}run",),
+    "how a stage works": tuple(f"trial.{stage}." for stage in sorted(STAGES | PARTS_OF_PREPARE)),
+    "how a trial is carried out": ("run", "trial"),
+    "how records were captured": ("engines", "host", "layers", "trial"),
+    "layers": ("layers",),
+    "protocols": tuple(f"{DRIVER}session::{one}" for one in ("firebird", "mysql", "postgresql", "sqlite")),
+    "records": ("records",),
+    "servers": ("engines", "host"),
+    "sessions": (f"{DRIVER}session",),
+    "studies": ("study",),
+    "the flow": FLOW,
+    "trials": ("trial",),
+    "workloads": (f"{DRIVER}workload",),
+}
+"""What the map says that a room knows nothing of, and the modules that it means."""
+HELD_BY_A_RULE = frozenset({"clocks", "engines' names", "files", "the other stages"})
+
+
+def the_map_tells_who_knows_whom(table: str, arrows: Mapping[str, Collection[str]]) -> list[str]:
+    """Imports that contradict the last column of the map, and words of it that no rule holds.
+
+    `arrows` are those of both languages, between modules; a module of the driver has its room's path before
+    its name.
+    """
+    faults = []
+    for first, *_, last in _rows(table):
+        terms = {term for part in last.split(";") for term in part.strip().split(", ")} - {""}
+        for room in _rooms_in(first):
+            ways = {(module, to) for module in arrows if _lies_in(module, room) for to in arrows[module]}
+            for term in sorted(terms - HELD_BY_A_RULE):
+                if term == "everything":
+                    known = sorted(f"{module} -> {to}" for module, to in ways if not _lies_in(to, room))
+                elif term in UNKNOWN_TO_A_ROOM:
+                    known = sorted(
+                        f"{module} -> {to}"
+                        for module, to in ways
+                        if any(_lies_in(to, one) for one in UNKNOWN_TO_A_ROOM[term])
+                    )
+                else:
+                    known = [f"{term}: no rule knows what that is"]
+                faults += [f"{room} knows {one}" for one in known]
+    return faults
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def _rooms_in(cell: str) -> list[str]:
+    names = re.findall(r"`([^`]+)`", cell)
+    return [name.rstrip("/").removesuffix(".py").removesuffix(".rs") for name in names]
+
+
+def _lies_in(module: str, room: str) -> bool:
+    """Whether a module is a room or stands in it; one that ends in a dot holds only what stands below it."""
+    return module == room or module.startswith(room if room.endswith(".") else (f"{room}.", f"{room}::"))

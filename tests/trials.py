@@ -17,6 +17,7 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.host import once, paths
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers.registry import LAYERS
@@ -47,7 +48,7 @@ def study_of(engine: str, levels: Mapping[str, Level], blocks: int = 1) -> Study
     )
 
 
-def bench_of(study: Study, journal: Journal, allowed: frozenset[Path] = frozenset()) -> Bench:
+def bench_of(study: Study, journal: Journal, allowed: Allowed = NOTHING_ALLOWED) -> Bench:
     engine = registry.engine(study.engine.engine)
     return Bench(
         study=study,
@@ -58,7 +59,7 @@ def bench_of(study: Study, journal: Journal, allowed: frozenset[Path] = frozense
         journal=journal,
         open_load=LoadProcess,
         cores=2,
-        allowed_devices=allowed,
+        allowed=allowed,
     )
 
 
@@ -86,7 +87,7 @@ class Tried:
 
 
 @contextmanager
-def tried(engine: str, allowed: frozenset[Path] = frozenset(), /, **levels: Level) -> Iterator[Tried]:
+def tried(engine: str, allowed: Allowed = NOTHING_ALLOWED, /, **levels: Level) -> Iterator[Tried]:
     """One trial as far as the proof; factors are written with two underscores (`cpu__quota="50%"`)."""
     named = {name.replace("__", "."): level for name, level in levels.items()}
     study = study_of(engine, named)

@@ -208,6 +208,7 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
         "driver_busy_share": [0.1, 0.1], "driver_run_wait_share": [], "engine_cpu_s": None,
         "system_calls_per_op": None, "saturated": None, "open_loop": None,
         "series": a_series(throughput, random), "fine_series": None, "recall": None, "phases": [],
+        "replay": None,
         "histogram_unit": "ns", "histogram": encode_histogram(sample * 1000), "interrupted": False,
     }  # fmt: skip
     return make_tally(**tally)

@@ -98,7 +98,7 @@ Guards = tuple[Guard, ...]
 GUARD = Guard(text="p99_ms <= 1.0x", metric="p99_ms", bound=1.0, relative=True)
 
 
-def _method(goal: Goal, candidates: int, interval: Interval) -> Method:
+def method_of(goal: Goal, candidates: int, interval: Interval) -> Method:
     comparisons = goal.comparisons(candidates)
     each = confidence_each(goal.confidence, comparisons)
     return Method(
@@ -123,7 +123,7 @@ def false_alarm(
 ) -> bool:
     """Whether any of three equal candidates is called different, or breaks a guard that all keep."""
     goal = Goal(margin=0.02, guards=guards, interval=interval)
-    method = _method(goal, 3, interval)
+    method = method_of(goal, 3, interval)
     logs, latencies = (equal_variants(noise, random, blocks, 3 + baselines) for _ in range(2))
     looks = range(6, blocks + 1) if interval is Interval.ANYTIME else [blocks]
     for look in looks:

@@ -398,3 +398,25 @@ def test_evidence_of_no_effect_is_that_of_what_was_changed() -> None:
     assert exhibit.verdict is Verdict.NO_EFFECT
     assert [evidence.factor for evidence in exhibit.evidence] == ["config.page_cache"]
     assert all(isinstance(evidence, Evidence) for evidence in exhibit.evidence)
+
+
+NOISE = (
+    Doubt.STEAL, Doubt.HOST_BUSY, Doubt.THROTTLED, Doubt.BESIDE_BUSY, Doubt.SERVER_LOG, Doubt.NOT_SETTLED,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("doubt", NOISE)
+def test_noise_discards_no_trial(doubt: Doubt) -> None:
+    """The noisy trials are the slow ones, so an estimate without them would be another one."""
+    study = a_study(blocks=8)
+    slow = only_in({1, 4}, lambda record: counted(record, operations=operations_of(record) // 2))
+    quiet = records_of(study, {FAST: 1.3}, {FAST: slow})
+    noisy = [
+        warned(doubt, "12 % of CPU time")(record)
+        if record.variant == FAST and record.block in (1, 4)
+        else record
+        for record in quiet
+    ]
+    found, without = the(analysed(study, noisy)), the(analysed(study, quiet))
+    assert found.warnings == {doubt: 2}
+    assert found.effect is not None and found.effect == without.effect

@@ -9,7 +9,7 @@ from scipy import stats
 from dbdyno.analyse.assurance import ASSURANCE, WIDE, Outlook, most_more, outlook
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Method, Ratio, Verdict
-from tests.analyse.test_intervals import a_method, a_ratio
+from tests.analyse.intervals_cases import a_method, a_ratio
 
 RUNS = 150
 

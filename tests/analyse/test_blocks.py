@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from dbdyno.analyse import Analysis, analyse, explain_gap
 from dbdyno.analyse.blocks import mean_of
 from dbdyno.analyse.model import Ratio, Role, Verdict
+from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, counted, ended, records_of
-from tests.analyse.test_frontier import found as frontier_found
+from tests.analyse.frontier_cases import found as frontier_found
 
 LEVELS = {"config.page_cache": ["2k", "4k", "8k", "64k"]}
 FASTER = "config.page_cache=64k"
@@ -31,7 +33,7 @@ def effect_sd(found: Analysis) -> float:
 
 
 def test_more_baselines_take_noise_out_of_every_comparison() -> None:
-    one, three = (effect_sd(analysed(count, blocks=300)) for count in (1, 3))
+    one, three = (effect_sd(analysed(count, blocks=150)) for count in (1, 3))
     assert three / one == pytest.approx(math.sqrt((1 + 1 / 3) / 2), rel=0.1)
 
 
@@ -55,6 +57,21 @@ def test_a_broken_baseline_breaks_them_all() -> None:
     found = analysed(2, changes={"baseline-2": broken})
     assert {one.verdict for one in found.candidates} == {Verdict.INCONCLUSIVE}
     assert found.answer.baseline_broken
+
+
+def test_a_metric_is_read_of_each_record_once_however_many_are_compared_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metric, read = metrics.find("p99_ms"), list[int]()
+
+    def noted(record: Record) -> float | None:
+        read.append(record.trial)
+        return metric.read(record)
+
+    monkeypatch.setitem(metrics.METRICS, metric.name, replace(metric, read=noted))
+    found = analysed(3)
+    assert len(found.trials) == 72
+    assert sorted(read) == [trial.record.trial for trial in found.trials]
 
 
 def four_times_as_fast(record: Record) -> Record:

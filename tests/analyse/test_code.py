@@ -7,50 +7,13 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse.code import compare_code
 from dbdyno.records.binary import (
-    Binary,
-    Code,
     Datum,
     Function,
-    Hardening,
-    Kind,
     Likeness,
     Matching,
     Relro,
 )
-
-HARDENING = Hardening(
-    position_independent=True,
-    relro=Relro.FULL,
-    stack_protector=True,
-    fortified=3,
-    branch_tracking=False,
-    shadow_stack=False,
-    executable_stack=False,
-)
-
-
-def a_function(name: str, code: str = "", constants: str = "", size: int = 16) -> Function:
-    return Function(name, size, size // 4, (code or name).encode(), constants.encode())
-
-
-def a_build(*functions: Function, data: tuple[Datum, ...] = (), libraries: tuple[str, ...] = ()) -> Code:
-    facts = Binary(
-        path="built",
-        digest="ab",
-        kind=Kind.PROGRAM,
-        build_id="",
-        compilers=("GCC: 12.2.0",),
-        producers=(),
-        libraries=libraries,
-        sections={".text": 1000},
-        hardening=HARDENING,
-        extensions=(),
-        named=True,
-        functions=len(functions),
-        instructions=sum(function.instructions for function in functions),
-        code_bytes=sum(function.size for function in functions),
-    )
-    return Code(facts, functions, data)
+from tests.analyse.code_cases import HARDENING, a_build, a_function
 
 
 def matching(equal: int = 0, differing: int = 0, only_left: int = 0, only_right: int = 0) -> Matching:

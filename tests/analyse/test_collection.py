@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import analyse
 from dbdyno.analyse.collection import Ending, Museum, chosen, collection
 from dbdyno.analyse.model import Verdict
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.study import TWIN
 from tests.analyse.builds import builds
+from tests.analyse.collection_cases import CACHE, LEVEL, ran
 from tests.analyse.factory import (
-    STARTED_UNIX_S,
-    Change,
     a_run,
     a_study,
     blocked,
@@ -21,19 +20,6 @@ from tests.analyse.factory import (
     every_verdict,
     records_of,
 )
-
-CACHE = {"config.page_cache": ["2k", "64k"]}
-LEVEL = "config.page_cache=64k"
-
-
-def ran(day: int, ratio: float = 1.0, change: Change | None = None) -> Analysis:
-    """A run of that day, in which the cache of 64k was so much faster, or ended otherwise."""
-    study = a_study(CACHE)
-    run = a_run(study).model_copy(
-        update={"run": f"day-{day}", "created_unix_s": STARTED_UNIX_S + 86_400.0 * day}
-    )
-    records = records_of(study, {LEVEL: ratio}, {LEVEL: change} if change else None, seed=day)
-    return analyse(study, run, [record.model_copy(update={"run": run.run}) for record in records])
 
 
 def endings(museum: Museum) -> dict[str, set[str]]:
@@ -111,6 +97,22 @@ def test_a_baseline_and_its_twin_are_one_piece_that_broke_once() -> None:
     changes = {name: broken("account 118, history 117") for name in ("baseline", TWIN)}
     (piece,) = collection([analyse(study, a_run(study), records_of(study, changes=changes))]).pieces
     assert (piece.runs, [one.exhibit.variant for one in piece.occurrences]) == (1, ["baseline"])
+
+
+def test_a_mistake_of_the_user_tells_nothing_of_a_level() -> None:
+    def missing(record: Record) -> Record:
+        failed = ended(Outcome.FAILED, "shop.toml: there is no such file")(record)
+        return failed.model_copy(update={"mistaken": True})
+
+    assert collection([ran(1, change=missing)]).pieces == ()
+    assert collection([ran(1, change=ended(Outcome.FAILED, "it did not start"))]).pieces
+
+
+def test_where_the_baseline_failed_no_failure_is_of_a_level() -> None:
+    study = a_study(CACHE)
+    failed = ended(Outcome.FAILED, "w.toml: there is no such file")
+    records = records_of(study, changes={"baseline": failed, LEVEL: failed})
+    assert collection([analyse(study, a_run(study), records)]).pieces == ()
 
 
 def test_a_run_without_trials_adds_nothing() -> None:

@@ -12,54 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import (
     NOT_IN_TURN,
+    RUNS_LEAST,
     TOO_FEW_RUNS,
     Comparison,
     Conclusion,
     VariantGap,
     compare,
     judged,
+    units,
 )
 from dbdyno.analyse.intervals import welch
-from dbdyno.records.record import Record
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report
-from tests.analyse.factory import OPEN_LOOP, a_run, a_study, changed, counted, records_of
+from tests.analyse.compare_cases import STUDY, a_host, analysed
+from tests.analyse.factory import OPEN_LOOP, counted
 
-STUDY = a_study({"config.page_cache": ["2k", "64k"], "memory.thp": ["never", "always"]}, blocks=8)
 RELATED = {"memory.transparent_huge_pages": ("memory.thp",)}
-GAIN = {"config.page_cache=64k": 5.0, "memory.thp=always": 1.3}
-
-
-def a_host(cores: int = 4, mhz: float = 3000.0, thp: str = "always") -> dict[str, Any]:
-    return {
-        "name": f"host-{cores}-{mhz}",
-        "cpu": {"usable_cores": cores, "frequency_mhz": mhz},
-        "memory": {"transparent_huge_pages": thp},
-    }
-
-
-def analysed(
-    host: dict[str, Any], speed: float = 1.0, seed: int = 1, gigahertz: float | None = None, blocks: int = 8
-) -> Analysis:
-    """A run on a host, every trial `speed` times as fast as the others' are."""
-    study = STUDY.model_copy(update={"blocks": blocks})
-    ratios = {variant: GAIN.get(variant, 1.0) * speed for variant in ("baseline", *GAIN)}
-    records = records_of(study, ratios, seed=seed, block_sd=0.01, trial_sd=0.005)
-    if gigahertz is not None:
-        records = [with_cycles(record, gigahertz) for record in records]
-    run = a_run(study).model_copy(update={"run": f"run-{seed}", "host": host})
-    return analyse(study, run, records)
-
-
-def with_cycles(record: Record, gigahertz: float) -> Record:
-    assert record.observation is not None
-    totals = dict(record.observation.totals)
-    cpu_s = totals["server_cpu_user_s"] + totals["server_cpu_system_s"]
-    totals["cycles"] = gigahertz * 1e9 * cpu_s
-    return changed(record, observation=record.observation.model_copy(update={"totals": totals}))
 
 
 def compared(left: Analysis, right: Analysis, **given: Any) -> Comparison:
@@ -98,7 +69,7 @@ def test_no_hardware_is_taken_out_of_a_throughput_that_the_load_set() -> None:
     found = compared(sides[0], sides[1])
     gap = of(found, "baseline")
     assert gap.hardware == 1.0 and gap.per_unit == (None, None)
-    assert gap.conclusion is Conclusion.NO_GAP
+    assert gap.conclusion is Conclusion.NO_GAP_OF_RUNS
     text = compare_report.sentence(gap, found)
     assert "cores" not in text and compare_report.per_unit_rows(found) == []
 
@@ -107,7 +78,7 @@ def test_two_days_of_one_host_are_no_gap_that_nothing_explains() -> None:
     for seed in range(2, 8):
         day = 1.0 + 0.05 * (-1) ** seed
         found = compared(analysed(a_host()), analysed(a_host(), speed=day, seed=seed))
-        assert {gap.conclusion for gap in found.gaps} <= {Conclusion.NO_GAP, Conclusion.OPEN}
+        assert {gap.conclusion for gap in found.gaps} <= {Conclusion.NO_GAP_OF_RUNS, Conclusion.OPEN}
         assert TOO_FEW_RUNS in compare_report.sentence(found.gaps[0], found)
 
 
@@ -117,8 +88,27 @@ def test_the_sentence_is_said_when_the_residual_lies_within_the_margin() -> None
         for side in (analysed(a_host(4)), analysed(a_host(8), speed=2.0, seed=2))
     ]
     found = compared(sides[0], sides[1])
-    assert {gap.conclusion for gap in found.gaps} == {Conclusion.NO_GAP}
-    assert compare_report.sentence(found.gaps[0], found).startswith("There is no gap between these two runs.")
+    assert {gap.conclusion for gap in found.gaps} == {Conclusion.NO_GAP_OF_RUNS}
+    assert compare_report.sentence(found.gaps[0], found).startswith("There is no gap between these runs.")
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_hosts_that_differ_are_seldom_said_to_have_no_gap(runs: int) -> None:
+    """By 3 %, where days vary by 2 %, a trial by 0.5 %, and the margin is 2 %."""
+    random = np.random.default_rng(runs)
+    said = [_said_of(random, runs) for _ in range(400)]
+    assert said.count(Conclusion.NO_GAP) <= 8
+    assert (said.count(Conclusion.NO_GAP_OF_RUNS) > 20) == (runs < 3)
+
+
+def _said_of(random: np.random.Generator, runs: int) -> Conclusion:
+    left, right = (
+        [list(random.normal(speed + random.normal(0.0, 0.02), 0.005, 8)) for _ in range(runs)]
+        for speed in (0.0, 0.03)
+    )
+    by_run = runs >= RUNS_LEAST
+    residual = welch("throughput", units(right, by_run), units(left, by_run), 0.95)
+    return judged(residual, 0.02, runs, alternating=True)[0]
 
 
 def wide(side: Analysis) -> Analysis:
@@ -129,7 +119,7 @@ def wide(side: Analysis) -> Analysis:
 def test_a_gap_of_an_eighth_is_an_eighth_fewer_cores() -> None:
     found = compared(wide(analysed(a_host(8))), wide(analysed(a_host(7), speed=0.875, seed=2)))
     text = compare_report.sentence(found.gaps[0], found)
-    assert text.startswith("There is no gap between these two runs.")
+    assert text.startswith("There is no gap between these runs.")
     assert "That is 12.5 % fewer cores." in text
 
 

@@ -8,21 +8,9 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import changes, counted_work, spread
-from dbdyno.analyse.model import Analysis
-from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction, Outcome, PhaseRecord, Record
-from dbdyno.study import TRIALS_MAX, Goal, Study
-from dbdyno.study.trials import NO_BLOCK
-from tests.analyse.factory import a_run, a_study, ended, records_of
-
-
-def counted(own: dict[str, float], repeats: tuple[float, ...] = ()) -> Counted:
-    functions = tuple(
-        CountedFunction(name=name, module="server", own={INSTRUCTIONS: value}, whole=value)
-        for name, value in own.items()
-    )
-    return Counted(
-        operations=1, per_op={INSTRUCTIONS: sum(own.values())}, repeats=repeats, functions=functions
-    )
+from dbdyno.records.record import Outcome
+from tests.analyse.counted_cases import FAST, FAST_WORK, SLOW_WORK, STUDY, analysed, beside, counted
+from tests.analyse.factory import a_run, ended, records_of
 
 
 def test_the_largest_change_comes_first_and_what_stays_is_left_out() -> None:
@@ -62,39 +50,6 @@ def test_changes_add_up_to_the_whole(ours: dict[str, float], theirs: dict[str, f
     assert sum(one.change for one in found) == sum(ours.values()) - sum(theirs.values())
     back = {one.name: one.change for one in changes(counted(theirs), counted(ours))}
     assert back == {one.name: -one.change for one in found}
-
-
-FAST = "config.page_cache=64k"
-STUDY = a_study(goal=Goal(counted=True))
-
-
-def beside(*found: tuple[str, Counted | None], study: Study = STUDY) -> list[Record]:
-    """The timed records of a study, and those of its counted trials."""
-    timed = records_of(study, {FAST: 1.5})
-    return [
-        *timed,
-        *(
-            timed[0].model_copy(
-                update={
-                    "trial": TRIALS_MAX + number,
-                    "block": NO_BLOCK,
-                    "variant": variant,
-                    "outcome": Outcome.FAILED if one is None else Outcome.MEASURED,
-                    "cause": "" if one is not None else "no answer under Valgrind",
-                    "phases": (PhaseRecord(name="counted", counted=one),),
-                }
-            )
-            for number, (variant, one) in enumerate(found)
-        ),
-    ]
-
-
-SLOW_WORK = counted({"parse": 50.0, "read": 50.0}, (100.0, 100.0, 102.0))
-FAST_WORK = counted({"parse": 50.0, "read": 20.0}, (70.0, 70.0, 71.0))
-
-
-def analysed(*found: tuple[str, Counted | None]) -> Analysis:
-    return analyse(STUDY, a_run(STUDY), beside(*found))
 
 
 def test_counted_work_stands_beside_the_timed_effects_and_changes_none() -> None:

@@ -22,7 +22,7 @@ def analysed(seed: int, block_sd: float, trial_sd: float, blocks: int = 12, aa: 
 
 def test_equal_variants_rarely_differ_by_more_than_the_floor() -> None:
     beyond = compared = 0
-    for seed in range(60):
+    for seed in range(30):
         found = analysed(seed, block_sd=0.05, trial_sd=0.02)
         assert found.floor is not None and not found.floor.twin
         ratios = [variant.effect.ratio for variant in found.candidates if variant.effect]
@@ -33,7 +33,7 @@ def test_equal_variants_rarely_differ_by_more_than_the_floor() -> None:
 
 def test_the_floor_is_of_the_spread_within_blocks() -> None:
     spreads = [
-        found.log_sd for seed in range(30) if (found := analysed(seed, block_sd=0.3, trial_sd=0.02).floor)
+        found.log_sd for seed in range(15) if (found := analysed(seed, block_sd=0.3, trial_sd=0.02).floor)
     ]
     assert np.mean(spreads) == pytest.approx(0.02 * math.sqrt(2), rel=0.1)
 
@@ -78,7 +78,7 @@ def test_a_variant_that_lacks_a_block_is_left_out() -> None:
 
 
 def test_several_baselines_lower_the_floor() -> None:
-    study = a_study(LEVELS, blocks=300).model_copy(update={"baselines": 3})
+    study = a_study(LEVELS, blocks=120).model_copy(update={"baselines": 3})
     found = analyse(study, a_run(study), records_of(study, trial_sd=0.02)).floor
     assert found is not None
     assert found.log_sd == pytest.approx(0.02 * math.sqrt(1 + 1 / 3), rel=0.15)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import (
     RUNS_LEAST,
     PastRun,
@@ -22,31 +22,10 @@ from dbdyno.analyse.gate import (
 from dbdyno.analyse.model import Kept, Reason, Verdict
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Guard
-from tests.analyse.factory import Change, a_run, a_study, broken, counted, ended, records_of
+from tests.analyse.factory import broken, counted, ended
+from tests.analyse.gate_cases import SETUP, an_analysis, past_of
 
 STALLS = Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True)
-SETUP = "the setup"
-
-
-def an_analysis(
-    name: str = "now",
-    speed: float = 1.0,
-    seed: int = 1,
-    change: Change | None = None,
-    goal: Goal | None = None,
-) -> Analysis:
-    study = a_study(goal=goal)
-    run = a_run(study).model_copy(update={"run": name})
-
-    records = records_of(study, {"baseline": speed}, seed=seed)
-    return analyse(study, run, [change(record) for record in records] if change else records)
-
-
-def past_of(*log_means: float, setup: str = SETUP) -> list[PastRun]:
-    return [
-        PastRun(run=f"{setup}-{index}", setup=setup, began_unix_s=float(index), log_mean=value)
-        for index, value in enumerate(log_means)
-    ]
 
 
 def stored(now: Analysis, past: list[PastRun], reference: Analysis | None = None):  # type: ignore[no-untyped-def]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,47 +9,18 @@ from hypothesis import strategies as st
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Verdict
 from dbdyno.analyse.restarts import ByAct, survival, with_frontier
-from dbdyno.records.record import Loss, Outcome, PhaseRecord, Record, Recovery
-from dbdyno.study import DURABLE, Goal, Guard, Restarts
+from dbdyno.records.record import Loss, Outcome, Record
+from dbdyno.study import DURABLE, Goal
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL
-from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM
-from tests.analyse.factory import a_run, a_study, records_of
-
-FAST = "config.page_cache=64k"
-GUARDS = (Guard(text="invariants", metric="invariants"), Guard(text=DURABLE, metric=DURABLE))
-RESTARTS = Restarts(power_cuts=3, control={"config.forced_writes": False})
-STUDY = a_study(goal=Goal(guards=GUARDS)).model_copy(update={"restarts": RESTARTS})
-TIMED = records_of(STUDY, {FAST: 2.0})
-
-
-def kept(**found: Any) -> Recovery:
-    """A power cut after which all is there, but for what is `found`."""
-    return Recovery(**{"act": Act.CUT, "ready_s": 1.5, "acknowledged": 100, "present": 100, **found})
-
-
-LOST = kept(permits=Loss.COMMITS, lost=7, lost_ms=12.5, present=93)
-
-
-def record_of(number: int, variant: str, *recoveries: Recovery, **changes: Any) -> Record:
-    phases = tuple(
-        PhaseRecord(name=f"{one.act}-{place}", recovery=one) for place, one in enumerate(recoveries, 1)
-    )
-    where = {"trial": RESTARTS_FROM + number, "block": NO_BLOCK, "variant": variant, "phases": phases}
-    return TIMED[0].model_copy(update={**where, "outcome": Outcome.MEASURED, **changes})
-
-
-def analysed(*restarts: Record) -> Analysis:
-    return analyse(STUDY, a_run(STUDY), [*TIMED, *restarts])
+from tests.analyse.factory import a_run
+from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, STUDY, TIMED, analysed, kept, record_of
 
 
 def guard_of(analysis: Analysis) -> tuple[Kept, Verdict | None]:
     [fast] = [variant for variant in analysis.variants if variant.name == FAST]
     [found] = [guard for guard in fast.guards if guard.metric == DURABLE]
     return found.state, fast.verdict
-
-
-CONTROLLED = record_of(9, CONTROL, LOST)
 
 
 def test_a_faster_variant_counts_only_if_no_cut_took_anything_along() -> None:

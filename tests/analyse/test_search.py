@@ -88,8 +88,8 @@ def test_the_path_tells_the_best_so_far_and_why_others_do_not_count() -> None:
     assert all(one.changed for one in result.tried)
 
 
-def a_log_gives_up_durability(factor: str, level: Level) -> Promise | None:
-    return Promise.DURABILITY if (factor, level) == ("config.log", 1) else None
+def a_log_gives_up_durability(levels: Mapping[str, Level]) -> tuple[Promise, ...]:
+    return (Promise.DURABILITY,) if levels.get("config.log") == 1 else ()
 
 
 def test_what_is_given_up_stands_beside_what_is_gained_by_it() -> None:
@@ -109,14 +109,14 @@ def test_what_is_given_up_stands_beside_what_is_gained_by_it() -> None:
 
 def test_a_loss_that_gains_nothing_is_on_no_frontier() -> None:
     _, whole = ended(nothing_helps)
-    result = with_given_up(whole, lambda factor, level: Promise.SECURITY).search
+    result = with_given_up(whole, lambda levels: (Promise.SECURITY,) if levels else ()).search
     assert result is not None
     assert all(one.ratio is not None and one.ratio > 1.0 for one in result.tried if GIVEN_UP in one.frontier)
 
 
 def test_where_nothing_is_given_up_nothing_is_told_of_it() -> None:
     _, whole = ended(two_matter)
-    assert with_given_up(whole, lambda factor, level: None) is whole
+    assert with_given_up(whole, lambda levels: ()) is whole
     assert "given_up" not in whole.model_dump()["search"]
 
 

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.statements import statement_times
-from dbdyno.records.record import Record
-from tests.analyse.factory import a_run, a_study, broken, counted, records_of
-from tests.fakes import make_tally
+from tests.analyse.factory import a_run, a_study, broken, records_of
+from tests.analyse.statements_cases import a_statement, timed
 
 STUDY = a_study(blocks=2)
 RECORDS = [record for record in records_of(STUDY) if record.variant == "baseline"]
-
-
-def a_statement(count: int, sum_us: float, errors: int = 0) -> dict[str, Any]:
-    latency_us = make_tally().latency_us.model_copy(update={"count": count, "sum": sum_us})
-    return {"errors": errors, "latency_us": latency_us}
-
-
-def timed(record: Record, **statements: dict[str, Any]) -> Record:
-    """The record of a trial of 100 transactions in which the driver timed these statements."""
-    return counted(record, operations=100, by_statement=statements)
 
 
 def test_a_kind_has_its_share_of_a_transaction() -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.steady import hampel, partition, series_shown, steady_state
+from dbdyno.analyse.steady import CELLS_TOGETHER, hampel, partitions, series_shown, steady_states
+from dbdyno.analyse.times import Steady
+from tests.analyse.steady_cases import straight_steady_state
 from tests.fakes import make_tally
 
 WARMUP, MEASURED = 5, 20
 SECONDS = list(range(-WARMUP, MEASURED))
+
+
+def steady_state(seconds: Sequence[int], operations: Sequence[float]) -> Steady | None:
+    [steady] = steady_states([(seconds, operations)])
+    return steady
 
 
 def a_series(levels: list[tuple[int, float]], noise: float = 0.03, seed: int = 1) -> list[float]:
@@ -125,7 +134,7 @@ def test_the_partition_is_the_cheapest_of_all() -> None:
     random = np.random.default_rng(5)
     for _ in range(50):
         values = np.concatenate([random.normal(10, 1, 5), random.normal(random.choice([10.0, 16.0]), 1, 5)])
-        found = partition(values, 1.0)
+        [found] = partitions(values[np.newaxis], np.array([1.0]))
         assert _cost(values, found) == pytest.approx(min(_cost(values, cut) for cut in _cuts(10)))
 
 
@@ -170,3 +179,31 @@ def test_a_short_run_is_shown_by_tenths_of_a_second_in_operations_per_second() -
 def test_the_filter_leaves_a_step_where_it_is() -> None:
     step = np.array([1.0, 1.1, 0.9, 1.0, 5.0, 5.1, 4.9, 5.0])
     assert hampel(step).tolist() == step.tolist()
+
+
+def test_series_that_are_looked_at_together_have_the_figures_of_each_by_itself() -> None:
+    random = np.random.default_rng(33)
+    of_one_length = [(SECONDS, _wandering(random, 25).tolist()) for _ in range(CELLS_TOGETHER // 25 + 40)]
+    others = [
+        (list(range(-warmup, length - warmup)), _wandering(random, length).tolist())
+        for length in (2, 6, 7, 8, 9, 60, 127, 500, 1200, 1201, 3000)
+        for warmup in (0, 2)
+    ]
+    each = [*others, *of_one_length]
+    assert steady_states(each) == [straight_steady_state(*one) for one in each]
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=4, max_size=30), max_size=8), st.integers(0, 4))
+def test_so_have_series_with_many_equal_values(rows: list[list[int]], warmup: int) -> None:
+    each = [(list(range(-warmup, len(row) - warmup)), [float(value) for value in row]) for row in rows]
+    assert steady_states(each) == [straight_steady_state(*one) for one in each]
+
+
+def _wandering(random: np.random.Generator, length: int) -> np.ndarray:
+    """A series with some steps, a stalled second now and then, and a dip that comes back."""
+    levels = random.lognormal(8, 0.5) * np.exp(
+        np.cumsum(random.normal(0, 0.3, length) * (random.random(length) < 0.1))
+    )
+    values = levels * (1 + random.normal(0, random.choice([0.0, 0.01, 0.1]), length))
+    values[random.random(length) < 0.03] = 0.0
+    return np.round(np.maximum(values, 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,84 +11,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import excludes_one
-from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
+from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.trend import (
     Circumstance,
     Movement,
     Omission,
-    RunRatio,
     Trend,
-    TrendRun,
     run_of,
     trend,
 )
 from dbdyno.frozen import Level
 from dbdyno.records.record import Calibrated
 from dbdyno.study import Arrangement
-from tests.analyse.factory import Change, a_run, a_study, broken, records_of
-from tests.analyse.test_intervals import within_binomial_error
+from tests.analyse.factory import broken
+from tests.analyse.intervals_cases import within_binomial_error
+from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
 
-STUDY = a_study()
-VARIANT = "config.page_cache=64k"
-SAME = dict.fromkeys(Circumstance, "the same")
-DAY_S = 86_400.0
 PAGES = 1500
-
-
-def a_ratio(value: float) -> Ratio:
-    return Ratio(
-        metric="throughput", pairs=6, ratio=value, low=value * 0.97, high=value * 1.03, confidence=0.95
-    )
-
-
-def a_speed(mean: float) -> Summary:
-    return Summary(metric="throughput", trials=6, mean=mean, low=mean - 50.0, high=mean + 50.0)
-
-
-def a_trend_run(
-    day: int, value: float | None, other: Mapping[Circumstance, str] | None = None, note: str = ""
-) -> TrendRun:
-    """A run of one candidate with this ratio, made without records."""
-    effect = None if value is None else a_ratio(value)
-    ratio = RunRatio(variant=VARIANT, role=Role.CANDIDATE, verdict=Verdict.FASTER, effect=effect)
-    return TrendRun(
-        run=f"run-{day}",
-        began_unix_s=1_760_000_000.0 + day * DAY_S,
-        name="",
-        note=note,
-        blocks=6,
-        host="bench-1",
-        engine="firebird 5.0.4",
-        circumstances={**SAME, **(other or {})},
-        baseline=a_speed(4200.0 + 100.0 * (day % 3)),
-        doubtful=0,
-        ratios=(ratio,),
-    )
-
-
-def followed(values: Sequence[float | None], changed_at: int | None = None) -> Trend:
-    """The trend of runs with these ratios; from `changed_at` on another engine answered."""
-    newer = {Circumstance.ENGINE: "firebird 5.0.5"}
-    runs = [
-        a_trend_run(day, value, newer if changed_at is not None and day >= changed_at else None)
-        for day, value in enumerate(values)
-    ]
-    return trend(STUDY, runs, {})
 
 
 def of_last(found: Trend) -> Ratio | None:
     last = found.runs[-1].ratio(VARIANT)
     assert last is not None
     return last.against_earlier
-
-
-def analysed(
-    name: str = "run", change: Change | None = None, variant: str = "baseline", **of_run: Any
-) -> Analysis:
-    run = a_run(STUDY).model_copy(update={"run": name, **of_run})
-    return analyse(STUDY, run, records_of(STUDY, {VARIANT: 1.5}, {variant: change} if change else None))
 
 
 def test_a_run_is_held_against_three_of_its_stretch_or_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.applications.registry import installed
 from dbdyno.errors import EngineMissing
 from dbdyno.study.nouns import Application
-from tests.applications.keystone.test_obtaining import ALL, environment
+from tests.applications.keystone.obtaining_cases import ALL, environment
 
 
 def test_an_application_is_looked_for_once_in_a_process(tmp_path: Path) -> None:

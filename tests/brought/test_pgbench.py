@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbdyno.analyse.latency import decode
+from dbdyno.analyse.latency import summed
 from dbdyno.brought import pgbench
 from dbdyno.brought.files import of_threads
 from dbdyno.errors import UserError
@@ -47,7 +47,7 @@ def test_a_log_is_counted_from_the_first_start_to_the_last_end(tmp_path: Path) -
     assert [(one.second, one.operations) for one in found.seconds] == [(0, 3), (1, 1)]
     assert (found.latency.min, found.latency.p50, found.latency.max) == (500, 500, 3_000)
     assert found.latency.mean == 1_250
-    assert decode(found.histogram).count == 4
+    assert summed([found.histogram]).count == 4
     assert found.tally.throughput_per_s == pytest.approx(4 / 1.5)
 
 
@@ -102,7 +102,7 @@ def sample(client: int, numbers: Iterable[int]) -> list[str]:
 
 def test_a_sample_is_counted_by_the_transactions_numbers(tmp_path: Path) -> None:
     found = pgbench.read([log(tmp_path, *sample(0, range(9, 991, 9)))])
-    assert found.operations == 998 and decode(found.histogram).count == 110
+    assert found.operations == 998 and summed([found.histogram]).count == 110
     assert found.latency.count == 998 and found.latency.mean == 100
     assert any("one transaction in 9.07 " in remark for remark in found.remarks)
     for kind in found.kinds.values():

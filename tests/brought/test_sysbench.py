@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.analyse.latency import decode
+from dbdyno.analyse.latency import summed
 from dbdyno.brought import sysbench
 from dbdyno.errors import UserError
 
@@ -32,7 +32,7 @@ def test_the_summary_alone_gives_the_percentile_that_it_prints() -> None:
 
 def test_a_histogram_gives_all_percentiles() -> None:
     found = sysbench.read(LOGS / "histogram.txt")
-    assert decode(found.histogram).count == found.operations == found.latency.count
+    assert summed([found.histogram]).count == found.operations == found.latency.count
     assert found.latency.p50 is not None and found.latency.p99 is not None and found.latency.max is not None
     assert found.latency.p50 <= found.latency.p99 <= found.latency.max * 1.02
     assert found.intervals is not None and found.intervals.interval_s == 1.0

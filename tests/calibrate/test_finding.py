@@ -11,11 +11,16 @@ from scipy import stats
 
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import Pair, best, finding, interval_for, minutes_to_tell
+from dbdyno.calibrate.finding import Finding, Pair, compared, finding, interval_for, minutes_to_tell, reason
+from dbdyno.calibrate.finding import best as best_of
 from dbdyno.study import Interval
 from dbdyno.study.phases import SETTLE_S
 
 FREE, BOUND = Binding(), Binding(driver="1")
+
+
+def best(findings: Sequence[Finding]) -> Finding:
+    return best_of(compared(findings))
 
 
 def pairs_of(logs: Sequence[float]) -> list[Pair]:
@@ -66,11 +71,11 @@ def test_a_binding_is_best_only_where_it_is_told_from_the_first() -> None:
     random, chosen = np.random.default_rng(4), 0
     for _ in range(200):
         alike = [finding(each, pairs_of(random.normal(0, 0.1, 24).tolist())) for each in (FREE, BOUND)]
-        chosen += best(alike) is alike[1]
+        chosen += best(alike).arrangement == BOUND
     assert chosen <= 20
     noisy = finding(FREE, pairs_of(random.normal(0, 0.18, 24).tolist()))
     calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 24).tolist()))
-    assert best([noisy, calm]) is calm
+    assert best([noisy, calm]).arrangement == calm.arrangement
 
 
 def test_a_binding_in_which_the_driver_is_the_limit_is_never_best() -> None:
@@ -80,7 +85,7 @@ def test_a_binding_in_which_the_driver_is_the_limit_is_never_best() -> None:
         pair.model_copy(update={"saturated": 1}) for pair in pairs_of(random.normal(0, 0.01, 24).tolist())
     ]
     assert best([noisy, finding(BOUND, calm)]) is noisy
-    assert best([finding(FREE, calm), noisy]) is noisy
+    assert best([finding(FREE, calm), noisy]).arrangement == noisy.arrangement
 
 
 def test_heavy_tails_ask_for_the_signed_rank_interval() -> None:
@@ -90,3 +95,45 @@ def test_heavy_tails_ask_for_the_signed_rank_interval() -> None:
     heavy = pairs_of(stats.t.rvs(2, scale=0.05, size=200, random_state=random).tolist())
     assert interval_for([heavy]) is Interval.SIGNED_RANK
     assert interval_for([heavy[:5]]) is Interval.STUDENT
+
+
+def test_the_figure_that_decided_is_told_and_it_decides() -> None:
+    random = np.random.default_rng(7)
+
+    def found(binding: Binding, spread: float) -> Finding:
+        return finding(binding, pairs_of(random.normal(0, spread, 24).tolist()))
+
+    free, calm, alike = found(FREE, 0.18), found(BOUND, 0.05), found(BOUND, 0.17)
+    first, other = compared([free, calm])
+    assert first.against is None and other.against is not None
+    assert other.against.ratio == pytest.approx(free.cost / calm.cost)
+    assert other.against.needed == pytest.approx(stats.f.ppf(0.95, 12, 12))
+    assert reason([first, other], "binding") == f"shown to be better: {other.against.words}"
+    [_, unshown] = chance = compared([free, alike])
+    assert unshown.against is not None and not unshown.against.shown
+    told = reason(chance, "binding")
+    assert told == f"no other binding is shown to be better: {unshown.against.words}"
+    # A binding that was shown to be better is the first of the lengths: its own gain is none of theirs.
+    lengths = compared([other, found(BOUND.model_copy(update={"slice_s": 1.0}), 0.05)])
+    assert lengths[1].against is not None and lengths[1].against.arrangement == BOUND
+    assert reason(lengths, "length") == f"no other length is shown to be better: {lengths[1].against.words}"
+
+
+def test_a_reason_says_no_more_than_was_tested() -> None:
+    random = np.random.default_rng(8)
+    calm, noisy = (pairs_of(random.normal(0, spread, 24).tolist()) for spread in (0.01, 0.2))
+    limited = [pair.model_copy(update={"saturated": 1}) for pair in calm]
+    assert reason([finding(FREE, noisy)], "binding") == "no other binding was tried"
+    chosen = reason(compared([finding(FREE, limited), finding(BOUND, noisy)]), "binding")
+    assert "the driver was the limit" in chosen and "not shown" in chosen
+    kept = reason(compared([finding(FREE, noisy), finding(BOUND, limited)]), "binding")
+    assert kept == "with every other binding the driver was the limit"
+
+
+def test_of_several_that_are_shown_to_be_better_the_soonest_is_best() -> None:
+    random = np.random.default_rng(9)
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 60).tolist()))
+    # Two pairs alone: its cost is least, and its bound is out of reach.
+    lucky = finding(Binding(server="0"), pairs_of([0.0, 0.06, 0.0, 0.06]))
+    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 60).tolist()))
+    assert lucky.cost < calm.cost and best([noisy, lucky, calm]).arrangement == BOUND

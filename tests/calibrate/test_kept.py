@@ -6,32 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import Pair, finding
-from dbdyno.calibrate.kept import DAY_S, Calibration, Place, found_for, keep
-from dbdyno.study import Interval, Study
+from dbdyno.calibrate.kept import DAY_S, found_for, keep
+from dbdyno.study import Study
 from tests.analyse.factory import a_study
-
-HERE = Place(name="here", cpu="EPYC", usable_cores=2, virtualisation=None, kernel="6.12")
-MADE_UNIX_S = 1_760_000_000.0
-
-
-def a_calibration(**changes: object) -> Calibration:
-    workload = a_study().workload
-    pairs = [Pair(first_per_s=100.0, second_per_s=speed) for speed in (101.0, 99.0)]
-    best = finding(Binding(server="0", driver="1", slice_s=0.25), pairs)
-    made = Calibration(
-        engine="firebird",
-        workload=workload.name,
-        clients=workload.clients,
-        options=dict(workload.options),
-        place=HERE,
-        made_unix_s=MADE_UNIX_S,
-        best=best,
-        interval=Interval.STUDENT,
-        findings=(best,),
-    )
-    return made.model_copy(update=changes)
+from tests.calibrate.kept_cases import HERE, MADE_UNIX_S, a_calibration
 
 
 def test_a_calibration_is_found_again_by_studies_of_its_load(homes: Path) -> None:
@@ -84,3 +62,10 @@ def test_what_cannot_be_read_is_as_if_it_were_not_there(homes: Path) -> None:
     path = keep(a_calibration())
     path.write_text("{")
     assert found_for(a_study(), HERE, MADE_UNIX_S) == (None, "")
+
+
+def test_a_calibration_holds_for_thirty_days(homes: Path) -> None:
+    keep(a_calibration())
+    ages = (30 * DAY_S, 30 * DAY_S + 1.0)
+    held = [found_for(a_study(), HERE, MADE_UNIX_S + age)[0] is not None for age in ages]
+    assert held == [True, False]

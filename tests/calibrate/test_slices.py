@@ -56,8 +56,8 @@ def server() -> Iterator[subprocess.Popen[bytes]]:
 
 def running(load: LoadThatLooks, folder: Path) -> Running:
     engine = FakeEngine(embedded=True).engine
-    with (folder / "journal").open("w") as file:
-        setup = Setup(engine, INSTALLATION, folder, Journal(file, folder), Job(workload="fake"))
+    with (folder / "journal").open("w+") as file:
+        setup = Setup(engine, INSTALLATION, folder, Journal(file.fileno(), folder), Job(workload="fake"))
     there = SimpleNamespace(process_ids=(load.server.pid,))
     return Running(setup, there, load)  # type: ignore[arg-type]
 

@@ -16,8 +16,8 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import fitted
 from dbdyno.study import Arrangement
-from tests.calibrate.test_kept import a_calibration
-from tests.cli.test_cli import STUDY
+from tests.calibrate.kept_cases import a_calibration
+from tests.cli.calls import STUDY
 
 COUNTED = STUDY + '[goal]\nresponse = "instructions_per_op"\n'
 

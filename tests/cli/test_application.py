@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.applications.keystone.test_obtaining import ALL, environment
-from tests.cli.test_cli import dyno
+from dbdyno.cli.building import builds_of
+from dbdyno.cli.study_file import study_at
+from tests.applications.keystone.obtaining_cases import ALL, environment
+from tests.cli.calls import dyno
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,7 +17,7 @@ def a_study(folder: Path, name: str, file: str = "application.toml") -> str:
     text = (ROOT / "studies" / file).read_text()
     script = ROOT / "docs" / "guides" / "keystone.toml"
     text = text.replace('name     = "keystone"', f'name     = "{name}"').replace(
-        "docs/guides/keystone.toml", str(script)
+        "../docs/guides/keystone.toml", str(script)
     )
     path = folder / "study.toml"
     path.write_text(text)
@@ -47,10 +49,9 @@ def test_a_plan_says_how_to_install_an_application_that_is_missing(tmp_path: Pat
     assert "Keystone 29 is not on this machine" in said and "pip install keystone==29" in said
 
 
-def test_a_plan_says_which_builds_the_applications_own_load_trains(tmp_path: Path) -> None:
-    told = dyno("plan", a_study(tmp_path, "keystone@30", "application-builds.toml"), "--json")
-    assert told.returncode == 0, told.stderr
-    trainers = [build.get("trainer", "") for build in json.loads(told.stdout)["builds"]]
+def test_what_is_known_of_builds_names_the_applications_own_load_that_trains_them(tmp_path: Path) -> None:
+    asked = study_at(Path(a_study(tmp_path, "keystone@30", "application-builds.toml")))
+    trainers = [build.trainer for build in builds_of(asked)]
     assert trainers[0] == "" and len(trainers) == 3
     assert trainers[1].startswith("read_write ") and trainers[1].endswith("2,000 transactions of 4 clients")
     assert trainers[2].startswith("script ") and "docs/guides/keystone.toml" in trainers[2]

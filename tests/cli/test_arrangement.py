@@ -9,7 +9,7 @@ import pytest
 from dbdyno.cli.arrangement import arranged_for, has_pauses
 from dbdyno.cli.study_file import study_at
 from dbdyno.study import Arrangement
-from tests.cli.test_cli import dyno
+from tests.cli.calls import dyno
 
 STUDY = """
 engine = "sqlite"
@@ -51,7 +51,9 @@ def test_so_has_a_script_with_pauses(homes: Path, pause: str, pauses: bool) -> N
 
 
 def test_options_that_the_driver_refuses_are_told_where_they_are_used(homes: Path) -> None:
-    assert not has_pauses(study_at(study_of(homes, f'name = "script"\nfile = "{homes}/missing.toml"')))
+    broken = homes / "broken.toml"
+    broken.write_text(SCRIPT.format(pause="think_tine = '1s'"))
+    assert not has_pauses(study_at(study_of(homes, f'name = "script"\nfile = "{broken}"')))
 
 
 def test_a_load_with_pauses_is_not_calibrated(homes: Path) -> None:

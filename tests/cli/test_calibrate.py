@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from dbdyno.calibrate.kept import Calibration, keep, place_of
-from dbdyno.cli.calibrate import _require_server_alone
+from dbdyno.cli.calibrate import _require_server_alone, print_calibration
+from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import fingerprint
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.study.nouns import Application
+from tests.cli.calls import dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import dyno
 from tests.conftest import homes_in
 from tests.fakes import make_study
 
@@ -68,14 +70,26 @@ def test_each_binding_is_measured_against_itself(calibrated: Calibration) -> Non
     assert tried[: 1 + len(bound)] == [("all", 0.5), *bound]
     assert {length for _, length in tried} == {0.25, 0.5, 1.0}
     assert all(each.slices >= 12 and each.speed_per_s > 0 for each in calibrated.findings)
+    free, *others = calibrated.findings
+    assert free.against is None and all(each.against and each.against.needed > 1.0 for each in others)
+    assert calibrated.why and calibrated.why_slice
 
 
-def test_the_table_has_a_row_for_each(study: Path) -> None:
-    said = dyno("calibrate", "--engine", "sqlite", "--workload", "point_select", *SHORT)
-    assert said.returncode == 0, said.stderr
-    rows = [line.split() for line in said.stdout.splitlines()]
+def test_the_table_has_a_row_for_each(calibrated: Calibration, capsys: pytest.CaptureFixture[str]) -> None:
+    print_calibration(calibrated, terminal())
+    said = capsys.readouterr().out
+    rows = [line.split() for line in said.splitlines()]
+    assert len(rows) > len(calibrated.findings)
     assert next(row[:3] for row in rows if row[2:4] == ["0.5", "s"]) == ["all", "all", "0.5"]
-    assert "Kept:" in said.stdout
+    gains = [line for line in said.splitlines() if ": gain " in line and ", needed " in line]
+    assert len(gains) >= 2 and "Instead of both free, slices of 0.5 s:" in said
+    words = " ".join(said.split())
+    kept, _, slices = words.partition("Kept: ")[2].partition("Slices: ")
+    for chosen, what, tried in (
+        (kept, "binding", len(os.sched_getaffinity(0)) > 1),
+        (slices, "length", True),
+    ):
+        assert ("gain" in chosen and "needed" in chosen) if tried else f"no other {what} was tried" in chosen
 
 
 def test_nothing_to_calibrate_is_a_users_mistake(homes: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.cli.preference_keys import KEYS
 from dbdyno.cli.preferences import config_file
-from tests.cli.test_cli import complaint, dyno
+from tests.cli.calls import complaint, dyno
 
 
 @pytest.fixture

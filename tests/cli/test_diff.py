@@ -15,8 +15,8 @@ from dbdyno.engines import built as engines_built
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.host import once
 from dbdyno.obtain.source import making
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
 from tests.needs import needs_gcc
 from tests.obtain.binary import STORE, built
 from tests.sqlite_fork import fork_wish, make_fork

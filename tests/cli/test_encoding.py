@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from dbdyno.cli.encoding import IN_ASCII
 from dbdyno.records.record import Run
-from tests.cli.test_reports import run
+from tests.cli.reports_cases import run
 from tests.conftest import DYNO
 
 __all__ = ["run"]
@@ -57,3 +59,35 @@ def test_what_cannot_be_shown_is_still_told_apart() -> None:
 
 def test_every_replacement_is_ascii() -> None:
     assert all(shown.isascii() and not letter.isascii() for letter, shown in IN_ASCII.items())
+
+
+HOSTILE = "\x1b]0;pwned\x07|\x1b[2J|\x9b31m|\u202eabc|\ufffe|\x00|\x1bP1$q\x1b\\"
+
+
+def test_a_terminal_is_not_steered_by_what_is_said() -> None:
+    code = (
+        "import sys; from dbdyno.cli.encoding import speak_any_encoding; speak_any_encoding();"
+        "from dbdyno.cli.encoding import own; import click; text = sys.stdin.read();"
+        "click.echo(text); print('\\x1b[31mred\\x1b[0m', file=own('stderr')); sys.stderr.flush();"
+        "print('\\x1b[31m' + text, file=sys.stderr)"
+    )
+    said = subprocess.run(
+        [DYNO[0], "-c", code],
+        input=HOSTILE.encode(),
+        env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True,
+        check=True,
+    )
+    assert not re.search(r"[\x00\x07\x1b]", said.stdout.decode())
+    errors = said.stderr.decode()
+    assert errors.startswith("\x1b[31mred\x1b[0m\n")
+    assert not re.search(r"[\x00\x07\x1b\x80-\x9f\u202e\ufffe]", errors.partition("\n")[2])
+    assert "pwned" in errors
+
+
+@pytest.mark.parametrize("verb", [["plan"], ["show"], ["runs", "rm"], ["load", "run", "tpcb", "--url"]])
+def test_a_complaint_says_nothing_to_the_terminal(homes: Path, verb: list[str]) -> None:
+    hostile = HOSTILE.replace("\x00", "")
+    said = subprocess.run([*DYNO, *verb, hostile], capture_output=True, check=False)
+    assert said.returncode != 0
+    assert not re.search(r"[\x07\x1b\x80-\x9f\u202e\ufffe]", said.stderr.decode())

@@ -9,13 +9,14 @@ import pytest
 from dbdyno.cli.estimate import estimate, header
 from dbdyno.cli.study_file import study_at
 from dbdyno.driver.tally import Slice
+from dbdyno.records.place import store_url
 from dbdyno.records.record import PhaseRecord
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
 from dbdyno.study.phases import phases_of
 from tests.analyse.factory import a_run, records_of
-from tests.cli.test_cli import dyno
-from tests.cli.test_run import STUDY
+from tests.cli.calls import dyno
+from tests.study_texts import STUDY
 
 
 @pytest.fixture

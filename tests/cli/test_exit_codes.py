@@ -13,8 +13,8 @@ from dbdyno.analyse import analyse
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_fails_on
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_run import STUDY
+from tests.cli.calls import complaint, dyno
+from tests.study_texts import STUDY
 
 VARIANT = "config.page_cache=64k"
 NO_SERVER = ended(Outcome.FAILED, "the server did not start", "")

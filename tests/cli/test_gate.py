@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Calibrated
-from dbdyno.records.store import Store, store_url
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_run import STUDY
+from dbdyno.records.store import Store
+from tests.cli.calls import complaint, dyno
+from tests.study_texts import STUDY
 
 SLOW = STUDY.replace("blocks = 2", "blocks = 6").replace('["FULL", "OFF"]', '["OFF", "FULL"]')
 EXTRA = SLOW.replace('["OFF", "FULL"]', '["FULL", "OFF"]')
@@ -121,3 +122,17 @@ def test_a_report_is_written_as_junit_too(main: Path) -> None:
         "baseline",
         "config.synchronous=FULL: throughput",
     ]
+
+
+def test_a_gate_needs_no_factor(main: Path) -> None:
+    """The baseline of the study is held against that of the run; nothing is varied."""
+    text = "\n".join(line for line in SLOW.splitlines() if "factors" not in line and '["' not in line)
+    (main / "alone.toml").write_text(f'{text}\n[settings]\n"config.synchronous" = "FULL"\n')
+    refused = complaint("run", str(main / "alone.toml"))
+    assert "against that of another run, dyno run --against RUN" in refused
+    report = main / "gate.md"
+    said = dyno("run", str(main / "alone.toml"), "--against", "main", "--output", str(report))
+    assert said.returncode in (0, 6), said.stderr
+    title, answer, changed, *_ = report.read_text().split("\n\n")
+    assert title.startswith("# ") and title.endswith("(against main)")
+    assert "config.synchronous OFF -" in changed.replace("\\", "") and answer.startswith("**")

@@ -12,7 +12,7 @@ from dbdyno.cli.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.host.fingerprint import core_count
 from dbdyno.study import Design
-from tests.cli.test_cli import complaint, dyno
+from tests.cli.calls import complaint, dyno
 
 
 @pytest.mark.parametrize("engine", sorted(registry.ENGINES))
@@ -75,6 +75,26 @@ def test_the_data_are_sized_in_the_workloads_own_measure(homes: Path, workload: 
     assert tomllib.loads(path.read_text())["workload"][key] == 3
     beyond = complaint("init", "mariadb", *size[:3], "9" * 12, "--output", str(homes / "other.toml"))
     assert f"cannot have {key} = {'9' * 12}" in beyond
+
+
+def test_a_size_in_bytes_and_a_name_of_another_tool_are_told_what_is_meant(homes: Path) -> None:
+    said = " ".join(complaint("init", "mariadb", "--size", "10MB").split())
+    assert "'10MB' is no whole number" in said and "rows of a table" in said
+    assert "here this is `tpcb`" in complaint("init", "mariadb", "--goal", "cpu", "--workload", "pgbench")
+
+
+def test_a_setting_of_another_engine_is_told_its_counterpart(homes_with_engines: Path) -> None:
+    path = homes_with_engines / "foreign.toml"
+    path.write_text(FOREIGN)
+    assert "what serves its purpose here is config.DefaultDbCachePages" in complaint("plan", str(path))
+
+
+FOREIGN = """
+title    = "Which cache?"
+engine   = "firebird@5"
+workload.name = "tpcb"
+factors."config.shared_buffers" = ["128MB", "1GB"]
+"""
 
 
 def test_a_file_that_you_have_gives_the_baselines_levels(homes: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import pty
 import re
@@ -25,25 +24,11 @@ from urllib.request import urlopen
 import pytest
 
 from dbdyno.cli.load_output import print_tally
-from tests.cli.test_cli import complaint, dyno
+from tests.cli.calls import complaint, dyno
+from tests.cli.load_cases import tally
+from tests.cli.load_cases import url as url
 from tests.conftest import DYNO
 from tests.fakes import make_tally
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of SQLite's with the tables of TPC-B."""
-    url = f"sqlite://{tmp_path_factory.mktemp('load') / 'test.db'}?synchronous=off"
-    subprocess.run([*DYNO, "load", "prepare", "tpcb", "--url", url], check=True, capture_output=True)
-    return url
-
-
-def tally(url: str, *options: str, workload: str = "tpcb") -> dict[str, Any]:
-    """What a short load counted."""
-    short = [] if "--time" in options else ["--time", "1"]
-    said = dyno("load", "run", workload, "--url", url, "--warmup", "0", *short, *options, "--json")
-    assert said.returncode == 0, said.stderr
-    return dict(json.loads(said.stdout))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +48,8 @@ def tally(url: str, *options: str, workload: str = "tpcb") -> dict[str, Any]:
         (["--arrivals", "uniform"], "--arrivals needs --rate"),
         (["--rate", "many"], "'many' is no number"),
         (["--rate", "nan"], "cannot be nan"),
+        (["--rate", "1e12"], "the driver can send at most 10,000,000 per second"),
+        (["--rate", "1", "--schedule", "sine:1/0.001ms"], "faster than the driver can follow"),
         (["--rate", "0"], "cannot be 0"),
         (["--time", "0"], "no time at all"),
         (["--time", "-3"], '"-3" is no duration'),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_load import tally
+from tests.cli.calls import complaint, dyno
+from tests.cli.load_cases import tally
 
 COUNTERS = """
 sysbench.cmdline.options = {rows = {"Rows of the table", 10}, skip = {"Do nothing", false}}

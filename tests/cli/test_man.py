@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli import VERBS
-from tests.cli.test_cli import dyno
+from tests.cli.calls import dyno
 from tests.conftest import DYNO
 
 
@@ -42,7 +42,7 @@ def test_groff_reads_every_page_without_a_warning(pages: Path) -> None:
     ("shell", "words", "at", "offered"),
     [
         ("bash", "dyno ru", 1, {"plain,run", "plain,runs"}),
-        ("bash", "dyno run --again", 2, {"plain,--against"}),
+        ("bash", "dyno run --agains", 2, {"plain,--against"}),
         ("bash", "dyno runs r", 2, {"plain,rm"}),
     ],
 )
@@ -59,7 +59,7 @@ def test_each_shell_has_a_script_that_it_can_read(homes: Path, shell: str) -> No
     script = dyno("completion", shell).stdout
     assert "_DYNO_COMPLETE" in script
     if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} that reads its script")
+        pytest.skip(f"no shell {shell} that reads its script")
     subprocess.run([shell, "-n"], input=script, text=True, check=True, capture_output=True)
 
 

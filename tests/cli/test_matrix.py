@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_runs import runs
+from tests.cli.calls import complaint, dyno
+from tests.cli.runs_cases import runs
 
 __all__ = ["runs"]
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.stored_study import study_of
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, ended, records_of
+from tests.cli.calls import STUDY, complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import STUDY, complaint, dyno
 
 SLOW = "config.page_size=16384"
 
@@ -42,7 +43,7 @@ def test_runs_of_one_level_stand_together(stored: Path) -> None:
     said = " ".join(dyno("museum").stdout.split())
     assert "firebird: config.page_size = 16384" in said and "against 8192" in said
     assert "slower in 2 of 3 runs" in said and "failed in 1 of 3 runs" in said
-    assert "the server died" in said and "cannot read the studies of 1 further run: lost" in said
+    assert "the server died" in said and "cannot read 1 further run: lost" in said
 
 
 def test_the_museum_is_filtered(stored: Path) -> None:

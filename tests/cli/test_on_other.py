@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dbdyno.cli.on_other import goal_on, load_on, require_options
+from dbdyno.cli.on_other import data_on, goal_on, load_on, require_options
 from dbdyno.errors import UserError
 from dbdyno.study import Goal, Guard, Workload
+from dbdyno.study.nouns import GivenData
 from tests.fakes import make_study
 
 INVARIANTS = Guard(text="invariants", metric="invariants")
@@ -51,6 +54,36 @@ def test_a_load_has_its_own_options_and_what_it_shares_with_the_study() -> None:
     _, load = load_on(make_study(workload=own), "read_only table_size=9 clients=2")
     assert (load.name, load.clients, load.duration_s) == ("read_only", 2, 3.0)
     assert load.options == {"tables": 4, "table_size": 9}, "without what is so by default"
+
+
+def test_a_relative_path_counts_from_the_current_folder_and_one_of_the_study_from_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = Workload(name="script", options={"file": "own.pgbench", "setup": "sql/tables.sql"})
+    study = make_study(workload=own, place="/studies")
+    _, load = load_on(study, "script file=mine/x.pgbench clients=2")
+    assert load.options == {"file": f"{tmp_path}/mine/x.pgbench", "setup": "/studies/sql/tables.sql"}
+    assert load_on(study, "script file=/whole.pgbench")[1].options["file"] == "/whole.pgbench"
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "kept"),
+    [
+        ("script", "script", GivenData(dump=("shop.sql",), setup=True)),
+        ("script", "replay", GivenData(dump=("shop.sql",))),
+        ("script", "point_select", None),
+        ("read_write", "point_select", GivenData(dump=("shop.sql",))),
+    ],
+)
+def test_data_go_over_unless_a_built_in_load_would_miss_its_tables(
+    own: str, other: str, kept: GivenData | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = GivenData(dump=("shop.sql",), setup=True)
+    study = make_study(workload=Workload(name=own), data=data)
+    assert data_on(study, Workload(name=other)) == kept
+    told = capsys.readouterr().err
+    assert ("[data] is left out, because point_select makes its own tables" in told) == (kept is None)
 
 
 def test_a_winner_that_changes_an_option_needs_a_workload_with_it() -> None:

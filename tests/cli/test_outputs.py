@@ -14,14 +14,14 @@ from dbdyno.cli.outputs import OUTPUTS, schema_of
 from dbdyno.report import as_json
 from dbdyno.report.parts import profile as profile_part
 from tests.analyse.factory import a_run, every_verdict
+from tests.cli.calls import dyno
+from tests.cli.explain_cases import stored
+from tests.cli.runs_cases import runs
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import dyno
-from tests.cli.test_explain import stored
-from tests.cli.test_run import STUDY
-from tests.cli.test_runs import runs
-from tests.cli.test_trend import keep
-from tests.report.figures.test_flame import FAST, SLOW
+from tests.cli.trend_cases import keep
+from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.forms import ANALYSES
+from tests.study_texts import STUDY
 
 __all__ = ["runs", "stored"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,8 +16,9 @@ from dbdyno.cli.preference_values import NO_VERDICT, READ, VERDICTS, of_file
 from dbdyno.cli.preferences import Origin, config_file, preferred, settings
 from dbdyno.errors import StudyError, UserError
 from dbdyno.records.store import Store
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_trend import keep
+from tests.cli.calls import complaint, dyno
+from tests.cli.trend_cases import keep
+from tests.study_texts import STUDY
 
 ALL = """
 store   = "sqlite:////nowhere/runs.sqlite"
@@ -137,6 +139,24 @@ def test_a_report_is_printed_and_ends_as_preferred(file: Path) -> None:
     keep("slow", ratio=0.5)
     assert dyno("report", "slow").returncode == 6
     assert dyno("report", "slow", "--fail-on", "none").returncode == 0
+
+
+def test_a_file_changes_nothing_of_what_a_trial_measures(file: Path) -> None:
+    study = file.parents[2] / "study.toml"
+    study.write_text(STUDY)
+    without = planned(study)
+    file.write_text(ALL)
+    with_file = planned(study)
+    assert [name for name in without if without[name] != with_file[name]] == ["writes"]
+    store = [write["place"] for write in with_file["writes"] if write["what"].startswith("the store")]
+    assert store == ["/nowhere/runs.sqlite"]
+
+
+def planned(study: Path) -> dict[str, Any]:
+    said = dyno("plan", str(study), "--seed", "7", "--json")
+    assert said.returncode == 0, said.stderr
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
 
 
 def test_help_names_no_preference(file: Path) -> None:

@@ -9,14 +9,15 @@ import pytest
 
 from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
 from dbdyno.host.journal import open_journal
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Recovery
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Trial
 from tests.analyse.factory import a_study, records_of
-from tests.analyse.test_restarts import LOST, record_of
+from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import carried_out, make_bench, make_run, make_study
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from dbdyno.host import paths
 from dbdyno.records.store import Store
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_reports import run
+from tests.cli.calls import complaint, dyno
+from tests.cli.reports_cases import run
 
 __all__ = ["run"]
 NOWHERE = "/proc/nowhere"
@@ -78,7 +78,7 @@ def read_only(homes: Path) -> Iterator[Path]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
 @pytest.mark.parametrize("older", [False, True])
 def test_a_store_on_a_read_only_disk_is_read(
-    read_only: Path, request: pytest.FixtureRequest, older: bool
+    read_only: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, older: bool
 ) -> None:
     made = request.getfixturevalue("run")
     if older:
@@ -89,6 +89,8 @@ def test_a_store_on_a_read_only_disk_is_read(
     subprocess.run(["mount", "-o", "remount,ro", read_only], check=True)
     assert made.run in dyno("runs").stdout
     assert dyno("report").returncode == 0
+    # No patience makes it writable.
+    monkeypatch.setattr("dbdyno.records.store.time.sleep", pytest.fail)
     with Store(f"sqlite:///{read_only}/dyno/dyno.sqlite") as store:
         assert store.runs()
         with pytest.raises(Exception, match="readonly"):

@@ -10,11 +10,12 @@ import pytest
 from dbdyno.cli.stored_study import study_of
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.host.launch import Launch
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
 
 STUDY = """
 title  = "Which page size?"
@@ -62,7 +63,7 @@ def test_the_variant_that_helped_most_is_written(here: Path) -> None:
     folder = here / "recipe-example"
     assert FASTER in said.stdout
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert names == {"EVIDENCE.md", "recipe.json", "recipe.tsv", "apply", "undo", "check"}
+    assert names == {"EVIDENCE.md", "recipe.json", "recipe.tsv", "apply", "undo", "check", "writing.sh"}
     assert "VACUUM" in (folder / "EVIDENCE.md").read_text()
     require_valid("recipe", (folder / "recipe.json").read_text())
 

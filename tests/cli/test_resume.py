@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import pty
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from dbdyno.records.store import Store, store_url
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_run import STUDY
+from dbdyno.cli.resume import interrupted
+from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
+from tests.cli.calls import complaint, dyno
 from tests.conftest import DYNO
+from tests.study_texts import STUDY
 
 
 @pytest.fixture
@@ -84,6 +88,18 @@ def test_ctrl_c_before_blocks_are_added_names_the_command_that_adds_them(
     said = complaint("run", "--resume", unfinished, "--add-blocks", "3", "--quiet", code=130)
     assert "interrupted: 2 of 4 trials are kept" in said
     assert f"go on with: dyno run --resume {unfinished} --add-blocks 3\n" in said
+
+
+def test_one_trial_is_kept_and_two_are(unfinished: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(store_url()) as store:
+        run = store.run(unfinished)
+        assert interrupted(store, run, NOTHING_ALLOWED) == 130
+        assert capsys.readouterr().err.startswith("interrupted: 2 of 4 trials are kept\n")
+    with sqlite3.connect(store_url().removeprefix("sqlite:///")) as raw:
+        raw.execute("DELETE FROM dyno_records WHERE rowid = (SELECT max(rowid) FROM dyno_records)")
+    with Store(store_url()) as store:
+        interrupted(store, run, NOTHING_ALLOWED)
+    assert capsys.readouterr().err.startswith("interrupted: 1 of 4 trials is kept\n")
 
 
 def test_a_study_names_its_own_run(unfinished: str, study: Path) -> None:

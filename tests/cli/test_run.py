@@ -3,55 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
-import dbdyno
 from dbdyno.host import once
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
 from dbdyno.study.trials import NO_BLOCK
 from dbdyno.trial import count
-from tests.cli.test_cli import dyno
+from tests.cli.calls import calls_counted, dyno
 from tests.needs import needs_valgrind
-
-STUDY = """
-title  = "Which synchronous?"
-engine = "sqlite"
-blocks = 2
-[workload]
-name     = "tpcb"
-warmup   = "0s"
-duration = "0.5s"
-[factors]
-"config.synchronous" = ["FULL", "OFF"]
-"""
-
-PACKAGE = str(Path(dbdyno.__file__).parent)
-
-
-@contextmanager
-def calls_counted() -> Iterator[Counter[str]]:
-    """How often each function of the package is called within, by name. By the interpreter's own hook, for
-    names are imported into many modules."""
-    calls: Counter[str] = Counter()
-
-    def seen(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            calls[frame.f_code.co_qualname] += 1
-
-    before = sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(before)
+from tests.study_texts import STUDY
 
 
 def test_a_plain_run_does_nothing_twice(homes: Path) -> None:

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import sys
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from dbdyno.cli.study_file import study_at
 from dbdyno.host import perf
-from dbdyno.records.store import Store, store_url
-from tests.analyse.factory import a_run, records_of
+from dbdyno.host.alone import alone
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
+from tests.cli.calls import STUDY, calls_counted, complaint, dyno
+from tests.cli.runs_cases import runs as runs
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import STUDY, complaint, dyno
 from tests.needs import skipping_blocked
-
-OTHER = STUDY.replace("Which page size?", "Which page size, again?")
-
-
-@pytest.fixture
-def runs(homes_with_engines: Path) -> Path:
-    """Three runs in the store: two of one study, of which one has a comment more, and one of another."""
-    with Store(store_url()) as store:
-        for name, text in (("first", STUDY), ("second", f"# Again.{STUDY}"), ("other", OTHER)):
-            path = homes_with_engines / f"{name}.toml"
-            path.write_text(text)
-            study = study_at(path)
-            run = a_run(study).model_copy(
-                update={"run": name, "study_text": text, "study_digest": study.digest, "blocks": study.blocks}
-            )
-            store.add_run(run)
-            for record in records_of(study, seed=len(name)):
-                store.add_record(record.model_copy(update={"run": name}))
-    return homes_with_engines
 
 
 def names(*arguments: str) -> list[str]:
@@ -48,6 +31,53 @@ def test_runs_are_chosen_by_study_age_and_number(runs: Path) -> None:
     assert names("--study", "other.toml") == ["other"]
     assert names("--since", "1h") == [], "the factory's runs are of a day long past"
     assert "no such run" in dyno("runs", "--study", "nowhere").stderr
+
+
+@pytest.mark.parametrize("verb", ["runs", "museum"])
+def test_each_stored_run_is_parsed_once(runs: Path, verb: str) -> None:
+    with calls_counted() as calls:
+        assert dyno(verb).returncode == 0
+    assert calls["Store._parse_run"] == 3
+
+
+def test_a_list_needs_no_word_and_takes_one(runs: Path) -> None:
+    for verb in ("runs", "engines", "builds", "cache", "data", "baseline"):
+        bare, named = dyno(verb, "--json"), dyno(verb, "list", "--json")
+        assert (bare.returncode, bare.stdout) == (0, named.stdout), verb
+    assert names("list", "--limit", "2") == names("--limit", "2")
+    assert "no run yet" in dyno("runs", "--store", f"sqlite:///{runs}/none.sqlite", "--limit", "2").stderr
+    assert "no such option" in complaint("runs", "--limits", "2").lower()
+
+
+def test_last_passes_over_what_has_no_result_and_says_so(runs: Path) -> None:
+    with Store(store_url()) as store:
+        began = store.run("other")
+        store.add_run(began.model_copy(update={"run": "begun", "created_unix_s": began.created_unix_s + 9.0}))
+    shown = dyno("report")
+    assert "run begun began later and has no result yet: this is " in shown.stderr
+    with alone("mine", 60.0, run="begun"):
+        assert "run begun is under way and has no result yet" in dyno("show").stderr
+    with alone("mine", 60.0, run="first"):
+        assert "run first is under way: this is what it has by now" in dyno("report", "first").stderr
+    assert "under way" not in dyno("report", "first").stderr
+
+
+def test_a_run_that_cannot_be_read_stands_in_nobodys_way(runs: Path) -> None:
+    with Store(store_url()) as opened:
+        opened.finish_run("other")
+    with sqlite3.connect(runs / "data" / "dyno" / "dyno.sqlite") as store:
+        store.execute("UPDATE dyno_runs SET document = '{}' WHERE run = 'first'")
+        store.execute("UPDATE dyno_records SET document = '{' WHERE run = 'second' AND trial = 0")
+    listed = dyno("runs")
+    assert "run first cannot be read" in listed.stderr and "dyno runs rm" in listed.stderr
+    assert sorted(names()) == ["other", "second"]
+    assert json.loads(dyno("museum", "--json").stdout)["unread"] == ["first", "second"]
+    assert dyno("trend", str(runs / "other.toml")).returncode == 0
+    assert dyno("report", "other").returncode == 0
+    assert "cannot be read" in complaint("report", "first", code=1)
+    assert "cannot be read" in complaint("report", "second", code=1)
+    assert dyno("runs", "rm", "first", "second", "--yes").returncode == 0
+    assert names() == ["other"] and "cannot be read" not in dyno("runs").stderr
 
 
 def test_a_run_has_a_name_and_a_note(runs: Path) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dbdyno.records.place import store_url
 from dbdyno.records.record import (
     INSTRUCTIONS,
     Counted,
@@ -16,11 +17,11 @@ from dbdyno.records.record import (
     Reading,
     Run,
 )
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.study import TRIALS_MAX
 from dbdyno.study.trials import NO_BLOCK
-from tests.cli.test_cli import complaint, dyno
-from tests.cli.test_reports import run
+from tests.cli.calls import complaint, dyno
+from tests.cli.reports_cases import run
 
 __all__ = ["run"]
 REFUSED = Evidence(

@@ -14,16 +14,17 @@ import pytest
 
 from dbdyno.cli.soak import rung_by_rung
 from dbdyno.errors import UserError
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import trials_in_all
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application
 from dbdyno.study.soak import SMOKE
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
 from tests.conftest import DYNO
 from tests.fakes import make_study
-from tests.needs import needs_root, require_file_system
+from tests.needs import needs_root, require_file_system, skip_blocked
 from tests.trials import alone_on_host
 
 STILL = """
@@ -313,7 +314,7 @@ def test_a_smoke_soak_cuts_the_power_as_well(homes: Path) -> None:
     ]  # fmt: skip
     cut, tear, stop = (phase["recovery"] for phase in rung["phases"][-3:])
     if cut["blocked"]:
-        pytest.skip(f"{cut['blocked']}; {cut['remedy']}")
+        skip_blocked(cut["blocked"], cut["remedy"])
     assert all(one["acknowledged"] > 0 and one["ready_s"] is not None for one in (cut, tear, stop))
     assert [(one["lost"], one["damage"]) for one in (cut, tear, stop)] == [(0, "")] * 3
     assert tear["torn_pages"] is not None and cut["torn_pages"] is None
@@ -371,7 +372,7 @@ def test_a_disk_that_fills_is_the_hosts_fault_and_named(homes: Path) -> None:
     found = json.loads(said.stdout)
     [rung] = found["rungs"]
     if rung["verdict"] == "blocked":
-        pytest.skip(rung["cause"])
+        skip_blocked(rung["cause"], rung["remedy"])
     assert (said.returncode, rung["verdict"]) == (5, "failed"), said.stdout
     assert "the disk that holds the data was full after" in rung["cause"]
     assert "make room" in rung["remedy"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.cli.space import require_space, space_text
+from dbdyno.cli.space import header, require_space, space_text
 from dbdyno.errors import UserError
 from dbdyno.study import Factor
 from dbdyno.study.search import constraint
@@ -17,6 +17,11 @@ def test_a_space_is_told_by_its_factors_and_points() -> None:
     assert space_text(study) == "2 factors with 32 points"
     study, _ = a_search(*(ranged(f"config.f{number}", 10) for number in range(12)))
     assert space_text(study) == "12 factors with about 10^12 points"
+
+
+@pytest.mark.parametrize(("kept", "told"), [(1, "1 trial of it is kept"), (2, "2 trials of it are kept")])
+def test_what_is_kept_of_a_search_is_told(kept: int, told: str) -> None:
+    assert header(*a_search(), kept, 0.0).endswith(told)
 
 
 def test_the_time_that_is_missing_is_told_in_minutes() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run import STUDY
+from tests.study_texts import STUDY
 
 HEAVY = ("numpy", "scipy", "altair", "polars", "vl_convert", "h5py", "debian.debfile", "psycopg", "asyncio")
 BY_STUDIES = ("dbdyno.engines", "dbdyno.layers", "dbdyno.analyse", "dbdyno.study.reader", "tree_sitter")

@@ -13,7 +13,7 @@ from dbdyno.errors import StudyError
 from dbdyno.records.record import Calibrated, Run
 from dbdyno.study import Arrangement, Interval, parse_study
 from dbdyno.study.phases import phases_of
-from tests.cli.test_cli import STUDY
+from tests.cli.calls import STUDY
 from tests.fakes import make_run
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.cli.study_file import study_at
 from dbdyno.errors import UserError
-from tests.cli.test_cli import STUDY
+from tests.cli.calls import STUDY
 
 
 def test_what_counts_cannot_show_is_refused_before_anything_runs(tmp_path: Path) -> None:

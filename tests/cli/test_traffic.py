@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
-from tests.traffic.test_slow_log import MARIADB
-
-MORE = "".join(
-    "# User@Host: root[root] @ localhost []\n"
-    "# Query_time: 0.125000  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0\n"
-    f"UPDATE customer SET name = 'n{number}' WHERE id = {number};\n"
-    for number in range(4)
-)
+from tests.cli.traffic_cases import MORE
+from tests.traffic.slow_log_cases import MARIADB
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.study.trials import Purpose
+from tests.cli.calls import changed, complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import changed, complaint, dyno
 
 STUDY = """
 title  = "What helps SQLite?"

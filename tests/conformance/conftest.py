@@ -204,7 +204,7 @@ class Bench:
             answer = json.loads(done.stdout)
             if "failed" in answer:
                 if "does not speak" in answer["failed"][0]:
-                    pytest.skip(answer["failed"][0])
+                    pytest.skip(f"{protocol} is not spoken here: {answer['failed'][0]}")
                 raise DriverFailed(*answer["failed"])
             rows: list[list[str | float | None]] = answer["rows"]
             return rows

@@ -22,7 +22,7 @@ from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import prepare
 from tests.applications.shop import SCRIPT as SHOP_SCRIPT
 from tests.applications.shop import shop
-from tests.cli.test_cli import dyno
+from tests.cli.calls import dyno
 from tests.trials import bench_of, study_of
 
 VARIABLE = "DYNO_TEST_KEYSTONE"

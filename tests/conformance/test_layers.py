@@ -12,6 +12,7 @@ import pytest
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
+from dbdyno.host.allowed import Allowed
 from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS
@@ -63,7 +64,7 @@ def installed_allocator() -> str:
 @pytest.mark.parametrize("allocator", ["libc", *ALLOCATORS])
 def test_each_allocator_is_the_one_that_is_mapped(allocator: str) -> None:
     if allocator != "libc" and find_library(allocator) is None:
-        pytest.skip(f"{allocator} is not installed")
+        pytest.skip(f"allocator {allocator} is not installed")
     with tried("sqlite", memory__allocator=allocator) as trial:
         assert trial.value("memory.allocator") == allocator
 
@@ -112,7 +113,11 @@ def test_transparent_huge_pages(mode: str) -> None:
 def test_a_server_that_forbids_itself_huge_pages_says_so() -> None:
     with tried("mariadb", memory__thp="always") as trial:
         evidence = trial.evidence["memory.thp"]
-        assert evidence.in_effect or "disables huge pages for its own process" in evidence.reason
+        status = Path(f"/proc/{trial.running.server.process_ids[0]}/status").read_text()
+        allows = "THP_enabled:\t1" in status
+        assert allows or "THP_enabled:\t0" in status
+        assert evidence.in_effect is allows
+        assert ("disables huge pages for its own process" in evidence.reason) is not allows
 
 
 def test_a_numa_node() -> None:
@@ -200,29 +205,34 @@ def test_a_named_device_is_used_when_it_was_allowed(home: Path) -> None:
     with loop_device(home / "named.img", 700 << 20) as device:
         with pytest.raises(Blocked, match="not allowed"), tried("firebird", storage__device=str(device)):
             pass
-        allowed = frozenset({device})
+        allowed = Allowed(devices=frozenset({device}))
         with tried("firebird", allowed, storage__device=str(device), storage__filesystem="raw") as trial:
             assert trial.value("storage.device") == str(device)
             assert trial.value("storage.filesystem") == "raw"
             assert trial.reset["way"] == "image to device"
         with tried("firebird", allowed, storage__device=str(device), storage__filesystem="ext4") as trial:
             assert trial.value("storage.filesystem") == "ext4"
+        # What Dyno left there is no obstacle.
+        with tried("firebird", allowed, storage__device=str(device), storage__filesystem="ext4") as trial:
+            assert trial.value("storage.filesystem") == "ext4"
 
 
 @needs_root
-@pytest.mark.parametrize("state", ["somebody's data", "mounted", "too small"])
+@pytest.mark.parametrize("state", ["somebody's data", "somebody's dyno", "mounted", "too small"])
 def test_a_named_device_is_refused_with_the_reason(home: Path, state: str) -> None:
     size_bytes = (8 if state == "too small" else 700) << 20
     with loop_device(home / f"{state}.img", size_bytes) as device:
-        allowed = frozenset({device})
+        allowed = Allowed(devices=frozenset({device}))
         point = home / "point"
         point.mkdir(exist_ok=True)
         if state != "too small":
-            subprocess.run(["mkfs.ext4", "-q", "-L", "precious", device], check=True)
+            label = "dyno" if "dyno" in state else "precious"
+            subprocess.run(["mkfs.ext4", "-q", "-L", label, device], check=True)
         if state == "mounted":
             subprocess.run(["mount", device, point], check=True)
         said = {
             "somebody's data": "it holds ext4 precious",
+            "somebody's dyno": "it holds ext4 dyno",
             "mounted": "in use",
             "too small": "has 8 MiB, the volume needs",
         }[state]

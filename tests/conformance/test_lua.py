@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dbdyno.engines.engine import Server
+from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
 from tests.conftest import DYNO
 
@@ -41,30 +42,38 @@ def load(verb: str, script: str | Path, server: Server, *options: str) -> str:
     return done.stdout
 
 
+SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--json")
+
+
 def run(script: str | Path, server: Server, *options: str, clients: int = 4) -> dict[str, Any]:
-    short = ["--warmup", "0", "--time", "120", "--operations", "60", "--clients", str(clients), "--json"]
-    return dict(json.loads(load("run", script, server, *short, *options)))
+    return dict(json.loads(load("run", script, server, *SHORT, "--clients", str(clients), *options)))
 
 
 @needs_scripts
 def test_every_script_runs_unchanged(server: Server) -> None:
     size = "--table-size=500"
-    for path in sorted(SCRIPTS.glob("oltp_*.lua")):
-        script = path.stem
-        if script == "oltp_common":
-            continue
-        load("prepare", script, server, size, "--tables=2", "--clients", "2")
-        tally = run(script, server, size, "--tables=2")
-        assert tally["operations"] == 60, (script, tally["errors"])
-        load("cleanup", script, server, "--tables=2")
-    for script in ("select_random_points", "select_random_ranges"):
-        load("prepare", script, server, size)
-        tally = run(script, server, size)
-        assert (tally["operations"], tally["errors"]) == (60, {}), script
-        load("cleanup", script, server)
-    load("prepare", "bulk_insert", server, "--clients", "4")
-    assert run("bulk_insert", server)["errors"] == {}
-    load("cleanup", "bulk_insert", server, "--clients", "4")
+    of_tables = sorted(path.stem for path in SCRIPTS.glob("oltp_*.lua") if path.stem != "oltp_common")
+    of_one = ["select_random_points", "select_random_ranges"]
+    options: dict[str, tuple[str, ...]] = dict.fromkeys(of_tables, (size, "--tables=2"))
+    options |= dict.fromkeys(of_one, (size,))
+    options["bulk_insert"] = ()
+    clients, calls = ("--clients", "4"), list[tuple[str, ...]]()
+    for script, given in options.items():
+        path = str(SCRIPTS / f"{script}.lua")
+        # Its clients have a table each.
+        ending = clients if script == "bulk_insert" else given
+        calls += [
+            ("prepare", path, *clients, *given),
+            ("run", path, *clients, *SHORT, *given),
+            ("cleanup", path, *ending),
+        ]
+    said = loads(server, *calls)
+    tallies = {script: json.loads(said[3 * place + 1]) for place, script in enumerate(options)}
+    assert len(of_tables) >= 8
+    for script in (*of_tables, *of_one):
+        assert tallies[script]["operations"] == 60, (script, tallies[script]["errors"])
+    for script in (*of_one, "bulk_insert"):
+        assert tallies[script]["errors"] == {}, script
 
 
 def test_tpcc_as_a_script_keeps_the_consistency_conditions(bench: Bench, server: Server) -> None:

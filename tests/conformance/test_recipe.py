@@ -276,6 +276,8 @@ def test_firebird_reads_the_first_of_two_lines_as_the_recipe_expects(
 def test_sqlites_statements_give_what_was_measured(bench: Bench, written: Path, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "data.sqlite") as connection:
         connection.executescript((written / "connection.sql").read_text())
-        for change in read_folder(written).changes:
+        changes = read_folder(written).changes
+        assert changes
+        for change in changes:
             [value] = connection.execute(change.statement).fetchone()
             assert str(value) == change.answer

@@ -19,11 +19,12 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.obtain import debian
 from tests.conformance.conftest import started
+from tests.conformance.sessions_cases import rows
 from tests.conftest import DYNO
+from tests.loopback import drawn_address
 
 ROOT = Path(__file__).parents[2]
-HOST = "127.83.12.57"
-"""An address of the loopback interface that no other server is likely to have taken."""
+HOST, MYSQL_HOST = drawn_address(), drawn_address()
 NAME = "dyno.test"
 PASSWORD = "s3cr%C3%A9t%20word"
 CLEAR = "s3cr\N{LATIN SMALL LETTER E WITH ACUTE}t word"
@@ -82,9 +83,6 @@ def unpacked(recipe: debian.Recipe) -> Path:
 def plugins() -> Path:
     """The folder of the server's plugins."""
     return (unpacked(PLUGINS) / PLUGINS.binary).parent
-
-
-MYSQL_HOST = "127.83.12.58"
 
 
 @pytest.fixture(scope="module")
@@ -179,11 +177,6 @@ def test_the_sessions_suite_passes(
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert "skipped" not in done.stdout
     assert " 0 passed" not in done.stdout
-
-
-def rows(url: str, sql: str) -> list[list[object]]:
-    answer: list[list[object]] = json.loads(_driver.query(url, sql))["rows"]
-    return answer
 
 
 def refusal(url: str) -> str:

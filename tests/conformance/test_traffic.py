@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dbdyno.frozen import Level
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
 from tests.conformance.conftest import started
-from tests.conformance.test_sessions import rows
+from tests.conformance.sessions_cases import rows
+from tests.conformance.traffic_cases import POSTGRESQL_LOGS
 
 LOAD = ("--clients", "2", "--warmup", "0", "--time", "2")
 
@@ -35,11 +38,75 @@ def test_what_a_server_logged_is_asked_again(
             _asked_again(server.url, path, homes_with_engines / f"{kind}.toml")
 
 
-def _asked_again(url: str, log: Path, script: Path) -> None:
+ENDINGS = {"log": "PostgreSQL log", "log.csv": "PostgreSQL log as CSV", "log.json": "PostgreSQL log as JSON"}
+
+
+def test_what_postgresql_logged_is_asked_again(homes_with_engines: Path, tmp_path: Path, shelf: Path) -> None:
+    settings = POSTGRESQL_LOGS | {"log_directory": str(tmp_path / "logs")}
+    with started("postgresql", settings, tmp_path / "server", shelf) as server:
+        assert dyno("load", "prepare", "tpcb", "--url", server.url).returncode == 0
+        assert dyno("load", "run", "tpcb", "--url", server.url, *LOAD).returncode == 0
+        rows(server.url, f"SELECT '{END}'")
+        logs = {kind: _until_end(tmp_path / "logs" / name) for name, kind in ENDINGS.items()}
+        counts = set()
+        for number, (kind, text) in enumerate(logs.items()):
+            log = homes_with_engines / f"{number}.log"
+            log.write_text(text)
+            drawn = _asked_again(server.url, log, log.with_suffix(".toml"))
+            assert drawn["kind"] == kind and not any(row["lacks"] for row in drawn["digests"])
+            counts.add(frozenset((row["digest"], row["count"]) for row in drawn["digests"]))
+        assert len(counts) == 1
+
+
+END = "the end of the log"
+
+
+def _until_end(log: Path) -> str:
+    """A log up to the statement that ends it, which the server may write a moment later."""
+    for _ in range(300):
+        if END in (text := log.read_text()):
+            return text[: text.index(END)].rpartition("\n")[0] + "\n"
+        time.sleep(0.1)
+    raise AssertionError(f"{log} does not end")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_plans_that_auto_explain_wrote_are_asked_again(
+    form: str, homes_with_engines: Path, tmp_path: Path, shelf: Path
+) -> None:
+    settings: dict[str, Level] = {
+        "session_preload_libraries": "auto_explain",
+        "auto_explain.log_min_duration": 0,
+        "auto_explain.log_format": form,
+        **POSTGRESQL_LOGS,
+        "log_min_duration_statement": -1,
+        "log_directory": str(tmp_path / "logs"),
+    }
+    with started("postgresql", settings, tmp_path / "server", shelf) as server:
+        assert dyno("load", "prepare", "tpcb", "--url", server.url).returncode == 0
+        assert dyno("load", "run", "tpcb", "--url", server.url, *LOAD).returncode == 0
+        script = homes_with_engines / "plans.toml"
+        log = tmp_path / "logs" / "log.csv"
+        made = dyno("init", "workload", "--from", str(log), "-o", str(script), "--json")
+        assert made.returncode == 0, made.stderr
+        taken = {row["digest"]: row for row in json.loads(made.stdout)["digests"] if row["name"]}
+        [balance] = [row for digest, row in taken.items() if digest.startswith("SELECT abalance")]
+        assert balance["took_s"] > 0 and balance["database"]
+        if "pick(" in script.read_text():
+            assert "auto_explain.log_parameter_max_length" in str(balance["lacks"])
+        script.write_text(script.read_text().replace("fill_in()", "uniform(1, 10)"))
+        said = dyno("load", "run", str(script), "--url", server.url, *LOAD, "--json")
+        assert said.returncode == 0, said.stderr
+        tally = json.loads(said.stdout)
+        assert tally["by_transaction"][balance["name"]]["operations"] > 0 and not tally["errors"]
+
+
+def _asked_again(url: str, log: Path, script: Path) -> dict[str, Any]:
     made = dyno("init", "workload", "--from", str(log), "-o", str(script), "--json")
     assert made.returncode == 0, made.stderr
     require_valid("init-workload", made.stdout)
-    taken = {row["digest"]: row for row in json.loads(made.stdout)["digests"] if row["name"]}
+    drawn: dict[str, Any] = json.loads(made.stdout)
+    taken = {row["digest"]: row for row in drawn["digests"] if row["name"]}
     [balance] = [row for digest, row in taken.items() if digest.startswith("SELECT abalance")]
     [update] = [row for digest, row in taken.items() if digest.startswith("UPDATE pgbench_accounts")]
     assert balance["count"] > 0 and update["count"] > 0 and update["writes"] and not balance["writes"]
@@ -48,6 +115,7 @@ def _asked_again(url: str, log: Path, script: Path) -> None:
     assert said.returncode == 0, said.stderr
     tally = json.loads(said.stdout)
     assert tally["by_transaction"][balance["name"]]["operations"] > 0
+    return drawn
 
 
 def test_what_postgresql_counted_is_asked_once_it_is_filled_in(
@@ -76,6 +144,8 @@ def test_what_postgresql_counted_is_asked_once_it_is_filled_in(
             "5",
         )
         assert made.returncode == 0 and "values to fill in" in made.stdout, made.stderr
+        assert "p1: values of pgbench_accounts.aid" in made.stdout
+        assert "pick(:pgbench_accounts__aid)" in script.read_text()
         assert "fill_in" in complaint("load", "run", str(script), "--url", server.url, *LOAD)
         script.write_text(script.read_text().replace("fill_in()", "uniform(1, 10)"))
         said = dyno("load", "run", str(script), "--url", server.url, *LOAD, "--json")

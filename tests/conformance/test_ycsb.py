@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 
-from dbdyno.engines.engine import Server
+from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
-from tests.conftest import DYNO
 
 SIZE = ("--record-count", "300", "--field-length", "20")
 SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--clients", "2", "--json")
@@ -17,25 +14,22 @@ SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--clients", "2
 def test_each_of_ycsbs_workloads_runs_and_keeps_its_rows(bench: Bench) -> None:
     bench.initialise()
     server = bench.start()
-    load("prepare", "ycsb_a", server)
-    for letter in "abcf":
-        _run(f"ycsb_{letter}", server)
-    checked = json.loads(load("check", "ycsb_f", server, "--json"))
-    assert [(one["name"], one["holds"]) for one in checked] == [("rows_complete", True)]
     # What one run inserts, the next one reads, and neither inserts a key twice.
-    for letter in "dedd":
-        _run(f"ycsb_{letter}", server)
-    load("cleanup", "ycsb_d", server)
-
-
-def load(verb: str, workload: str, server: Server, *options: str) -> str:
-    command = [*DYNO, "load", verb, workload, "--url", server.url, *SIZE, *options]
-    environment = {**os.environ, **server.driver_environment}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{verb} {workload}: {done.stderr}"
-    return done.stdout
-
-
-def _run(workload: str, server: Server) -> None:
-    tally = json.loads(load("run", workload, server, *SHORT))
-    assert (tally["operations"], tally["errors"]) == (60, {}), workload
+    first, last = [f"ycsb_{letter}" for letter in "abcf"], [f"ycsb_{letter}" for letter in "dedd"]
+    _, *of_first, checked, _ = loads(
+        server,
+        ("prepare", "ycsb_a", *SIZE),
+        *(("run", workload, *SIZE, *SHORT) for workload in first),
+        ("check", "ycsb_f", *SIZE, "--json"),
+        ("cleanup", "ycsb_f", *SIZE),
+    )
+    assert [(one["name"], one["holds"]) for one in json.loads(checked)] == [("rows_complete", True)]
+    _, *of_last, _ = loads(
+        server,
+        ("prepare", "ycsb_d", *SIZE),
+        *(("run", workload, *SIZE, *SHORT) for workload in last),
+        ("cleanup", "ycsb_d", *SIZE),
+    )
+    for workload, said in zip([*first, *last], [*of_first, *of_last], strict=True):
+        tally = json.loads(said)
+        assert (tally["operations"], tally["errors"]) == (60, {}), workload

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dbdyno.analyse.model import Verdict
 from dbdyno.deploy.deployment import DeployedBuild
 from dbdyno.deploy.evidence import page
+from dbdyno.engines.firebird import FIREBIRD
 from dbdyno.engines.mariadb import MARIADB
+from dbdyno.frozen import Level
 from dbdyno.obtain.source.wish import Flags
 from tests.deploy.recipes import recipe
 from tests.report.cases import HOSTILE
@@ -96,3 +98,12 @@ def test_text_from_outside_stays_text() -> None:
     assert "\x1b" not in told and "\nsecond line" not in told
     outside_of_code = "".join(part for part in told.split("`")[::2])
     assert "<script>" not in outside_of_code
+
+
+def test_firebirds_flushes_that_wait_are_named_as_a_loss() -> None:
+    factors: dict[str, tuple[Level, Level]] = {"config.MaxUnflushedWrites": (2, 1000)}
+    unforced: dict[str, Level] = {"config.forced_writes": False}
+    told = page(recipe(FIREBIRD, factors, unforced), {}, "Firebird").split("\n\n")[1]
+    assert told.startswith("> **This recipe gives up durability.** `config.MaxUnflushedWrites = 1000`: ")
+    # With forced writes every page write waits, whatever the other says.
+    assert "gives up" not in page(recipe(FIREBIRD, factors), {}, "Firebird")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -173,6 +175,29 @@ def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:
         assert f'path: "{Path(file.place).parent}"' in role["ansible/tasks/main.yml"]
     assert '"mariadb"' in role["ansible/handlers/main.yml"]
     assert "systemd-tmpfiles --create" in role["ansible/handlers/main.yml"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "taken"),
+    [
+        ("A = 1\n# begin dyno\nB = 1\n# end dyno\n", True),
+        ("# begin dyno\nB = 1\n# begin dyno\nB = 1\n# end dyno\n", False),
+        ("# end dyno\n# begin dyno\n", False),
+        ("# begin dyno\nB = 1\n", False),
+    ],
+)
+def test_a_role_keeps_what_was_there_and_refuses_a_file_without_one_pair_of_marks(
+    tmp_path: Path, marked: str, taken: bool
+) -> None:
+    shared = File("firebird.conf", b"B = 1\n", "/opt/firebird/firebird.conf", Way.FIRST)
+    whole = File("sysctl.conf", b"vm.nr_hugepages = 1\n", "/etc/sysctl.d/90-dyno.conf")
+    role = {file.name: text(file) for file in ansible.role([shared, whole], "firebird")}
+    tasks = role["ansible/tasks/main.yml"]
+    assert tasks.count("backup: true") == 2 and tasks.count("follow: true") == 1
+    [line] = [line for line in tasks.splitlines() if line.startswith("    validate: ")]
+    (tmp_path / "next").write_text(marked)
+    command = shlex.split(json.loads(line.removeprefix("    validate: ")) % (tmp_path / "next"))
+    assert (subprocess.run(command, check=False).returncode == 0) is taken
 
 
 def said_of_units(folder: Path, drop_in: str) -> str:

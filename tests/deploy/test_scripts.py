@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy.files import PROGRAMS, SCRIPTS
+from dbdyno.deploy.files import PROGRAMS, SCRIPTS, SOURCED
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 ROWS = """\
@@ -52,7 +52,7 @@ HOST = {
 def shell(request: pytest.FixtureRequest) -> list[str]:
     chosen: list[str] = request.param
     if shutil.which(chosen[0]) is None:
-        pytest.skip(f"no {chosen[0]} on this machine")
+        pytest.skip(f"no shell {chosen[0]} on this machine")
     return chosen
 
 
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
     made.mkdir()
     for name, text in {**FILES, "recipe.tsv": ROWS}.items():
         (made / name).write_text(text)
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, SOURCED):
         shutil.copy(SCRIPTS / name, made / name)
     for name, text in HOST.items():
         path = tmp_path / "the host" / name
@@ -109,6 +109,9 @@ def test_what_is_applied_twice_is_there_once_and_what_is_undone_is_gone(
     assert (said.returncode, said.stderr) == (0, "")
     assert host(folder) == before
     assert not (folder / "saved").exists()
+    [kept] = folder.glob("undone-*")
+    assert (kept / "before/opt/server/firebird.conf").read_text() == HOST["opt/server/firebird.conf"]
+    assert run(shell, folder, "apply").returncode == 0 and host(folder) == applied
 
 
 def test_a_server_of_another_release_is_refused_unless_asked_for(shell: list[str], folder: Path) -> None:
@@ -144,6 +147,210 @@ def test_a_file_that_was_there_comes_back(shell: list[str], folder: Path) -> Non
     run(shell, folder, "apply")
     run(shell, folder, "undo")
     assert earlier.read_text() == "# of another recipe\n"
+
+
+FIREBIRD = "opt/server/firebird.conf"
+ENVIRONMENT = "etc/server/environment"
+OWN = "etc/mysql/90-dyno.cnf"
+PAGES = "proc/sys/vm/nr_hugepages"
+
+
+def at(folder: Path, name: str) -> Path:
+    """A file of the host, whose folder is made."""
+    path = folder.parent / "the host" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "# begin dyno\nDefaultDbCachePages = 3000\nOther = 1\nLast = 1\n",
+        "DefaultDbCachePages = 3000\n# end dyno\nLast = 1\n",
+        "# end dyno\nOther = 1\n# begin dyno\nLast = 1\n",
+        "# begin dyno\n# begin dyno\nA = 1\n# end dyno\n# end dyno\nLast = 1\n",
+    ],
+)
+def test_a_file_without_one_pair_of_marks_is_left_alone(shell: list[str], folder: Path, marked: str) -> None:
+    run(shell, folder, "apply")
+    at(folder, FIREBIRD).write_text(marked)
+    for script in ("apply", "undo"):
+        said = run(shell, folder, script)
+        assert said.returncode == 1
+        assert "left /opt/server/firebird.conf alone: it needs one '# begin dyno'" in said.stderr
+        assert at(folder, FIREBIRD).read_text() == marked
+    assert at(folder, PAGES).read_text() == "0\n", "what follows is undone all the same"
+    assert (folder / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
+
+
+def test_marks_that_an_editor_gave_other_line_ends_are_still_marks(shell: list[str], folder: Path) -> None:
+    run(shell, folder, "apply")
+    edited = at(folder, FIREBIRD).read_text().replace("\n", "\r\n")
+    at(folder, FIREBIRD).write_bytes(edited.encode())
+    said = run(shell, folder, "apply")
+    assert said.returncode == 1 and "others have changed the block of dyno" in said.stderr
+    assert at(folder, FIREBIRD).read_bytes() == edited.encode()
+
+
+def test_a_shared_file_that_is_gone_stops_nothing_else(shell: list[str], folder: Path) -> None:
+    before = host(folder)
+    run(shell, folder, "apply")
+    at(folder, FIREBIRD).unlink()
+    said = run(shell, folder, "undo")
+    assert said.returncode == 1
+    assert "left /opt/server/firebird.conf alone: it is gone" in said.stderr
+    assert host(folder) == {name: text for name, text in before.items() if name != FIREBIRD}
+    assert (folder / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
+    assert run(shell, folder, "undo", KEEP="1").returncode == 0
+    [kept] = folder.glob("undone-*")
+    assert (kept / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
+
+
+def test_a_file_that_apply_made_keeps_what_others_added(shell: list[str], folder: Path) -> None:
+    run(shell, folder, "apply")
+    for name in (ENVIRONMENT, OWN):
+        with at(folder, name).open("a") as file:
+            file.write("theirs = 1\n")
+    said = run(shell, folder, "undo")
+    assert said.returncode == 1
+    assert "left /etc/mysql/90-dyno.cnf alone: others have changed it since" in said.stderr
+    assert at(folder, ENVIRONMENT).read_text() == "theirs = 1\n"
+    assert at(folder, OWN).read_text() == FILES["90-dyno.cnf"] + "theirs = 1\n"
+    assert at(folder, PAGES).read_text() == "0\n"
+    at(folder, OWN).unlink()
+    assert run(shell, folder, "undo").returncode == 0
+    assert at(folder, ENVIRONMENT).read_text() == "theirs = 1\n"
+
+
+@pytest.mark.parametrize("script", ["apply", "undo"])
+@pytest.mark.parametrize(
+    ("name", "text"), [(OWN, "[mysqld]\nmine = 1\n"), (FIREBIRD, "# begin dyno\nMine = 1\n# end dyno\n")]
+)
+def test_what_others_changed_since_is_left_alone(
+    shell: list[str], folder: Path, script: str, name: str, text: str
+) -> None:
+    at(folder, OWN).write_text("# as it was\n")
+    run(shell, folder, "apply")
+    at(folder, name).write_text(text)
+    said = run(shell, folder, script)
+    assert said.returncode == 1
+    assert f"left /{name} alone: others have changed" in said.stderr
+    assert at(folder, name).read_text() == text
+    kept = folder / "saved" / "before" / name
+    assert kept.read_text() == ("# as it was\n" if name == OWN else HOST[FIREBIRD])
+
+
+def test_a_value_of_the_kernel_that_others_changed_since_is_left_alone(
+    shell: list[str], folder: Path
+) -> None:
+    run(shell, folder, "apply")
+    at(folder, PAGES).write_text("100\n")
+    said = run(shell, folder, "undo")
+    assert said.returncode == 1
+    assert "left /proc/sys/vm/nr_hugepages alone: it is 100, which apply did not set" in said.stderr
+    assert at(folder, PAGES).read_text() == "100\n"
+    assert at(folder, "sys/block/sda/queue/scheduler").read_text() == "none\n"
+    said = run(shell, folder, "apply")
+    assert "set /proc/sys/vm/nr_hugepages to 75, it was 100" in said.stdout
+    assert run(shell, folder, "undo").returncode == 0
+    assert at(folder, PAGES).read_text() == "0\n"
+
+
+def test_a_file_that_others_may_not_read_is_copied_for_nobody_else(shell: list[str], folder: Path) -> None:
+    secret = at(folder, FIREBIRD)
+    secret.chmod(0o600)
+    run(shell, folder, "apply")
+    assert secret.stat().st_mode & 0o777 == 0o600
+    kept = folder / "saved"
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert (kept / "before" / FIREBIRD).stat().st_mode & 0o777 == 0o600
+    assert {path.name for path in kept.iterdir()} == {
+        "before",
+        "none",
+        "root",
+        "values",
+        "written",
+        "writing",
+    }
+    assert at(folder, OWN).stat().st_mode & 0o777 == 0o644
+    assert at(folder, OWN).parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_keeps_its_attributes_and_owner(shell: list[str], folder: Path) -> None:
+    path = at(folder, FIREBIRD)
+    path.chmod(0o444)
+    try:
+        os.setxattr(path, "user.dyno", b"kept")
+    except OSError as refused:
+        pytest.skip(f"the disk of the tests takes no attributes: {refused.strerror}")
+    if os.getuid() == 0:
+        os.chown(path, 1234, 77)
+    before = path.stat()
+    for script in ("apply", "undo"):
+        assert run(shell, folder, script).returncode == 0
+        after = path.stat()
+        assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+        assert after.st_ino != before.st_ino, "written beside it and renamed"
+        assert os.getxattr(path, "user.dyno") == b"kept"
+
+
+def test_a_link_stays_and_leads_to_a_file_of_the_tree(shell: list[str], folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.cnf"
+    outside.write_text("of another host\n")
+    target = at(folder, str(outside).lstrip("/"))
+    target.write_text("[mysqld]\n")
+    at(folder, OWN).symlink_to(outside)
+    assert run(shell, folder, "apply").returncode == 0
+    assert at(folder, OWN).is_symlink()
+    assert target.read_text() == FILES["90-dyno.cnf"]
+    assert outside.read_text() == "of another host\n"
+    assert run(shell, folder, "undo").returncode == 0
+    assert at(folder, OWN).is_symlink() and target.read_text() == "[mysqld]\n"
+
+
+def test_links_in_a_circle_and_folders_are_left_alone(shell: list[str], folder: Path) -> None:
+    at(folder, OWN).symlink_to("90-dyno.cnf")
+    at(folder, ENVIRONMENT).mkdir()
+    said = run(shell, folder, "apply")
+    assert said.returncode == 1
+    assert "left /etc/mysql/90-dyno.cnf alone: its links lead in a circle" in said.stderr
+    assert "left /etc/server/environment alone: it is no file" in said.stderr
+    assert at(folder, FIREBIRD).read_text().startswith("# begin dyno\n")
+
+
+def test_a_recipe_that_was_edited_and_applied_again_is_undone_as_well(shell: list[str], folder: Path) -> None:
+    before = host(folder)
+    run(shell, folder, "apply")
+    for name in ("90-dyno.cnf", "firebird.conf"):
+        (folder / name).write_text("Edited = 1\n")
+    table = (folder / "recipe.tsv").read_text()
+    (folder / "recipe.tsv").write_text(table.replace("nr_hugepages\t75", "nr_hugepages\t80"))
+    assert run(shell, folder, "apply").returncode == 0
+    assert at(folder, OWN).read_text() == "Edited = 1\n"
+    assert at(folder, PAGES).read_text() == "80\n"
+    said = run(shell, folder, "undo")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert host(folder) == before
+
+
+def test_the_block_of_an_earlier_recipe_comes_back(shell: list[str], folder: Path) -> None:
+    earlier = "# begin dyno\nDefaultDbCachePages = 9\n# end dyno\nTempCacheLimit = 64M\n"
+    at(folder, FIREBIRD).write_text(earlier)
+    for added in ("", "Other = 1\n"):
+        run(shell, folder, "apply")
+        assert "DefaultDbCachePages = 9" not in at(folder, FIREBIRD).read_text()
+        with at(folder, FIREBIRD).open("a") as file:
+            file.write(added)
+        assert run(shell, folder, "undo").returncode == 0
+        assert at(folder, FIREBIRD).read_text() == earlier + added
+
+
+def test_a_folder_of_copies_is_of_one_tree(shell: list[str], folder: Path) -> None:
+    run(shell, folder, "apply")
+    for script in ("apply", "undo"):
+        said = run(shell, folder, script, DESTDIR="/nonexistent/tree")
+        assert said.returncode == 1
+        assert "give it as DESTDIR" in said.stderr
 
 
 def test_where_all_is_in_effect_a_check_says_so(shell: list[str], folder: Path) -> None:
@@ -218,9 +425,7 @@ def test_a_value_that_the_kernel_refuses_is_told(shell: list[str], folder: Path)
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck: apt install shellcheck")
-@pytest.mark.parametrize("script", PROGRAMS)
+@pytest.mark.parametrize("script", (*PROGRAMS, SOURCED))
 def test_a_script_is_clean(script: str) -> None:
-    said = subprocess.run(
-        ["shellcheck", "--shell=sh", str(SCRIPTS / script)], capture_output=True, text=True, check=False
-    )
-    assert said.stdout == ""
+    command = ["shellcheck", "--external-sources", "--shell=sh", str(SCRIPTS / script)]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == ""

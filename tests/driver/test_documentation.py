@@ -11,7 +11,7 @@ from dbdyno.study import Option, WorkloadOffer, workload_offers
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text()
 OFFERS = workload_offers(_driver.workloads())
 ON_OTHER_PAGES = ("vector_search", "script", "lua")
-HEADINGS = {"tpcb": "TPC-B", "tpcc": "TPC-C", "flexasync": "flexAsynch"}
+HEADINGS = {"replay": "Replay", "tpcb": "TPC-B", "tpcc": "TPC-C", "flexasync": "flexAsynch"}
 
 
 def named(cell: str) -> list[str]:

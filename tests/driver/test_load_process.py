@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def job(tmp_path: Path, load: LoadProcess) -> Job:
     one = Job(url=url, workload="tpcb", duration_s=0.6, slices=SLICES, settle_s=0.02)
     load.prepare(one)
     return one
+
+
+def test_the_child_imports_nothing_of_dyno_but_the_driver() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "dbdyno.driver.child"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    assert {name for name in imported if name.startswith("dbdyno")} == {
+        "dbdyno",
+        "dbdyno.driver",
+        "dbdyno.driver._driver",
+    }
+    roots = {name.split(".")[0] for name in imported}
+    assert not roots & {"click", "numpy", "polars", "psutil", "psycopg", "pydantic", "rich", "scipy"}
 
 
 def test_a_load_in_slices_goes_on_when_it_is_told_to(load: LoadProcess, job: Job) -> None:

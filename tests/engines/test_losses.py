@@ -6,6 +6,7 @@ import pytest
 
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
+from dbdyno.layers.registry import gives_up
 from dbdyno.records.record import Loss
 from dbdyno.study.space import Promise
 
@@ -70,3 +71,14 @@ def test_pages_are_whole_sectors(engine: str) -> None:
     settings = registry.engine(engine).settings
     assert settings.page_bytes({}) in (4096, 8192, 16384)
     assert settings.page_bytes({"page_size": 4096, "innodb_page_size": "16k"}) % 512 == 0
+
+
+@pytest.mark.parametrize("engine", sorted(registry.ENGINES))
+def test_a_first_study_proposes_at_the_end_what_gives_something_up(engine: str) -> None:
+    found = registry.engine(engine)
+    given_up = [
+        any(gives_up(one.name, level, found) for level in one.levels)
+        for one in found.settings.proposals(16 << 30)
+    ]
+    assert not given_up[0]
+    assert given_up == sorted(given_up)

@@ -93,7 +93,9 @@ def test_other_spellings_of_a_number_with_a_unit(
 
 @given(st.integers(1, 10**6), st.sampled_from(["k", "KB", "Mb", "GiB", "t"]))
 def test_a_respelled_size_means_the_same(number: int, unit: str) -> None:
-    for spelling in respelled(f"{number} {unit}", ("K", "M", "G", "T")):
+    spellings = respelled(f"{number} {unit}", ("K", "M", "G", "T"))
+    assert spellings
+    for spelling in spellings:
         assert quantity(spelling) == quantity(f"{number}{unit}")
 
 

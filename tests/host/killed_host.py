@@ -1,9 +1,9 @@
 """A trial that changes all of the host that Dyno can change, killed (-9) at every fault point in turn.
 
-`python -m tests.host.killed_host [STRIDE]` prints a line of JSON per point after which the host was not as
-before, and at the end how many points there were. A fault point lies before and after every line of the
-journal, and at the start of every stage. Only the server is no database: it maps the huge pages that were
-reserved.
+`python -m tests.host.killed_host [STRIDE [FIRST]]` takes every point of that stride, from the first on. It
+prints a line of JSON per point after which the host was not as before, and at the end how many points there
+were. A fault point lies before and after every line of the journal, and at the start of every stage. Only the
+server is no database: it maps the huge pages that were reserved.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.launch import Launch
 from dbdyno.host.memory import THP_MODE
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.trials import alone_on_host, host_state
 
@@ -166,7 +167,7 @@ def what_is_left(before: Mapping[str, str]) -> dict[str, str]:
         time.sleep(0.02)
 
 
-def main(stride: int) -> int:
+def main(stride: int = 1, first: int = 1) -> int:
     before = host_state()
     names = paths.data() / "points"
     names.unlink(missing_ok=True)
@@ -178,17 +179,17 @@ def main(stride: int) -> int:
     if in_child(note) != 0:
         return 1
     points = names.read_text().splitlines()
-    bad = 0
-    for number in range(1, len(points) + 1, stride):
+    bad, chosen = 0, range(first, len(points) + 1, stride)
+    for number in chosen:
         status = in_child(killed_at(number))
         left = what_is_left(before)
         if left or not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
             bad += 1
             print(json.dumps({"point": points[number - 1], "status": status, "left": left}), flush=True)
-    print(json.dumps({"points": len(points), "tried": len(range(1, len(points) + 1, stride)), "bad": bad}))
+    print(json.dumps({"points": len(points), "first": first, "tried": len(chosen), "bad": bad}))
     return 1 if bad else 0
 
 
 if __name__ == "__main__":
     with alone_on_host():
-        sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+        sys.exit(main(*map(int, sys.argv[1:])))

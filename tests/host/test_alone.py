@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -94,6 +94,50 @@ def test_the_note_of_a_dyno_that_was_killed_does_not_count() -> None:
 def test_a_note_that_is_none_is_passed_over(text: str) -> None:
     (paths.host() / NOTE).write_text(text)
     assert holder() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("study", 3),
+        ("study", ["x"]),
+        ("run", {}),
+        ("since_unix_s", "soon"),
+        ("since_unix_s", 1e300),
+        ("ends_unix_s", float("inf")),
+        ("ends_unix_s", float("nan")),
+        ("ends_unix_s", None),
+        ("ends_unix_s", 10**400),
+    ],
+)
+def test_a_note_with_a_value_of_another_kind_is_passed_over(name: str, value: object) -> None:
+    with another():
+        note = paths.host() / NOTE
+        note.write_text(json.dumps(json.loads(note.read_text()) | {name: value}))
+        with pytest.raises(RunLocked, match="another dyno") as refused, alone("mine", 1.0):
+            pass
+        assert refused.value.message == "another dyno measures on this machine"
+
+
+ENDLESS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "zeros": lambda note: note.symlink_to("/dev/zero"),
+    "long": lambda note: note.write_text(" " * (1 << 24) + "{}"),
+    "deep": lambda note: note.write_text("[" * 60_000),
+    "folder": Path.mkdir,
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_another_user_put_in_the_place_of_a_note_stops_nobody(kind: str) -> None:
+    ENDLESS[kind](paths.host() / NOTE)
+    # A process of its own, so that one that hangs, or eats all memory, ends.
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "from dbdyno.host.alone import holder; print(holder())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "None\n", ended.stderr
 
 
 def test_a_note_that_names_somebody_elses_process_does_not_count() -> None:

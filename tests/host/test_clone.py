@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.host.clone import clone_tree, tree_size_bytes
+from dbdyno.host.clone import clone_file, clone_tree, differing_file, tree_size_bytes
 
 
 def test_a_tree_is_cloned_whole(tmp_path: Path) -> None:
@@ -28,6 +29,38 @@ def test_a_tree_is_cloned_whole(tmp_path: Path) -> None:
     assert (target / "link").readlink() == Path("below/rows")
     assert (target / "folder link").is_symlink()
     assert (cloned.files, cloned.way in ("reflink", "copy")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda at: None, ""),
+        (lambda at: flip(at / "below" / "rows", 0), "below/rows"),
+        (lambda at: flip(at / "below" / "rows", 2_999_999), "below/rows"),
+        (lambda at: os.truncate(at / "below" / "rows", 2_999_999), "below/rows"),
+        (lambda at: os.truncate(at / "below" / "rows", 3_000_001), "below/rows"),
+        (lambda at: (at / "empty").write_bytes(b"x"), "empty"),
+        (lambda at: (at / "empty").unlink(), "empty"),
+        (lambda at: (at / "more").touch(), "more"),
+    ],
+    ids=["equal", "first byte", "last byte", "a byte less", "a byte more", "not empty", "gone", "one more"],
+)
+def test_one_byte_that_differs_is_found(tmp_path: Path, change: Callable[[Path], object], name: str) -> None:
+    source = tmp_path / "source"
+    (source / "below").mkdir(parents=True)
+    (source / "below" / "rows").write_bytes(os.urandom(3_000_000))
+    (source / "empty").touch()
+    clone_tree(source, tmp_path / "target")
+    change(tmp_path / "target")
+    assert differing_file(source, tmp_path / "target") == name
+
+
+def flip(path: Path, place: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(place)
+        [byte] = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte ^ 1]))
 
 
 def test_holes_stay_holes(tmp_path: Path) -> None:
@@ -75,3 +108,28 @@ def test_an_existing_target_is_refused(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     with pytest.raises(FileExistsError):
         clone_tree(tmp_path / "source", tmp_path / "target")
+
+
+def test_a_tree_is_on_disk_when_it_is_cloned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "source" / "below").mkdir(parents=True)
+    (tmp_path / "source" / "below" / "rows").write_bytes(b"x" * 9000)
+    synced: list[tuple[Path, bytes]] = []
+
+    def watched(folder: Path) -> None:
+        synced.append((folder, (folder / "below" / "rows").read_bytes()))
+
+    monkeypatch.setattr("dbdyno.host.clone.sync_file_system", watched)
+    clone_tree(tmp_path / "source", tmp_path / "target")
+    assert synced == [(tmp_path / "target", b"x" * 9000)]
+
+
+def test_a_file_that_is_cloned_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").write_bytes(b"x" * 9000)
+    synced: list[tuple[Path, bytes]] = []
+
+    def watched(descriptor: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{descriptor}").readlink(), (tmp_path / "copy").read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", watched)
+    clone_file(tmp_path / "data", tmp_path / "copy")
+    assert synced == [(tmp_path / "copy", b"x" * 9000)]

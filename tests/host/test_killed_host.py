@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,15 @@ STRIDE = 6
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the host")
 def test_a_run_killed_at_any_fault_point_leaves_the_host_as_it_was(homes: Path) -> None:
-    command = [sys.executable, "-m", "tests.host.killed_host", str(STRIDE)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    # Each time another first point, so that runs of this test come to all of them.
+    first = random.SystemRandom().randint(1, STRIDE)
+    arguments = ["-m", "tests.host.killed_host", str(STRIDE), str(first)]
+    print("again with: python", *arguments)
+    ended = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=250, check=False
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     counted = json.loads(ended.stdout.splitlines()[-1])
     assert counted["points"] >= 40
+    assert counted["first"] == first
     assert counted["tried"] >= counted["points"] // STRIDE

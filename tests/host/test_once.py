@@ -191,6 +191,15 @@ def test_a_folder_that_is_not_whole_is_made_again() -> None:
     assert (made() / "content").read_text() == "whole"
 
 
+@pytest.mark.parametrize("torn", ["", "\0" * 80, '{"what": "a buil'], ids=["empty", "zeros", "cut"])
+def test_what_a_power_cut_left_torn_is_made_again(torn: str) -> None:
+    folder = made(content="first")
+    once.release()
+    (folder / once.ACCOUNT).write_text(torn)
+    assert not builds().holds("one") and builds().take("one") is None
+    assert (made(content="second") / "content").read_text() == "second"
+
+
 def test_the_account_says_what_it_is_and_when_it_was_used() -> None:
     folder = made()
     [kept] = builds().kept()

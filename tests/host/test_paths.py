@@ -108,6 +108,15 @@ def test_a_long_runtime_folder_gives_way_to_a_short_one(
     assert len(os.fsencode(paths.runtime())) <= paths.LONGEST_RUNTIME_BYTES
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
+def test_the_runtime_folder_of_another_user_gives_way_to_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        os.chown(base, 65534, -1)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", base)
+        assert paths.runtime() == Path(tempfile.gettempdir()) / f"dyno-{os.getuid()}"
+        assert list(Path(base).iterdir()) == []
+
+
 def test_a_runtime_folder_open_to_others_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as base:
         monkeypatch.setenv("XDG_RUNTIME_DIR", base)

@@ -14,6 +14,7 @@ from dbdyno.errors import Blocked
 from dbdyno.host import user_namespace
 from dbdyno.host.process import confine
 from dbdyno.host.user_namespace import step_down
+from tests.needs import skip_blocked
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is not root already")
 
@@ -29,7 +30,7 @@ def test_it_runs_as_an_account_that_exists_and_writes_as_root(tmp_path: Path) ->
     try:
         steps = step_down("engine", "PostgreSQL")
     except Blocked as blocked:
-        pytest.skip(blocked.message)
+        skip_blocked(blocked.message, blocked.hint)
     done = subprocess.run(
         [sys.executable, "-c", WHO, str(written)],
         preexec_fn=confine(before_exec=steps),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -10,14 +13,16 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.driver.job import Job
-from dbdyno.errors import Blocked
+from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
-from dbdyno.host import kernel_values
-from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host import cgroups, kernel_values, paths
+from dbdyno.host.journal import Journal, open_journal, replay_abandoned
+from dbdyno.host.siblings import bound_threads, losing_cpusets
 from dbdyno.layers import cpu
 from dbdyno.layers.cpu import CPU
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from tests.fakes import INSTALLATION, FakeEngine
+from tests.needs import needs_root
 
 
 @pytest.fixture
@@ -101,6 +106,55 @@ def test_smt_that_cannot_be_chosen(journal: Journal, system: Path, state: str) -
         put({"smt": "on"}, setup_of(journal, system))
 
 
+@pytest.fixture
+def second_thread(system: Path) -> int:
+    """The last CPU that this process may use, as the second thread of the first one's core."""
+    first, *_, last = sorted(os.sched_getaffinity(0)) * 2
+    if first == last:
+        pytest.skip("this host has one CPU")
+    for number in (first, last):
+        (system / f"cpu/cpu{number}/topology").mkdir(parents=True)
+        (system / f"cpu/cpu{number}/topology/thread_siblings_list").write_text(f"{first},{last}\n")
+    return last
+
+
+def test_smt_stays_on_where_a_thread_would_lose_its_cpus(
+    journal: Journal, system: Path, second_thread: int
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as bound:
+        os.sched_setaffinity(bound.pid, {second_thread})
+        try:
+            with pytest.raises(Blocked, match="is bound to CPUs that go offline"):
+                put({"smt": "off"}, setup_of(journal, system))
+            assert (system / "cpu/smt/control").read_text().strip() == "on"
+            assert (bound.pid, "sleep") in bound_threads({second_thread})
+            os.sched_setaffinity(bound.pid, os.sched_getaffinity(0))
+            assert (bound.pid, "sleep") not in bound_threads({second_thread})
+        finally:
+            bound.kill()
+
+
+@needs_root
+def test_smt_stays_on_where_a_cpuset_would_lose_cpus(
+    journal: Journal, system: Path, second_thread: int
+) -> None:
+    found = cgroups.mounted("cpuset")
+    if found is None or found[0] != 1:
+        pytest.skip("this host has no cpusets of version 1")
+    group = found[1] / f"dyno-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "cpuset.cpus").write_text(str(second_thread))
+        with pytest.raises(Blocked, match="would lose CPUs for good"):
+            put({"smt": "off"}, setup_of(journal, system))
+        assert (system / "cpu/smt/control").read_text().strip() == "on"
+        assert group in losing_cpusets({second_thread})
+        (group / "cpuset.cpus").write_text(str(min(os.sched_getaffinity(0))))
+        assert group not in losing_cpusets({second_thread})
+    finally:
+        group.rmdir()
+
+
 def test_a_node_whose_cpus_are_not_allowed(journal: Journal, system: Path) -> None:
     with pytest.raises(Blocked, match="CPU 4094 is not there or not allowed"):
         put({"node": 1}, setup_of(journal, system))
@@ -116,3 +170,50 @@ def test_two_dynos_do_not_set_one_value(journal: Journal, system: Path) -> None:
     assert caught.value.hint == "wait until it ends"
     assert path.read_text().strip() == "on"
     assert kernel_values.set_value(journal, path, "off", "cpu.smt") == "off"
+
+
+def test_an_inner_scope_keeps_the_claim_of_the_outer_one(journal: Journal, system: Path) -> None:
+    path = system / "cpu/smt/control"
+    with journal.scope():
+        kernel_values.set_value(journal, path, "off", "cpu.smt")
+        with journal.scope():
+            kernel_values.set_value(journal, path, "forceoff", "cpu.smt")
+        assert path.read_text() == "off"
+        with path.open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert path.read_text() == "on"
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def left_by_a_dead_dyno(path: Path, before: str) -> Path:
+    entry = {"id": 0, "kind": "kernel_value", "path": str(path), "before": before}
+    left = paths.journals() / "1-1-1.jsonl"
+    left.write_text(json.dumps(entry) + "\n")
+    return left
+
+
+def test_the_value_of_a_dyno_that_died_meanwhile_is_not_the_original(journal: Journal, system: Path) -> None:
+    path = system / "cpu/smt/control"
+    path.write_text("forceoff")
+    left_by_a_dead_dyno(path, "on")
+    with journal.scope():
+        assert kernel_values.set_value(journal, path, "off", "cpu.smt") == "off"
+    assert path.read_text() == "on"
+
+
+def test_a_value_that_another_dyno_has_set_since_is_not_put_back_under_it(
+    journal: Journal, system: Path
+) -> None:
+    path = system / "cpu/smt/control"
+    left = left_by_a_dead_dyno(path, "on")
+    path.write_text("off")
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(DynoError, match="another dyno has set it"):
+            replay_abandoned()
+        assert path.read_text() == "off" and left.exists()
+        with pytest.raises(DynoError, match="a Dyno that died changed"):
+            kernel_values.set_value(journal, path, "off", "cpu.smt")
+    replay_abandoned()
+    assert path.read_text() == "on" and not left.exists()

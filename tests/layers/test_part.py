@@ -11,7 +11,7 @@ from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.part import Part, Place
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
 from dbdyno.study.builds import of_build
-from tests.layers.test_registry import LEVELS
+from tests.layers.registry_cases import LEVELS
 
 
 def parts(levels: dict[str, Level], settings: dict[str, Level] | None = None) -> list[Part]:

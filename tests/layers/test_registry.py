@@ -19,52 +19,9 @@ from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, related_factors
 from dbdyno.layers.setup import Deed
 from tests.fakes import FakeEngine
+from tests.layers.registry_cases import LEVELS
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "layers.md"
-
-LEVELS: dict[str, tuple[Level, Level]] = {
-    "source.origin": ("debian", "/nowhere/source"),
-    "source.revision": ("none", "v11.8.6"),
-    "source.patches": ("none", "one.patch ../two.patch"),
-    "source.recipe": ("default", "~/recipe.toml"),
-    "build.compiler": ("gcc", "clang-99"),
-    "build.optimisation": ("-O2", "-Ofast"),
-    "build.flags": ("none", "-fno-plt -falign-functions=64"),
-    "build.march": ("default", "x86-64-v3"),
-    "build.lto": ("off", "full"),
-    "build.pgo": ("off", "tpcb scale=2 transactions=100"),
-    "build.bolt": ("off", "tpcb scale=2 transactions=100"),
-    "build.linker": ("default", "mold"),
-    "build.hardening": ("off", "full"),
-    "build.layout": ("none", 1),
-    "memory.allocator": ("libc", "jemalloc"),
-    "memory.thp": ("never", "always"),
-    "memory.huge_pages": ("off", "2M"),
-    "memory.malloc": ("default", "glibc.malloc.arena_max=2"),
-    "cpu.server": ("all", "0-3,8"),
-    "cpu.driver": ("all", 0),
-    "cpu.node": ("any", 4095),
-    "cpu.quota": ("max", "150%"),
-    "cpu.weight": (100, 250),
-    "cpu.smt": ("on", "off"),
-    "cpu.governor": ("performance", "powersave"),
-    "cpu.boost": ("on", "off"),
-    "storage.device": ("disk", "/dev/nowhere"),
-    "storage.filesystem": ("host", "xfs"),
-    "storage.mkfs": ("defaults", "-b size=4096"),
-    "storage.mount": ("defaults", "noatime"),
-    "storage.scheduler": ("none", "bfq"),
-    "storage.read_ahead": (64, 128),
-    "storage.size": ("512M", "2G"),
-    "storage.page_cache": ("keep", "drop"),
-    "fault.memory": ("none", "512M"),
-    "fault.disk_operations": ("none", 200),
-    "fault.disk_free": ("none", "64M"),
-    "fault.stolen_cpu": ("none", "50%"),
-    "fault.pause": ("none", "200ms/5s"),
-    "fault.network_delay": ("none", "500us"),
-}
-"""Two levels of every knob. Several of them no host has: asking for them must not look."""
 
 
 def plain(markdown: str) -> str:
@@ -100,7 +57,7 @@ def test_a_knob_that_the_fingerprint_relates_to_is_found_by_its_key() -> None:
 @pytest.mark.parametrize("knob", KNOBS.values(), ids=lambda knob: knob.name)
 def test_each_knob_takes_its_levels_and_no_nonsense(knob: Knob) -> None:
     assert all(knob.takes(level) for level in LEVELS[knob.name])
-    assert knob.name == "storage.mkfs" or not knob.takes("no; such level")
+    assert not knob.takes("no; such level")
 
 
 @contextmanager
@@ -149,6 +106,7 @@ def test_what_touches_the_host_says_so_under_its_own_name_and_right(factor: str)
     assert deeds or KNOBS[factor].scope is Scope.SERVER
     assert bool(deeds) == bool(KNOBS[factor].needs)
     assert {deed.factor for deed in deeds} <= {factor}
+    assert all(deed.places for deed in deeds if ":=" in deed.does or "control group" in deed.does)
 
 
 def requests(factor: str, level: Level) -> tuple[Any, ...]:
@@ -161,7 +119,13 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
         ({"memory.thp": "never", "memory.allocator": "jemalloc", "cpu.server": "0", "config.speed": 2}, []),
         (
             {"memory.thp": "always"},
-            [Deed("memory.thp", "/sys/kernel/mm/transparent_hugepage/enabled := always")],
+            [
+                Deed(
+                    "memory.thp",
+                    "/sys/kernel/mm/transparent_hugepage/enabled := always",
+                    places=("/sys/kernel/mm/transparent_hugepage/enabled",),
+                )
+            ],
         ),
         ({"storage.filesystem": "host", "storage.mount": "defaults", "storage.page_cache": "keep"}, []),
         (
@@ -171,12 +135,18 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
                     "storage.scheduler",
                     "a volume with ext4 on a loop device over a file of Dyno's",
                     "removed after each trial",
+                    ("/dev/loop*",),
                 ),
-                Deed("storage.scheduler", "scheduler of the volume's device := bfq"),
+                Deed(
+                    "storage.scheduler",
+                    "scheduler of the volume's device := bfq",
+                    places=("/sys/*/queue/scheduler",),
+                ),
                 Deed(
                     "storage.page_cache",
                     "the host's page cache is emptied before the server starts",
                     "not restored",
+                    ("/proc/sys/vm/drop_caches",),
                 ),
             ],
         ),
@@ -187,6 +157,7 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
                     "storage.device",
                     "/dev/sdb is overwritten with a raw volume (dyno run --allow-device /dev/sdb)",
                     "not restored",
+                    ("/dev/sdb",),
                 )
             ],
         ),

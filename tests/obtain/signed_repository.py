@@ -6,6 +6,7 @@ import hashlib
 import io
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,11 +73,13 @@ def make(
         path.write_text(text)
         release += f" {hashlib.sha256(text.encode()).hexdigest()} {len(text)} {name}\n"
     made = SignedRepository(mirror, keys / "archive.gpg", archive)
-    try:
-        _sign(made, keys, release)
-    finally:
-        # gpg leaves an agent running for its home.
-        subprocess.run(["gpgconf", "--homedir", str(keys), "--kill", "all"], check=False, capture_output=True)
+    # The socket of gpg's agent lies in its home, and a socket's path has little room.
+    with tempfile.TemporaryDirectory(prefix="dyno-gpg-", ignore_cleanup_errors=True) as home:
+        try:
+            _sign(made, Path(home), release)
+        finally:
+            # gpg leaves an agent running for its home.
+            subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=False, capture_output=True)
     return made
 
 
@@ -93,10 +96,10 @@ def _sources(mirror: Path, package: str, version: str, archives: dict[str, bytes
     return f"Package: {package}\nBinary: {package}\n{control}Directory: pool\nChecksums-Sha256:\n{listed}\n"
 
 
-def _sign(made: SignedRepository, keys: Path, release: str) -> None:
-    _gpg(keys, "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never")
-    made.keyring.write_bytes(_gpg(keys, "--export"))
-    made.in_release.write_bytes(_gpg(keys, "--clearsign", "--digest-algo", "SHA256", text=release.encode()))
+def _sign(made: SignedRepository, home: Path, release: str) -> None:
+    _gpg(home, "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never")
+    made.keyring.write_bytes(_gpg(home, "--export"))
+    made.in_release.write_bytes(_gpg(home, "--clearsign", "--digest-algo", "SHA256", text=release.encode()))
 
 
 def _gpg(home: Path, *arguments: str, text: bytes = b"") -> bytes:

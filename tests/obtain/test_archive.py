@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -68,3 +69,12 @@ def test_links_that_stay_inside_are_unpacked(tmp_path: Path) -> None:
 def test_a_link_of_debian_that_leads_away_stays_as_it_is(tmp_path: Path) -> None:
     target = unpacked(tmp_path / "target", member("program", tarfile.SYMTYPE, "/etc/alternatives/program"))
     assert str((target / "program").readlink()) == "/etc/alternatives/program"
+
+
+def test_what_is_unpacked_belongs_to_who_unpacks_it(tmp_path: Path) -> None:
+    foreign = [member("file"), member("folder", tarfile.DIRTYPE), member("link", tarfile.SYMTYPE, "file")]
+    for one in foreign:
+        one.uid, one.gid, one.uname, one.gname = 4242, 4242, "nobody", "nogroup"
+    target = unpacked(tmp_path / "target", *foreign)
+    owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in target.iterdir()}
+    assert owners == {(os.geteuid(), os.getegid())}

@@ -25,14 +25,14 @@ def test_a_version_covers_those_below_it(wanted: str, version: str, covered: boo
 
 def test_the_first_that_covers_is_taken() -> None:
     here = [installation("2.1"), installation("1.9"), installation("1.8")]
-    assert first_covering(here, Reference("x", "1")).version == "1.9"
-    assert first_covering(here, Reference("x")).version == "2.1"
+    assert first_covering(here, Reference("x", "1"), ()).version == "1.9"
+    assert first_covering(here, Reference("x"), ()).version == "2.1"
 
 
 @pytest.mark.parametrize(("version", "wanted"), [("3", "x@3"), ("", "x")])
 def test_what_is_not_here_is_missing_with_the_command_that_obtains_it(version: str, wanted: str) -> None:
     with pytest.raises(EngineMissing, match=f"{wanted} is not on this machine") as missing:
-        first_covering([], Reference("x", version))
+        first_covering([], Reference("x", version), ("3",))
     assert missing.value.hint == f"`dyno engines fetch {wanted}` obtains it"
 
 

@@ -13,6 +13,7 @@ from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import path
 from dbdyno.study.reference import Reference
+from tests.obtain.path_cases import program
 
 SERVERS = [ENGINES["mariadb"], ENGINES["mysql"], ENGINES["postgresql"]]
 
@@ -25,12 +26,6 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 def locate(engine: Engine, path: Path) -> None:
     engine.obtaining.locate(Reference(engine.name, path=str(path)))
-
-
-def program(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 def test_a_path_that_leads_nowhere(engine: Engine, tmp_path: Path) -> None:

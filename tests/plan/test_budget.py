@@ -19,11 +19,13 @@ from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import SHORTEST_S, Replan, ask, fitted, precision, replanned
 from dbdyno.plan.order import Order
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial
+from dbdyno.trial.bench import Clock
 from tests.fakes import FakeEngine, carried_out, make_bench, make_run, make_study, make_tally
 
 OVERHEAD_S = 3.0
@@ -203,26 +205,28 @@ def ticking() -> Callable[[], float]:
 
 
 def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
-    """Real trials of the fake engine, which takes no more than 2 of 3 speeds; each reading of the clock takes
-    a second, so that a trial takes as many as it has stages."""
+    """Real trials of the fake engine, which takes no more than 2 of 3 speeds; each reading of a clock takes a
+    second, so that a trial takes three for each of its stages."""
     study = make_study(1, 2, 3, blocks=3)
-    run = make_run(study).model_copy(update={"budget_s": 60.0})
+    run = make_run(study).model_copy(update={"budget_s": 120.0})
 
     def carry_out() -> list[Record]:
         with Store(store_url()) as store, open_journal() as journal:
             store.add_run(run)
-            bench = replace(make_bench(study, run, journal, FakeEngine(cap=2)), clock=ticking())
+            seconds = ticking()
+            clock = Clock(unix_s=seconds, monotonic_s=seconds)
+            bench = replace(make_bench(study, run, journal, FakeEngine(cap=2)), clock=clock)
             return carried_out(bench, store)
 
     records = carry_out()
-    found = replan_of(study, 60.0, records)
+    found = replan_of(study, 120.0, records)
     assert found.left_out == {"config.speed=3"}
     outcomes = [(record.block, record.variant, record.outcome) for record in records]
     assert len([one for one in outcomes if one[0] == 0]) == 3
     assert {one[1] for one in outcomes if one[0] > 0} == {"baseline", "config.speed=2"}
     assert {one[2] for one in outcomes if one[0] > 0} == {Outcome.MEASURED}
     assert max(one[0] for one in outcomes) == found.blocks - 1 > 1
-    assert sum(record.finished_unix_s - record.started_unix_s for record in records) <= 60.0
+    assert sum(record.finished_unix_s - record.started_unix_s for record in records) <= 120.0
     # Gone on with, it comes to the same and has nothing left to do.
     assert carry_out() == records
     assert found.trials(study) == len(records)

@@ -24,7 +24,7 @@ from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.fakes import Stages, make_study
-from tests.test_run import carry_out, leftovers
+from tests.spine import carry_out, leftovers
 
 RESTARTS = Restarts(
     power_cuts=12, torn_pages=3, kills=6, stops=2, load_s=2.0, control={"config.forced_writes": False}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from dbdyno.analyse import analyse
@@ -9,9 +12,12 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.sequential import ask, decided
-from dbdyno.records.record import Record, Run
-from dbdyno.study import Study
-from tests.analyse.factory import a_run, a_study, records_of
+from dbdyno.records import metrics
+from dbdyno.records.metrics import Metric
+from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.study import Goal, Guard, Study
+from tests.analyse.builds import builds
+from tests.analyse.factory import a_run, a_study, ended, every_verdict, records_of
 
 
 def a_sequential(ratios: dict[str, float], blocks: int = 8) -> tuple[Study, Run, list[Record]]:
@@ -25,6 +31,57 @@ def test_the_clear_ones_are_decided_and_the_doubtful_one_is_not() -> None:
     assert decided(study, run, records) == {"config.cache=4G"}
     verdicts = {variant.name: variant.verdict for variant in analyse(study, run, records).variants}
     assert verdicts["config.cache=64M"] is Verdict.INCONCLUSIVE
+
+
+GUARDS = (Guard(text="p99_ms <= 0.83x", metric="p99_ms", bound=0.83, relative=True),)
+"""A variant that is 1.2 times as fast lies near it, so that its speed is decided before its guard."""
+
+
+def studies() -> Iterator[tuple[Study, list[Record]]]:
+    """Studies with every verdict, with guards, with several baselines, and with builds beside placebos."""
+    yield every_verdict()
+    yield builds({"build.layout=2": 0.95})
+    for baselines in (1, 3):
+        study = a_study({"config.cache": ["16M", "64M", "4G"]}, blocks=16, goal=Goal(guards=GUARDS))
+        study = study.model_copy(update={"baselines": baselines})
+        ratios = {"config.cache=64M": 1.2, "config.cache=4G": 0.8}
+        yield study, records_of(study, ratios, {"config.cache=4G": in_the_first_block}, trial_sd=0.02)
+
+
+def in_the_first_block(record: Record) -> Record:
+    return record if record.block else ended(Outcome.FAILED, "the server died")(record)
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool) -> None:
+    seen = set[frozenset[str]]()
+    for study, records in studies():
+        run = a_run(study).model_copy(update={"sequential": sequential})
+        for blocks in range(1, 1 + max(record.block for record in records)):
+            some = [record for record in records if record.block < blocks]
+            found = decided(study, run, some)
+            assert found == {one.name for one in analyse(study, run, some).candidates if one.decided}
+            seen.add(found)
+    assert len(seen) > 4
+
+
+def test_to_tell_what_is_decided_no_metric_is_read_that_no_verdict_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = set[str]()
+
+    def noted(metric: Metric) -> Metric:
+        def reading(record: Record) -> float | None:
+            read.add(metric.name)
+            return metric.read(record)
+
+        return replace(metric, read=reading)
+
+    for name, metric in metrics.METRICS.items():
+        monkeypatch.setitem(metrics.METRICS, name, noted(metric))
+    *_, (study, records) = studies()
+    assert decided(study, a_run(study).model_copy(update={"sequential": True}), records)
+    assert read == {"throughput", "p99_ms"}
 
 
 def carried_out(study: Study, run: Run, possible: list[Record], stop: int = 10**6) -> list[Record]:

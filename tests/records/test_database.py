@@ -14,6 +14,7 @@ import pytest
 from dbdyno.errors import DynoError, UserError
 from dbdyno.records import database as below
 from dbdyno.records.database import open_database
+from dbdyno.records.place import URL_HINT
 from dbdyno.records.store import Store
 from tests.fakes import make_run, make_study
 
@@ -121,7 +122,7 @@ def test_a_url_without_a_path_or_with_parameters_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError) as refused:
         open_database(bad)
-    assert refused.value.hint == below.URL_HINT and list(tmp_path.iterdir()) == []
+    assert refused.value.hint == URL_HINT and list(tmp_path.iterdir()) == []
 
 
 def test_no_secret_of_a_url_is_told() -> None:

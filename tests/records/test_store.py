@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.records.record import Outcome, Record
-from dbdyno.records.store import Store, store_url
+from dbdyno.records.place import store_url
+from dbdyno.records.record import Outcome
+from dbdyno.records.store import Store
 from tests.fakes import make_run, make_study
-
-
-def make_record(trial: int, outcome: Outcome = Outcome.MEASURED, log: str = "") -> Record:
-    return Record(
-        run="first",
-        trial=trial,
-        block=0,
-        position=trial,
-        variant="baseline",
-        levels={"config.speed": 1},
-        host="here",
-        started_unix_s=1.5,
-        finished_unix_s=2.5,
-        outcome=outcome,
-        server_log=log,
-    )
+from tests.host.tracer import FDATASYNC, FSYNC, MACHINE, stop_for_tracer, trace
+from tests.records.store_cases import make_record
 
 
 def test_what_was_written_is_read_back(url: str) -> None:
@@ -59,7 +48,10 @@ def test_a_run_is_found_by_the_start_of_its_name(url: str) -> None:
         for number, name in enumerate(["2611-a", "2611-ab", "2612-b"]):
             store.add_run(make_run(study, name).model_copy(update={"created_unix_s": float(number)}))
         assert store.run("2612").run == "2612-b"
-        assert store.run("last").run == "2612-b"
+        for name in ("2611-a", "2611-ab"):
+            store.add_record(make_record(0).model_copy(update={"run": name}))
+        assert store.run("last").run == "2611-ab", "the latest that has a result"
+        assert store.begun_since(store.run("last")) == ["2612-b"]
         assert store.run("2611-ab").run == "2611-ab"
         with pytest.raises(UserError, match="more than one run starts with '2611'"):
             store.run("2611")
@@ -152,7 +144,7 @@ def test_a_record_survives_the_death_of_its_writer(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from dbdyno.records.store import Store\n"
         "from tests.fakes import make_run, make_study\n"
-        "from tests.records.test_store import make_record\n"
+        "from tests.records.store_cases import make_record\n"
         "store = Store(sys.argv[1])\n"
         "store.add_run(make_run(make_study()))\n"
         "store.add_record(make_record(7))\n"
@@ -192,6 +184,46 @@ def test_a_store_of_another_schema_is_refused(tmp_path: Path) -> None:
         Store(url)
 
 
+URL = "mysql://root:s3cret@localhost/test"
+
+
+def test_no_password_goes_into_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store(f"sqlite:///{path}") as store:
+        given = {"study_text": f'title = "{URL}"', "installation": {"origin": URL}}
+        run = make_run(make_study()).model_copy(update=given)
+        store.add_run(run)
+        store.note_run(run.run, URL)
+        record = make_record(0, log=f"{URL}\n{URL}")
+        store.add_record(record.model_copy(update={"variant": URL, "cause": URL, "levels": {"x": URL}}))
+        assert store.records(run.run)[0].levels == {"x": "mysql://root:***@localhost/test"}
+        for file in tmp_path.iterdir():
+            assert b"s3cret" not in file.read_bytes()
+
+
+def test_a_password_that_an_earlier_dyno_kept_does_not_come_out(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        run, record = make_run(make_study()), make_record(0)
+        store.add_run(run)
+        store.add_record(record)
+        store.note_run(run.run, "x")
+        with store._transaction() as execute:
+            kept = run.model_copy(update={"study_text": URL}).model_dump_json()
+            execute("UPDATE dyno_runs SET document = ?", kept)
+            execute("UPDATE dyno_records SET document = ?", make_record(0, log=URL).model_dump_json())
+            execute("UPDATE dyno_notes SET note = ?", URL)
+        [summary] = store.runs()
+        told = (summary.run.study_text, summary.note, store.records(run.run)[0].server_log)
+        assert set(told) == {"mysql://root:***@localhost/test"}
+
+
+@pytest.mark.parametrize("bad", ["root:s3cret@h/x", "mysql:root:s3cret@h/x", "u:s3cret@x://"])
+def test_what_is_no_url_is_not_repeated(bad: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Store(bad)
+    assert "s3cret" not in f"{caught.value.message} {caught.value.hint}"
+
+
 def test_a_password_is_never_shown() -> None:
     with pytest.raises(DynoError) as caught:
         Store("postgresql://me:secret@/x?host=/nowhere")
@@ -201,3 +233,22 @@ def test_a_password_is_never_shown() -> None:
 def test_the_store_is_the_chosen_or_the_default(homes: Path) -> None:
     assert store_url() == f"sqlite:///{homes / 'data' / 'dyno' / 'dyno.sqlite'}"
     assert store_url("sqlite:///y") == "sqlite:///y"
+
+
+@pytest.mark.skipif(os.uname().machine != MACHINE, reason=f"the tracer is written for {MACHINE}")
+def test_a_record_is_on_disk_when_it_is_kept(tmp_path: Path) -> None:
+    """By the calls that the process makes: what is not synced, a power cut may take along."""
+    child = os.fork()
+    if child == 0:
+        # Nothing of the test may run twice, whatever happens here.
+        with suppress(BaseException):
+            store = Store(f"sqlite:///{tmp_path / 'store.sqlite'}")
+            store.add_run(make_run(make_study(1, 2)))
+            stop_for_tracer()
+            for trial in range(3):
+                store.add_record(make_record(trial))
+        os._exit(0)
+    numbers = trace(child, -1, "none", lambda: None).numbers
+    assert sum(number in (FSYNC, FDATASYNC) for number in numbers) >= 3
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        assert len(store.records("first")) == 3

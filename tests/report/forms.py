@@ -1,14 +1,20 @@
-"""Every case in every form. `python -m tests.report.forms FOLDER` writes them all as files."""
+"""Every case in every form. `python -m tests.report.forms FOLDER` writes them all as files, and
+`python -m tests.report.forms --since REVISION` prints what differs from a revision of the tree."""
 
 from __future__ import annotations
 
+import difflib
 import io
+import os
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
 
+import dbdyno
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Circumstance, Omission, Trend, trend
@@ -18,12 +24,12 @@ from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts import trend as trend_report
-from tests.analyse.test_compare import a_host, analysed
-from tests.analyse.test_frontier import found
-from tests.analyse.test_trend import STUDY, a_trend_run
+from tests.analyse.compare_cases import a_host, analysed
+from tests.analyse.frontier_cases import found
+from tests.analyse.trend_cases import STUDY, a_trend_run
 from tests.report.cases import CASES, HOSTILE, fraction_of_seven, masked
-from tests.report.figures.test_flame import FAST, SLOW
-from tests.report.figures.test_gate import GATE
+from tests.report.figures.flame_cases import FAST, SLOW
+from tests.report.figures.gate_cases import GATE
 
 Printed = Callable[[Console], None]
 
@@ -129,5 +135,34 @@ def write(folder: Path) -> None:
             (folder / f"{case}.{ending}").write_text(masked(text), encoding="utf-8")
 
 
+def since(revision: str) -> Iterator[str]:
+    """What differs from the forms of a revision, as lines of a unified difference."""
+    with tempfile.TemporaryDirectory(prefix="dyno-forms-") as kept:
+        folder = Path(kept)
+        tree = folder / "tree"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, revision], check=True)
+        try:
+            # The driver is the same: it lays out no report.
+            for driver in Path(dbdyno.__file__).parent.glob("driver/_driver*.so"):
+                (tree / "src" / "dbdyno" / "driver" / driver.name).symlink_to(driver)
+            environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
+            command = [sys.executable, "-m", "tests.report.forms", str(folder / "before")]
+            subprocess.run(command, cwd=tree, env=environment, check=True)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", tree], check=True)
+        write(folder / "now")
+        names = {path.name for when in ("before", "now") for path in (folder / when).iterdir()}
+        for name in sorted(names):
+            before, now = (_lines(folder / when / name) for when in ("before", "now"))
+            yield from difflib.unified_diff(before, now, f"before/{name}", f"now/{name}", lineterm="")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    if sys.argv[1] == "--since":
+        print("\n".join(since(sys.argv[2])))
+    else:
+        write(Path(sys.argv[1]))

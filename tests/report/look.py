@@ -8,7 +8,7 @@ from html import escape, unescape
 from pathlib import Path
 
 from dbdyno.frozen import Frozen
-from tests.report.test_html import LIGHT, browse
+from tests.report.browser import LIGHT, browse
 
 WIDTHS = (420, 800, 1200)
 SCRIPT = (Path(__file__).parent / "look.js").read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
+from dbdyno.cli.analysed import analysed
 from dbdyno.cli.stored_study import study_of
 from dbdyno.records.record import Record, Run
 from dbdyno.report import terminal
@@ -26,7 +27,7 @@ def stored_analysis() -> Analysis:
     """The analysis of the stored run."""
     first, *others = gzip.decompress(STORED.read_bytes()).decode().splitlines()
     run = Run.model_validate_json(first)
-    return analyse(study_of(run), run, [Record.model_validate_json(line) for line in others])
+    return analysed(study_of(run), run, [Record.model_validate_json(line) for line in others])
 
 
 def drawn() -> str:

@@ -1,7 +1,7 @@
 """Reports of the same records stay the same, byte for byte.
 
-When words change on purpose, write the forms before and after (`python -m tests.report.forms FOLDER`), read
-the difference, and renew the digests with `--snapshot-update`.
+A digest says that a form changed. `python -m tests.report.forms --since HEAD` prints what changed in it. When
+words change on purpose, read that, and renew the digests with `--snapshot-update`.
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ def test_every_form_is_what_it_was(case: str, snapshot: SnapshotAssertion) -> No
         ending: hashlib.sha256(masked(text).encode()).hexdigest()[:16]
         for ending, text in forms_of(case).items()
     }
-    assert digests == snapshot
+    assert digests == snapshot, "python -m tests.report.forms --since HEAD prints what changed"

@@ -10,7 +10,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.report import junit
 from tests.analyse.builds import INERT, builds
 from tests.analyse.factory import a_run, a_study, broken, every_verdict, records_of
-from tests.analyse.test_gate import an_analysis
+from tests.analyse.gate_cases import an_analysis
 
 FAILING = frozenset({Verdict.BROKEN, Verdict.FAILED, Verdict.SLOWER})
 

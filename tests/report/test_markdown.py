@@ -20,7 +20,9 @@ def test_as_written(case: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_every_table_has_the_same_number_of_cells_in_each_row(case: str) -> None:
     html = MarkdownIt("commonmark").enable("table").render(markdown.render(CASES[case]()))
-    for table in re.findall(r"<table>.*?</table>", html, re.S):
+    tables = re.findall(r"<table>.*?</table>", html, re.S)
+    assert tables
+    for table in tables:
         heads = len(re.findall(r"<th[ >]", table))
         rows = [row.count("<td") for row in re.findall(r"<tr>.*?</tr>", table, re.S)[1:]]
         assert rows and set(rows) == {heads}

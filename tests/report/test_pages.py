@@ -13,15 +13,15 @@ from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
 from dbdyno.report.parts import profile as profile_words
-from tests.analyse.test_compare import a_host, analysed
+from tests.analyse.compare_cases import a_host, analysed
+from tests.report.browser import needs_chromium
 from tests.report.cases import CASES, fraction_of_seven
-from tests.report.figures.test_flame import FAST, SLOW
-from tests.report.figures.test_gate import GATE
+from tests.report.figures.flame_cases import FAST, SLOW
+from tests.report.figures.gate_cases import GATE
 from tests.report.forms import over_days, with_frontier
 from tests.report.look import WIDTHS, Faults, Look, look
-from tests.report.parts import test_code, test_matrix, test_museum
+from tests.report.parts import code_cases, matrix_cases, museum_cases
 from tests.report.picture import stored_analysis
-from tests.report.test_html import needs_chromium
 
 pytestmark = needs_chromium
 
@@ -50,9 +50,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "gap": gap,
     "comparison": comparison,
     "trend": lambda: html.over_time(over_days()),
-    "matrix": lambda: html.matrix(test_matrix.found()),
-    "museum": lambda: html.museum(test_museum.found()),
-    "code": lambda: html.code(test_code.found()),
+    "matrix": lambda: html.matrix(matrix_cases.found()),
+    "museum": lambda: html.museum(museum_cases.found()),
+    "code": lambda: html.code(code_cases.found()),
     "gate": lambda: html.gate(GATE),
     "profiles": profiles,
 }

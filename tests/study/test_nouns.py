@@ -50,4 +50,6 @@ def test_another_question_means_something_else(old: str, new: str) -> None:
 
 def test_paths_in_a_study_count_from_its_folder() -> None:
     assert parse_study(TEXT.encode(), CATALOGUE, "/studies/page.toml").folder == Path("/studies")
-    assert parse_study(TEXT.encode(), CATALOGUE, "study.toml").folder == Path()
+    assert parse_study(TEXT.encode(), CATALOGUE, "page.toml").folder == Path.cwd()
+    assert parse_study(TEXT.encode(), CATALOGUE, "/dev/stdin").folder == Path.cwd()
+    assert parse_study(TEXT.encode(), CATALOGUE, "page.toml", Path("/kept")).folder == Path("/kept")

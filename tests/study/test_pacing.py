@@ -46,6 +46,9 @@ def test_a_schedule_is_read(text: str, meant: Schedule) -> None:
         ("steps:1s=99999999999", "cannot be 99999999999.0"),
         ("steps:2s=1,1s=2", "go back"),
         ("points:0s=0,3s=0", "never above 0"),
+        ("ramp:1000000000000/3s", "cannot be 1000000000000.0"),
+        ("points:0s=1,3s=10000001", "cannot be 10000001.0"),
+        ("sine:1/0.001ms", "waves faster than the driver can follow"),
     ],
 )
 def test_a_wrong_schedule_says_what_is_wrong(text: str, said: str) -> None:
@@ -93,6 +96,7 @@ RAMP, SINE, POINTS = (pacing.schedule(text) for text in ("ramp:9/1s", "sine:9/1s
         ([RAMP, POINTS], [], False, False, "schedule"),
         ([POINTS], [5.0], False, False, "schedule"),
         ([SINE], [9.0, 8.0], False, False, "schedule"),
+        ([SINE], [9_999_999.0], False, False, "schedule"),
         ([], [], True, False, "arrivals"),
     ],
 )

@@ -23,43 +23,8 @@ from dbdyno.study import (
 )
 from dbdyno.study.reference import Reference
 from tests.study.catalogue import CATALOGUE
+from tests.study.reader_cases import EXAMPLE, LIST, SHORT
 from tests.study.reading import mistakes, read, require_mistake
-
-EXAMPLE = """\
-title    = "Which file system?"
-engine   = "firebird@5"
-design   = "factorial"
-blocks   = 4
-
-[workload]
-name     = "tpcb"
-scale    = 10
-clients  = [1, 8]
-warmup   = "500ms"
-duration = "1.5m"
-
-[settings]
-config.page_size = 8192
-
-[factors]
-"storage.filesystem" = ["ext4", "xfs"]
-storage.scheduler    = [
-    "none",
-    "bfq",
-]
-
-[goal]
-response = "p99_ms"
-margin   = "0.5%"
-guards   = ["invariants", "p99_ms <= 1.2x", "server_cpu_us_per_op >= 50"]
-"""
-SHORT = """\
-engine = "mariadb"
-[workload]
-name = "tpcb"
-[factors]
-"config.a" = [1, 2]
-"""
 
 
 def the_mistake(text: str | bytes) -> Mistake:
@@ -95,6 +60,7 @@ def test_the_example_is_read_whole() -> None:
             ),
         ),
         path="study",
+        place=str(Path.cwd()),
         text=EXAMPLE,
         digest=hashlib.sha256(EXAMPLE.encode()).hexdigest(),
     )
@@ -116,8 +82,9 @@ def test_everything_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
 
 def test_a_study_survives_json() -> None:
     study = read(EXAMPLE)
-    assert Study.model_validate(study.model_dump(mode="json")) == study
-    assert Study.model_validate_json(study.model_dump_json()) == study
+    told = Study.model_validate(study.model_dump(mode="json"))
+    assert told == study.model_copy(update={"place": ""}), "where it lies is no part of what it asks"
+    assert Study.model_validate_json(study.model_dump_json()) == told
 
 
 def test_factors_stand_in_the_order_written() -> None:
@@ -166,6 +133,13 @@ def test_statements_are_timed_only_where_the_study_asks_for_it() -> None:
     assert read(SHORT.replace('"tpcb"', '"tpcb"\nby_statement = true')).workload.by_statement
 
 
+def test_plans_are_asked_for_unless_a_study_asks_for_none() -> None:
+    assert read(SHORT).workload.plans
+    without = read(SHORT.replace('"tpcb"', '"tpcb"\nplans = false')).workload
+    assert not without.plans
+    assert "plans" not in read(SHORT).workload.model_dump(), "earlier studies mean what they meant"
+
+
 def test_the_server_goes_first_only_where_the_study_asks_for_it() -> None:
     assert read(SHORT).workload.gather == "off"
     assert read(SHORT.replace('"tpcb"', '"tpcb"\ngather = "on"')).workload.gather == "on"
@@ -194,23 +168,6 @@ def test_levels_keep_their_type_and_spelling() -> None:
 )
 def test_engine_forms(written: str, expected: Reference) -> None:
     assert read(SHORT.replace('"mariadb"', f'"{written}"')).engine == expected
-
-
-LIST = """\
-engine = "mariadb"
-design = "list"
-[workload]
-name = "tpcb"
-[[variants]]
-levels = { "config.a" = 1, config.b = "x" }
-[[variants]]
-name = "both"
-levels = { "config.a" = 2, config.b = "y" }
-[[variants]]
-name = "only a"
-[variants.levels]
-config.a = 3
-"""
 
 
 def test_a_list_gives_variants_and_its_factors() -> None:
@@ -278,6 +235,7 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcb"\nschedule = "ramp:9"', 4, '`schedule`: "ramp:9" has no `/`', "ramp:TO/OVER"),
     ('"tpcb"', '"tpcb"\nschedule = ["constant", "x"]', 4, '"x" is no schedule', "ramp:TO/OVER"),
     ('"tpcb"', '"tpcb"\ngather = "when_crowded"', 4, '`gather`: cannot be "when_crowded"', "off"),
+    ('"tpcb"', '"tpcb"\nplans = 0', 4, "must be true or false, not 0", "without quotes"),
     ('"tpcb"', '"tpcb"\nby_statement = 1', 4, "must be true or false, not 1", "without quotes"),
     ('"tpcb"', '"tpcb"\nisolation = "snapshot"', 4, '`isolation`: cannot be "snapshot"', "serializable"),
     ('"tpcb"', '"tpcb"\nstorage_engine = "a b"', 4, '`storage_engine`: cannot be "a b"', "letters"),
@@ -285,6 +243,7 @@ ONE_MISTAKE = [
     ('"tpcb"', '"tpcb"\nramp = 3', 4, "a duration needs its unit", '"3s"'),
     ("config.a", "workload.ramp", 5, "cannot vary within a study", "a study of each"),
     ('"tpcb"', '"tpcb"\nrate_per_s = nan', 4, "cannot be nan", "allowed"),
+    ('"tpcb"', '"tpcb"\nrate_per_s = 1e12', 4, "cannot be 1000000000000.0", "at most 10,000,000 per second"),
     ("[1, 2]", "[1]", 5, "`config.a` has one level", "[BASELINE, OTHER, ...]"),
     ("[1, 2]", "[]", 5, "`config.a` has no level", "[BASELINE, OTHER, ...]"),
     ("[1, 2]", "1", 5, "`config.a` has no list of levels", "under [settings]"),
@@ -320,6 +279,10 @@ ONE_MISTAKE = [
      "did you mean `p99_ms`?"),
     ("[factors]", '[goal]\nguards = "invariants"\n[factors]', 5, "must be a list", "p99_ms <= 1.2x"),
     ("[factors]", '[goal]\nguards = ["invariant"]\n[factors]', 5, "is no guard", "invariants"),
+    ("[factors]", '[goal]\nresponse = "tps"\n[factors]', 5, 'unknown metric "tps"',
+     "here this is `throughput`"),
+    ("[factors]", '[goal]\nresponse = "zzz"\n[factors]', 5, 'unknown metric "zzz"', "throughput"),
+    ('"tpcb"', '"pgbench"', 3, 'unknown workload "pgbench"', "here this is `tpcb`"),
     ("[factors]", '[goal]\nguards = ["p9_ms <= 2x"]\n[factors]', 5, "unknown metric `p9_ms`", "did you mean"),
     ("[factors]", '[goal]\nguards = ["p99_ms <= 0x"]\n[factors]', 5, "nothing can be measured against", ""),
     ("[factors]", '[goal]\nguards = [\n"invariants",\n"invariants"]\n[factors]', 7, "given twice",
@@ -574,3 +537,8 @@ def test_counted_work_is_asked_for_beside_a_timed_response() -> None:
     found = the_mistake(SHORT + '[goal]\nresponse = "instructions_per_op"\ncounted = true\n')
     assert found.line == 8 and "counted in every block" in found.hint
     assert the_mistake(SHORT + "[goal]\ncounted = 1\n").line == 7
+
+
+def test_a_password_never_gets_into_a_study() -> None:
+    text = f"# see mysql://me:s3cret@h/x\n{EXAMPLE}"
+    require_mistake(mistakes(text), 1, "a URL on this line holds a password", "leave it out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.errors import StudyError
-from dbdyno.study import Study, parse_study
+from dbdyno.study import Study, parse_study, rungs
 from dbdyno.study.act import Act
 from dbdyno.study.phases import CONTROL, SUSTAINED, rung_of
 from dbdyno.study.soak import SMOKE, Disturbance, Soak
@@ -142,3 +142,26 @@ def test_a_smoke_soak_takes_less_than_five_minutes_of_load() -> None:
     phases = rung_of(SMOKE, study(), 0)
     assert [phase.then for phase in phases if phase.then] == [Act.KILL, Act.CUT, Act.TEAR, Act.STOP]
     assert sum(phase.takes_s for phase in phases) < 200.0
+
+
+WITHOUT = 'engine = "mariadb"\n[workload]\nname = "tpcb"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "short"),
+    [
+        (f"{STUDY}clients = [10, 20]", (10, 20), (10,)),
+        (STUDY, Soak().clients, SMOKE.clients[:1]),
+        (f"{WITHOUT}clients = 7", (7,), (7,)),
+        (f"{WITHOUT}clients = 7\n[soak]\nclients = [30, 40]", (30, 40), (30,)),
+        (f"{WITHOUT}clients = 7\n[soak]\nduration = '5m'", (7,), (7,)),
+        (f"{WITHOUT}clients = 1", (1,), (1,)),
+    ],
+)
+def test_the_clients_that_a_study_names_hold(
+    text: str, whole: tuple[int, ...], short: tuple[int, ...]
+) -> None:
+    factors = "" if "[soak]" in text else '\n[factors]\n"config.a" = [1, 2]'
+    read = parse_study((text + factors).encode(), CATALOGUE)
+    assert rungs.soak_of(read, smoke=False).clients == whole
+    assert rungs.soak_of(read, smoke=True).clients == short

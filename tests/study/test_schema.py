@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import StudyError
 from dbdyno.study import parse_study, study_schema
 from tests.study.catalogue import CATALOGUE
-from tests.study.test_reader import EXAMPLE, LIST, SHORT
+from tests.study.reader_cases import EXAMPLE, LIST, SHORT
 
 Document = dict[str, Any]
 SCHEMA = study_schema(CATALOGUE)

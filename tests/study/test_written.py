@@ -8,9 +8,11 @@ import pytest
 
 from dbdyno.frozen import Level
 from dbdyno.study import Design, Goal, Guard, Interval, Workload
+from dbdyno.study.nouns import GivenData
 from dbdyno.study.written import toml, winner_on
+from tests.study.data_cases import NAMES
 from tests.study.reading import read
-from tests.study.test_search import SEARCH
+from tests.study.search_cases import SEARCH
 
 
 @pytest.mark.parametrize("value", ['a "quoted"\n line', "a duck: 🦆", 3, 0.5, True, ["2M", 4]])
@@ -42,3 +44,22 @@ def test_an_option_that_the_winner_changes_is_written_once() -> None:
     other = read(winner_on(study, "candidate-7", {"workload.scale": 2}, load, study.goal))
     assert [variant.levels for variant in other.variants] == [{"workload.scale": 1}, {"workload.scale": 2}]
     assert other.workload.options == {"scale": 1, "variant": "N"}
+
+
+@pytest.mark.parametrize(
+    ("data", "paths"),
+    [
+        (
+            GivenData(dump=("a.sql", "/b.sql.gz"), database="shop", setup=True),
+            ("/studies/a.sql", "/b.sql.gz"),
+        ),
+        (GivenData(folder="../stopped"), ("/studies/../stopped",)),
+    ],
+)
+def test_the_data_that_a_search_brought_are_brought_again(data: GivenData, paths: tuple[str, ...]) -> None:
+    study = read(SEARCH).model_copy(update={"place": "/studies"})
+    load = Workload(name="script", options={"file": "/other.toml"})
+    other = read(winner_on(study, "candidate-7", {"config.pool": "2G"}, load, study.goal, data), NAMES)
+    assert other.data is not None
+    assert tuple(map(str, other.data.paths(other.folder))) == paths
+    assert (other.data.database, other.data.setup) == (data.database, data.setup)

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from dbdyno.traffic.general_log import begins, statements
 from dbdyno.traffic.seen import Seen
-
-MARIADB = """\
-/usr/sbin/mariadbd, Version: 11.8.3-MariaDB (Debian). started with:
-Tcp port: 0  Unix socket: /run/s
-Time\t\t    Id Command\tArgument
-261122 16:00:00\t     5 Connect\troot@localhost on shop using Socket
-\t\t     6 Query\tSELECT name
-  FROM customer
- WHERE id = 7
-\t\t     5 Prepare\tSELECT ? FROM t
-\t\t     5 Execute\tSELECT 4 FROM t
-261122  6:00:01\t     5 Quit\t
-"""
-MYSQL = (
-    "2026-11-22T16:00:00.000000Z\t    8 Query\tSELECT 1\n2026-11-22T16:00:00.000001Z\t    8 Close stmt\t\n"
-)
+from tests.traffic.general_log_cases import MARIADB, MYSQL
 
 
 def read(text: str) -> list[Seen]:
@@ -27,15 +14,38 @@ def read(text: str) -> list[Seen]:
 
 
 def test_what_was_executed_is_a_statement_and_the_rest_is_counted() -> None:
-    assert read(MARIADB) == [
-        Seen("", 4, rest="command Connect"),
-        Seen("SELECT name\n  FROM customer\n WHERE id = 7", 5),
-        Seen("", 8, rest="command Prepare"),
-        Seen("SELECT 4 FROM t", 9),
-        Seen("", 10, rest="command Quit"),
+    assert [(seen.text, seen.line, seen.rest) for seen in read(MARIADB)] == [
+        ("", 4, "command Connect"),
+        ("SELECT name\n  FROM customer\n WHERE id = 7", 5, ""),
+        ("", 8, "command Prepare"),
+        ("SELECT 4 FROM t", 9, ""),
+        ("", 10, "command Quit"),
     ]
     assert [seen.text for seen in read(MYSQL)] == ["SELECT 1", ""]
 
 
 def test_a_line_of_a_statement_is_no_command() -> None:
     assert not begins(" WHERE id = 7") and not begins("  5 apples") and begins("\t\t     5 Quit\t")
+
+
+def test_each_statement_has_its_session_its_moment_and_its_database() -> None:
+    at_s = datetime(2026, 11, 22, 16, tzinfo=UTC).timestamp()
+    found = [(seen.session, seen.at_s, seen.database) for seen in read(MARIADB)]
+    assert found[:4] == [("5", at_s, "shop"), ("6", at_s, ""), ("5", at_s, "shop"), ("5", at_s, "shop")]
+    assert found[4][1] == datetime(2026, 11, 22, 6, 0, 1, tzinfo=UTC).timestamp()
+    assert [(seen.session, seen.at_s) for seen in read(MYSQL)] == [("8", at_s), ("8", at_s + 1e-6)]
+
+
+def test_a_database_is_that_which_the_session_chose_last() -> None:
+    chosen = (
+        "\t\t     5 Init DB\tshop\n\t\t     6 Query\tSELECT 1\n\t\t     5 Query\tSELECT 1\n"
+        "\t\t     5 Query\tUSE `other`\n\t\t     5 Query\tSELECT 2\n"
+        "\t\t     5 Quit\t\n\t\t     5 Query\tSELECT 3\n"
+    )
+    found = {(seen.session, seen.text): seen.database for seen in read(chosen) if seen.text}
+    assert found[("6", "SELECT 1")] == "" and found[("5", "SELECT 1")] == "shop"
+    assert found[("5", "SELECT 2")] == "other" and found[("5", "SELECT 3")] == ""
+
+
+def test_a_moment_that_does_not_exist_is_none() -> None:
+    assert [seen.at_s for seen in read("991399 26:61:61\t     5 Query\tSELECT 1\n")] == [None]

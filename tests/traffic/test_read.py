@@ -9,38 +9,31 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.traffic import pg_stat_statements
 from dbdyno.traffic.read import traffic_of
-from tests.traffic import test_general_log, test_slow_log
-
-STATEMENTS = """\
-query,calls,total_exec_time,rows
-"SELECT a FROM t
-WHERE b = $1 AND c = $2",300,1500.5,300
-COMMIT,10,1.0,0
-"UPDATE t SET a = $1",100,500,100
-"""
+from tests.traffic import general_log_cases, slow_log_cases
+from tests.traffic.read_cases import STATEMENTS
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "digests"),
     [
-        (test_slow_log.MARIADB, "slow log", 2),
-        (test_slow_log.MYSQL, "slow log", 1),
-        (test_general_log.MARIADB, "general log", 2),
-        (test_general_log.MYSQL, "general log", 1),
+        (slow_log_cases.MARIADB, "slow log", 2),
+        (slow_log_cases.MYSQL, "slow log", 1),
+        (general_log_cases.MARIADB, "general log", 2),
+        (general_log_cases.MYSQL, "general log", 1),
         (STATEMENTS, "pg_stat_statements", 3),
     ],
 )
 def test_a_file_is_known_by_what_stands_in_it(tmp_path: Path, text: str, kind: str, digests: int) -> None:
     path = tmp_path / "seen"
     path.write_text(text)
-    found = traffic_of(path)
+    found = traffic_of([path])
     assert (found.kind, len(found.groups)) == (kind, digests)
 
 
 def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "seen.csv"
     path.write_text(STATEMENTS)
-    found = traffic_of(path)
+    found = traffic_of([path])
     first = found.groups[0]
     assert (first.digest, first.count, first.line) == ("SELECT a FROM t WHERE b = ? AND c = ?", 300, 2)
     assert first.took_s == pytest.approx(1.5005) and found.count == 410
@@ -52,28 +45,32 @@ def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("SELECT 1;\n", "is no log that Dyno knows; it begins: 'SELECT 1;'"),
+        (
+            "".join(slow_log_cases.MARIADB.splitlines(keepends=True)[:3]),
+            "holds the head of a log and no statement",
+        ),
         ("query,calls\nSELECT,many\n", "line 2: this is no row of query, calls"),
         ("query,calls\n", "holds no statement"),
-        (f"{test_slow_log.MARIADB.splitlines()[3]}\n", "holds no statement"),
+        (f"{slow_log_cases.MARIADB.splitlines()[3]}\n", "holds no statement"),
     ],
 )
 def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "seen"
     path.write_text(text)
     with pytest.raises(UserError) as refused:
-        traffic_of(path)
+        traffic_of([path])
     assert said in refused.value.message and refused.value.hint
 
 
 def test_a_statement_of_the_view_may_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "seen.csv"
     path.write_text(f'query,calls\nSELECT 1,1\n"SELECT\n{"a" * 200_000}",2\n')
-    assert traffic_of(path).count == 3
+    assert traffic_of([path]).count == 3
     monkeypatch.setattr(pg_stat_statements, "FIELD_CHARACTERS_MOST", 100_000)
     with pytest.raises(UserError, match=r"seen\.csv, line 3: this is no row of CSV: field larger"):
-        traffic_of(path)
+        traffic_of([path])
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        traffic_of(tmp_path / "nowhere.log")
+        traffic_of([tmp_path / "nowhere.log"])

@@ -13,7 +13,7 @@ from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.script import script, weights_of
 from dbdyno.traffic.seen import Seen
 from dbdyno.traffic.tokens import Dialect
-from tests.traffic.test_slow_log import MARIADB
+from tests.traffic.slow_log_cases import MARIADB
 
 SEEN = [
     *(Seen(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),
@@ -47,11 +47,11 @@ def test_each_digest_is_a_transaction_with_the_share_that_was_seen() -> None:
 def test_the_file_says_that_it_holds_what_was_seen(tmp_path: Path) -> None:
     path = tmp_path / "slow.log"
     path.write_text(MARIADB.replace("id = 7", "card = '4929 1234'"))
-    traffic = traffic_of(path)
+    traffic = traffic_of([path])
     text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])
     assert "4929 1234" in text and "use shop" not in text
     head = " ".join(text.partition("title = ")[0].replace("#", "").split())
-    assert "holds real values of production" in head and "`use DATABASE` is left out" in head
+    assert "holds real values of production" in head and "ran in the database shop" in head
 
 
 def test_what_varied_is_drawn_and_what_never_changed_stays() -> None:
@@ -69,7 +69,7 @@ def test_a_value_that_is_part_of_the_syntax_stays() -> None:
 
 
 def test_values_that_nobody_knows_are_to_be_filled_in() -> None:
-    text, found = made([Seen("SELECT a FROM t WHERE b = $1", 2, 0.5, 300)], Dialect.POSTGRESQL)
+    text, found = made([Seen("SELECT a FROM t WHERE f(b) = $1", 2, 0.5, 300)], Dialect.POSTGRESQL)
     assert found["select_1"]["values"] == {"p1": "fill_in()"} and "# TO BE FILLED IN" in text
     assert found["select_1"]["weight"] == 300
 
@@ -86,3 +86,29 @@ def test_weights_keep_their_proportion_where_a_file_cannot_hold_them() -> None:
         Dialect.MYSQL,
     )
     assert weights_of(traffic.groups) == [1_000_000_000, 250_000_000]
+
+
+def test_values_that_nobody_knows_are_drawn_from_the_column_that_they_are_compared_with() -> None:
+    asked = "SELECT a FROM t WHERE b = $1 AND c BETWEEN $2 AND $3 ORDER BY a LIMIT $4"
+    text, found = made([Seen(asked, 2, 0.5, 300)], Dialect.POSTGRESQL)
+    values = found["select_1"]["values"]
+    assert values == {
+        "p1": "pick(:t__b)",
+        "p2a": "pick(:t__c)",
+        "p2b": "pick(:t__c)",
+        "p2": "case when :p2a <= :p2b then :p2a else :p2b end",
+        "p3": "case when :p2a <= :p2b then :p2b else :p2a end",
+        "p4": "10",
+    }
+    start = tomllib.loads(text)["start"]["statements"]
+    assert [each["list"] for each in start] == ["t__b", "t__c"]
+    assert "# TO BE FILLED IN" not in text and "LIMIT 10, which no log tells" in text
+
+
+def test_a_number_that_was_bound_is_drawn_as_a_number_and_stays_a_text_where_it_never_changes() -> None:
+    seen = [
+        Seen(f"SELECT a FROM t WHERE b = '{n}' AND c = '0{n}' AND d = '7'", n, bound=True) for n in (1, 9)
+    ]
+    _, found = made(seen, Dialect.POSTGRESQL)
+    assert found["select_1"]["values"] == {"p1": "uniform(1, 9)", "p2": "choice('01', '09')"}
+    assert found["select_1"]["statements"] == ["SELECT a FROM t WHERE b = :p1 AND c = :p2 AND d = '7'"]

@@ -12,7 +12,7 @@ from dbdyno.host.volumes.power import Switch
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.rounds import round_of
-from tests.trial.test_rounds import LOSING, running
+from tests.trial.rounds_cases import LOSING, running
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
-from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.study.phases import phases_of
@@ -23,15 +22,10 @@ from dbdyno.trial import act
 from dbdyno.trial.act import UNTOLD, kill_under_load, start_again, strike
 from dbdyno.trial.prepare import prepare
 from tests.fakes import FakeEngine, FakeLoad, make_bench, make_run, make_study, make_tally
+from tests.trial.act_cases import DURABLE
 from tests.trials import tried
 
 pytestmark = pytest.mark.engine
-
-DURABLE: dict[str, dict[str, Level]] = {
-    "sqlite": {"config__synchronous": "full", "config__journal_mode": "wal"},
-    "firebird": {"config__forced_writes": True},
-    "mariadb": {"config__innodb_flush_log_at_trx_commit": 1},
-}
 
 
 @pytest.mark.parametrize("engine", DURABLE)

@@ -15,7 +15,7 @@ from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial import acts
 from dbdyno.trial.acts import Acted, act_on
-from tests.trial.test_act import DURABLE
+from tests.trial.act_cases import DURABLE
 from tests.trials import bench_of, study_of, tried
 
 

@@ -9,7 +9,8 @@ from dbdyno.records.record import Doubt, Observation
 from dbdyno.study.trials import Trial
 from dbdyno.trial.check import judge
 from tests.fakes import FakeEngine, Stages, make_tally
-from tests.test_run import two_phases
+from tests.report.words.replay_cases import REPLAY
+from tests.spine import two_phases
 
 CALM = Observation(duration_s=10.0, totals={"steal_s": 0.0, "other_cpu_s": 0.1})
 HOLDS = [Invariant(name="balances_equal", holds=True, detail="12, 12")]
@@ -72,8 +73,15 @@ def test_the_drivers_own_limits_warn() -> None:
     warnings = judge(make_tally(saturated="thread 0 at 99 %", open_loop=loop), HOLDS, [], CALM, 2)[1]
     assert warnings == {
         Doubt.DRIVER_SATURATED: "thread 0 at 99 %",
-        Doubt.RATE_NOT_KEPT: "offered 100/s, achieved 60/s",
+        Doubt.RATE_NOT_KEPT: "offered 100/s, achieved 60/s; 9 transactions waited for a client at the end",
     }
+
+
+def test_a_replay_that_the_driver_was_late_for_is_doubted() -> None:
+    late = REPLAY.model_copy(update={"late_by_driver": 20})
+    told = judge(make_tally(replay=late), HOLDS, [], CALM, 2)[1]
+    assert told == {Doubt.REPLAY_LATE: "20 of 1000 statements (2.0%) began late by the driver"}
+    assert judge(make_tally(replay=REPLAY), HOLDS, [], CALM, 2)[1] == {}
 
 
 def test_transactions_that_are_long_beside_their_slices_make_a_trial_doubtful() -> None:

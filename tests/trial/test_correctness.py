@@ -23,6 +23,7 @@ from dbdyno.trial.correctness import (
     keep,
     kept,
     own_tests,
+    recall_held,
 )
 from tests.fakes import make_study
 
@@ -172,3 +173,8 @@ def test_a_sources_own_tests_are_a_part_of_the_gate(tests: tuple[OwnTest, ...], 
 def test_tests_that_could_not_run_say_how_they_run_again() -> None:
     found = own_tests(made(OwnTest(name="types", verdict="unable", detail="no perl")))
     assert "`dyno cache free toy-1`" in found.remedy
+
+
+@pytest.mark.parametrize(("recall", "holds"), [(0.9401, True), (0.9399, False), (0.99, True)])
+def test_recall_may_lie_a_hundredth_below_that_of_the_baselines_build(recall: float, holds: bool) -> None:
+    assert recall_held(recall, 0.95).holds is holds

@@ -13,7 +13,7 @@ from dbdyno.study.act import Act
 from dbdyno.trial import flips
 from dbdyno.trial.flips import Mark, Place
 from dbdyno.trial.rounds import round_of
-from tests.trial.test_rounds import acted, round_with, running
+from tests.trial.rounds_cases import acted, round_with, running
 
 ENGINES: dict[str, tuple[dict[str, Level], bool]] = {
     "sqlite": ({"config.journal_mode": "wal"}, False),

@@ -135,3 +135,11 @@ def test_a_server_that_cannot_be_reached_is_no_loss(tmp_path: Path) -> None:
         Ledger(tmp_path).rows(database.ask)
     with pytest.raises(DriverFailed):
         make_table(database.ask)
+
+
+def test_full_speed_is_nine_tenths_of_the_load_before_for_a_tenth_of_a_second() -> None:
+    """1,000 a second before, so 90 in a window of 0.1 s are full speed, and 89 are not."""
+    assert full_speed_s([10, 89, 90, 10], 1000.0) == pytest.approx(0.3)
+    assert full_speed_s([10, 89, 89, 89], 1000.0) == pytest.approx(0.4), "never: all windows"
+    told = [Entry(0, number, number * 1_000_000) for number in range(1000)]
+    assert windows_of(told, 1_000_000_000) == [100] * 10

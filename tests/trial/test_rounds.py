@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,18 +16,15 @@ from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFail
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import power, volume
-from dbdyno.layers.setup import Running
 from dbdyno.records.record import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
 from dbdyno.trial import ledger, placement, rounds
-from dbdyno.trial.acts import Acted
-from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.rounds import permitted, round_of
 from tests.host.killed_host import what_is_left
-from tests.needs import needs_root, require_file_system, skipping_blocked
+from tests.needs import needs_root, require_file_system
+from tests.trial.rounds_cases import LOSING, acted, round_with, running, trial_of
 from tests.trials import alone_on_host, bench_of, host_state, study_of
 
 pytestmark = pytest.mark.engine
@@ -38,50 +34,6 @@ DURABLE: dict[str, dict[str, Level]] = {
     "firebird": {"config.forced_writes": True},
     "mariadb": {"config.innodb_flush_log_at_trx_commit": 1},
 }
-LOSING: dict[str, dict[str, Level]] = {
-    "sqlite": {"config.synchronous": "off", "config.journal_mode": "wal"},
-    "firebird": {"config.forced_writes": False},
-    "mariadb": {"config.innodb_flush_log_at_trx_commit": 0},
-}
-
-
-@contextmanager
-def running(
-    engine: str, levels: dict[str, Level], act: Act, optional: bool = False
-) -> Iterator[tuple[Running, Bench, ExitStack]]:
-    """An engine that is up for an act, on a volume where the act needs one."""
-    study = study_of(engine, levels)
-    trial = trial_of(levels, act, optional)
-    with open_journal() as journal:
-        bench = bench_of(study, journal)
-        with journal.scope(), ExitStack() as undo:
-            up, _ = prepare(trial, bench, undo)
-            yield up, bench, undo
-
-
-def trial_of(levels: dict[str, Level], act: Act, optional: bool = False) -> Trial:
-    """A trial with one round."""
-    return Trial(
-        index=RESTARTS_FROM,
-        block=NO_BLOCK,
-        position=0,
-        variant=Variant(name="baseline", levels=levels),
-        phases=(round_with(act, optional),),
-    )
-
-
-def round_with(act: Act, optional: bool = False) -> Phase:
-    return Phase(name=act, duration_s=0.5, then=act, ledger=True, optional=optional)
-
-
-def acted(engine: str, levels: dict[str, Level], *then: Act) -> list[Acted]:
-    """What came of acts that followed one another; skips the test where this machine refuses one."""
-    found: list[Acted] = []
-    with alone_on_host(), skipping_blocked(), running(engine, levels, then[0]) as (up, bench, undo):
-        for act in then:
-            found.append(round_of(up, round_with(act), bench, undo))
-            up = found[-1].running
-    return found
 
 
 @needs_root

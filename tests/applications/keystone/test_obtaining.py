@@ -9,17 +9,7 @@ import pytest
 from dbdyno.applications.keystone.obtaining import locate
 from dbdyno.errors import EngineMissing
 from dbdyno.study.nouns import Application
-
-ALL = {"keystone": "30.0.0", "gunicorn": "27.0.1", "PyMySQL": "1.2.4"}
-
-
-def environment(prefix: Path, packages: dict[str, str]) -> Path:
-    """A virtual environment that holds the packages' names and nothing else."""
-    for name, version in packages.items():
-        folder = prefix / "lib" / "python3.11" / "site-packages" / f"{name}-{version}.dist-info"
-        folder.mkdir(parents=True)
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    return prefix
+from tests.applications.keystone.obtaining_cases import ALL, environment
 
 
 def test_an_environment_that_is_named_is_taken_with_all_its_packages(tmp_path: Path) -> None:

@@ -183,10 +183,10 @@ def test_a_set_is_found_by_its_digest_or_folder() -> None:
 
 @pytest.mark.usefixtures("homes")
 def test_options_of_vector_search_get_their_folder_and_others_stay_as_they_are() -> None:
-    changed = vectors.with_vector_set("vector_search", OPTIONS)
+    changed = vectors.with_vector_set("vector_search", OPTIONS, Path())
     assert changed == OPTIONS | {"dataset": str(ready().folder)}
     assert OPTIONS["dataset"] == ""
-    assert vectors.with_vector_set("tpcb", {"scale": 1}) == {"scale": 1}
+    assert vectors.with_vector_set("tpcb", {"scale": 1}, Path()) == {"scale": 1}
 
 
 @pytest.mark.usefixtures("homes")
@@ -230,13 +230,13 @@ def test_data_that_do_not_do_are_refused_before_anything_is_made(
         options = options | {"dataset": str(tmp_path / name)}
     before = vectors.cached()
     with pytest.raises(UserError, match=message):
-        vectors.require_vectors(OPTIONS | options)
+        vectors.require_vectors(OPTIONS | options, Path())
     assert vectors.cached() == before
 
 
 def test_data_that_do_are_let_pass_and_not_read(tmp_path: Path) -> None:
     np.save(tmp_path / "fine.npy", TRAIN)
     before = vectors.cached()
-    vectors.require_vectors(OPTIONS | {"dataset": str(tmp_path / "fine.npy")})
-    vectors.require_vectors(OPTIONS)
+    vectors.require_vectors(OPTIONS | {"dataset": "fine.npy"}, tmp_path)
+    vectors.require_vectors(OPTIONS, tmp_path)
     assert vectors.cached() == before

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.cli.test_cli import complaint, dyno
 
 pytestmark = pytest.mark.usefixtures("homes")
 MAKE = (

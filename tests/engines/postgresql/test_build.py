@@ -15,8 +15,8 @@ from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.host import libraries
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.source.wish import BuildWish
-from tests.cli.test_cli import dyno
-from tests.needs import skipping_blocked
+from tests.cli.calls import dyno
+from tests.needs import skip_blocked, skipping_blocked
 from tests.postgresql_fork import make_fork
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
@@ -31,6 +31,9 @@ name       = "point_select"
 table_size = 100
 warmup     = "0s"
 duration   = "0.2s"
+
+[goal]
+counted = false
 
 [settings]
 "source.origin" = "fork"
@@ -69,7 +72,7 @@ def test_a_study_measures_two_builds_on_data_of_one_server(tmp_path: Path) -> No
     done = dyno("run", str(tmp_path / "study.toml"), "--json")
     trials = json.loads(done.stdout)["trials"]
     if any(trial["outcome"] == "blocked" for trial in trials):
-        pytest.skip(trials[0]["cause"])
+        skip_blocked(trials[0]["cause"], trials[0]["remedy"])
     assert {trial["variant"]: trial["outcome"] for trial in trials} == {
         "baseline": "measured",
         "build.optimisation=-O3": "measured",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -76,6 +77,26 @@ def test_what_was_synced_is_there_after_a_cut_and_what_was_not_is_gone(homes: Pa
         assert (found.data / "rows").read_bytes() == b"o" * PAGE_BYTES * 10
         assert found.mount == mounts.mounted_at(found.data)
         write(found.data / "after", b"a", synced=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_shelf_keeps_is_whole_after_a_cut(homes: Path, kind: str) -> None:
+    with a_volume(kind) as found:
+        shelf = once.Shelf("builds", found.data / "builds")
+
+        def make(making: Path) -> tuple[str, str]:
+            (making / "inner").mkdir()
+            (making / "inner" / "rows").write_bytes(b"r" * PAGE_BYTES * 100)
+            return "rows", "here"
+
+        shelf.once("whole", make)
+        once.release()
+        cut(found)
+        power.lift(found)
+        power.put_on(found)
+        assert shelf.holds("whole")
+        assert (shelf.folder / "whole" / "inner" / "rows").read_bytes() == b"r" * PAGE_BYTES * 100
+        assert json.loads((shelf.folder / "whole" / once.ACCOUNT).read_text())["origin"] == "here"
 
 
 def test_another_device_than_the_volume_s_is_never_shut_down(homes: Path, tmp_path: Path) -> None:

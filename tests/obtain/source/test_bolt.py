@@ -21,8 +21,9 @@ from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Flags, Trainer, flags_of
-from tests.obtain.source import test_making
-from tests.obtain.source.test_training import trained_with
+from tests.needs import skip_blocked
+from tests.obtain.source import making_cases
+from tests.obtain.source.training_cases import trained_with
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
@@ -50,12 +51,12 @@ def bolt() -> Bolt:
     try:
         return proved_bolt(toolchain("gcc"), RELOCATED)
     except Blocked as blocked:
-        pytest.skip(f"{blocked.message}: {blocked.hint}")
+        skip_blocked(blocked.message, blocked.hint)
 
 
 def materials(folder: Path, bolt: Bolt, flags: Flags = RELOCATED, *steps: tuple[str, ...]) -> Materials:
     """A program that BOLT lays out anew."""
-    plain = test_making.materials(folder, *steps, code=CODE)
+    plain = making_cases.materials(folder, *steps, code=CODE)
     trainer = Trainer(workload="toy", transactions=3)
     return replace(plain, flags=plain.flags + flags, bolt=bolt, bolt_trainer=trainer)
 
@@ -137,7 +138,7 @@ def test_a_build_that_a_profile_guides_is_laid_out_anew_by_another_one(tmp_path:
 def test_a_program_that_bolt_cannot_take_is_the_builds_cause(
     tmp_path: Path, bolt: Bolt, flags: Flags, more: str, message: str, hint: str
 ) -> None:
-    steps = [test_making.COMPILE, *([tuple(more.split())] if more else [])]
+    steps = [making_cases.COMPILE, *([tuple(more.split())] if more else [])]
     with pytest.raises(BuildFailed, match=f"BOLT cannot lay the program out: {message}") as failed:
         made(materials(tmp_path, bolt, flags, *steps), silently, trained_with())
     assert hint in failed.value.hint

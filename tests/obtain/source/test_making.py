@@ -21,35 +21,17 @@ from dbdyno.host.once import silently
 from dbdyno.obtain.source import commands, making
 from dbdyno.obtain.source.making import Materials, account_of, made, prepared, remove_torn
 from dbdyno.obtain.source.patch import Patch
-from dbdyno.obtain.source.recipe import Recipe, Step
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import ALWAYS, Flags
 from tests.needs import needs_patch, needs_root
+from tests.obtain.source.making_cases import COMPILE, materials
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
 ]
 
-COMPILE = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{source}/toy.c", "{ldflags}")
 COUNT = ("sh", "-c", "echo once >> {source}/../../count")
-
-
-def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: object) -> Materials:
-    source = folder / "toy" / "toy.c"
-    source.parent.mkdir(exist_ok=True)
-    # Once, because another process may be reading it.
-    if not source.exists():
-        source.write_text(code or "int main(void) { return 3; }\n")
-    made_of = [
-        Step(name=f"step {number}", command=step) for number, step in enumerate(steps or (COMPILE,), 1)
-    ]
-    recipe = Recipe.model_validate(
-        {"engine": "toy", "program": "toy", "room_mib": 1, "steps": made_of, **more}
-    )
-    flags = Flags(compile=("-O1", "-frecord-gcc-switches"))
-    return Materials(recipe, local_tree(source.parent), (), toolchain("gcc"), flags, "gcc -O1")
 
 
 def test_a_build_is_made_once_and_tells_how(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dbdyno.obtain.source.making import account_of, made
 from dbdyno.obtain.source.own_tests import not_root
 from dbdyno.obtain.source.recipe import Recipe
 from tests.needs import needs_gcc
-from tests.obtain.source.test_making import materials
+from tests.obtain.source.making_cases import materials
 
 pytestmark = [pytest.mark.usefixtures("homes"), needs_gcc]
 

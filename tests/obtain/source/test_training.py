@@ -21,10 +21,12 @@ from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import require_profiles
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.training import Train, Untrained
+from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
-from tests.obtain.source import test_making
+from tests.needs import skip_blocked
+from tests.obtain.source import making_cases
+from tests.obtain.source.training_cases import trained_with
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
@@ -46,12 +48,12 @@ def skip_without(family: str) -> None:
     try:
         require_profiles(toolchain(family), INSTRUMENTING[family])
     except Blocked as blocked:
-        pytest.skip(f"{blocked.message}: {blocked.hint}")
+        skip_blocked(blocked.message, blocked.hint)
 
 
 def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: str) -> Materials:
     """A program that is built twice. `flags` are the user's."""
-    plain = test_making.materials(folder, code=CODE, **more)
+    plain = making_cases.materials(folder, code=CODE, **more)
     own = plain.flags.model_copy(update={"compile": flags})
     return replace(
         plain,
@@ -60,17 +62,6 @@ def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **
         instrumented=plain.flags + INSTRUMENTING[family] + own,
         trainer=Trainer(workload="toy", transactions=3),
     )
-
-
-def trained_with(*arguments: str) -> Train:
-    """Trains by one start of the program."""
-
-    def train(untrained: Untrained) -> int:
-        led = {**os.environ, **untrained.environment}
-        subprocess.run([untrained.prefix / "toy", *arguments], env=led, check=True)
-        return 3
-
-    return train
 
 
 def test_a_trained_build_is_guided_by_its_profile_and_tells_how(tmp_path: Path) -> None:
@@ -172,7 +163,7 @@ def test_a_profile_of_other_code_fails_the_build(tmp_path: Path) -> None:
         "-c",
         'more=; if test -e "{prefix}/toy.gcda"; then more=-DCHANGED; fi; exec "$@" $more',
         "sh",
-        *test_making.COMPILE,
+        *making_cases.COMPILE,
     )
     source = tmp_path / "toy" / "toy.c"
     source.parent.mkdir()
@@ -302,7 +293,7 @@ def test_a_name_in_another_program_of_the_source_is_told_and_many_fail_the_build
 def test_a_training_is_expected_to_take_as_long_as_the_last_ones(tmp_path: Path) -> None:
     recipe = materials(tmp_path).recipe
     assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [600.0, 1800.0]
-    plain = account_of(made(test_making.materials(tmp_path, code=CODE), silently)).took_s
+    plain = account_of(made(making_cases.materials(tmp_path, code=CODE), silently)).took_s
     assert making.expected_s(recipe, is_trained=True) == 3 * plain
     trained = account_of(made(materials(tmp_path), silently, trained_with())).took_s
     assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [plain, trained]

@@ -170,6 +170,96 @@ def test_attributes_and_filters_change_nothing_of_a_revision(repository: Path, t
     assert tree_digest(tmp_path / "laid") == tree_digest(repository)
 
 
+def lacking(repository: Path, revision: str) -> None:
+    """Makes a repository the partial clone of some origin, without one object of a revision."""
+    name = git(repository, "rev-parse", f"{revision}:src/a.c")
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    git(repository, "config", "core.repositoryFormatVersion", "1")
+    git(repository, "config", "extensions.partialClone", "origin")
+    git(repository, "config", "remote.origin.promisor", "true")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"remote.origin.url": "ssh://nowhere/x", "core.sshCommand": "PROGRAM"},
+        {"remote.origin.url": "ext::PROGRAM", "protocol.ext.allow": "always"},
+        {"remote.origin.url": "/", "remote.origin.uploadpack": "PROGRAM", "protocol.file.allow": "always"},
+        {"remote.origin.url": "git://nowhere/x", "core.gitProxy": "PROGRAM"},
+        {"remote.origin.url": "x", "remote.origin.vcs": "hostile", "protocol.hostile.allow": "always"},
+    ],
+    ids=["ssh", "ext", "uploadpack", "proxy", "helper"],
+)
+def test_a_partial_clone_runs_no_program_to_fetch_what_it_lacks(
+    repository: Path, tmp_path: Path, origin: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "was-run"
+    program = tmp_path / "git-remote-hostile"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    lacking(repository, "v1")
+    for key, value in origin.items():
+        git(repository, "config", key, value.replace("PROGRAM", str(program)))
+    with pytest.raises(DynoError, match="cannot read the object") as failed:
+        git_revision(repository, "v1").lay(tmp_path / "laid")
+    assert not ran.exists()
+    assert "partial clone" in failed.value.hint
+    # The same repository does run it for git itself.
+    subprocess.run(["git", "-C", repository, "cat-file", "-p", "v1:src/a.c"], capture_output=True)
+    assert ran.exists()
+
+
+def test_hooks_and_programs_of_a_repository_are_not_run(repository: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "was-run"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    (repository / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "attributes")
+    hooks = repository / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"):
+        shutil.copy(program, hooks / hook)
+    named = ("core.fsmonitor", "core.pager", "core.editor", "core.alternateRefsCommand", "gpg.program")
+    for key in (*named, "diff.external", "diff.x.textconv", "diff.x.command", "filter.x.smudge"):
+        git(repository, "config", key, str(program))
+    for key in ("filter.x.clean", "filter.x.process", "merge.x.driver", "uploadpack.packObjectsHook"):
+        git(repository, "config", key, str(program))
+    git(repository, "config", "alias.cat-file", f"!{program}")
+    git(repository, "config", "log.showSignature", "true")
+    ran.unlink(missing_ok=True)
+    git_revision(repository, "main").lay(tmp_path / "laid")
+    assert (tmp_path / "laid" / "src" / "a.c").read_text() == "int changed;\n"
+    assert not ran.exists()
+    subprocess.run(["git", "-C", repository, "status"], capture_output=True)
+    assert ran.exists(), "git itself runs them"
+
+
+def test_a_partial_clone_is_read_when_it_is_completed_as_the_hint_says(
+    repository: Path, tmp_path: Path
+) -> None:
+    git(repository, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "a clone"
+    options = ("--quiet", "--no-checkout", "--filter=blob:none")
+    git(tmp_path, "clone", *options, f"file://{repository}", str(clone))
+    with pytest.raises(DynoError, match="cannot read the object") as failed:
+        git_revision(clone, "v1").lay(tmp_path / "lacking")
+    command = failed.value.hint.split("`")[1]
+    subprocess.run(command, shell=True, check=True, capture_output=True)
+    git_revision(clone, "v1").lay(tmp_path / "laid")
+    assert (tmp_path / "laid" / "src" / "a.c").read_text() == "int a;\n"
+
+
+def test_a_hook_that_starts_dyno_does_not_say_which_repository_is_read(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "--quiet", str(tmp_path / "other"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    assert "at v1 (" in git_revision(repository, "v1").title
+
+
 def test_all_files_of_a_revision_have_its_time(repository: Path, tmp_path: Path) -> None:
     git_revision(repository, "v1").lay(tmp_path / "laid")
     files = [tmp_path / "laid" / name for name in ("configure", "src/a.c")]

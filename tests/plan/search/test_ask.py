@@ -110,6 +110,14 @@ def test_a_run_that_is_cut_short_anywhere_goes_on_as_if_nothing_had_happened() -
     assert ask(no_memory, study, run, whole) == ()
 
 
+def test_what_comes_next_is_the_same_in_whatever_order_records_were_kept() -> None:
+    """A block that was cut short and gone on with keeps its records in another order than the store has."""
+    study, run, whole = searched(1500.0)
+    first = next(one.trial for one in whole if one.purpose is Purpose.CONFIRMATION)
+    for stop in (first + 1 + FINALISTS, len(whole) - 2):
+        assert ask(no_memory, study, run, whole[:stop][::-1]) == ask(no_memory, study, run, whole[:stop])
+
+
 def test_a_time_that_the_first_trial_shows_to_be_too_short_ends_the_search() -> None:
     study, run = a_search(budget_s=20 * TRIAL_S)
     with pytest.raises(UserError, match="and 200 s are given") as caught:
@@ -180,7 +188,9 @@ def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
         return step(levels, "config.pool")
 
     records = carried_out(study, run, a_larger_pool_helps, memory)
-    for block in {record.block for record in records if record.purpose is Purpose.SEARCH}:
+    searched = {record.block for record in records if record.purpose is Purpose.SEARCH}
+    assert searched
+    for block in searched:
         own = [record.levels for record in records if record.block == block]
         assert fits(memory, study, run.room_bytes, own)
 

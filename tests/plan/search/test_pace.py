@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.plan.search.pace import least_s, looks_on, making_s, spent_s, trial_s, trials_after
-from dbdyno.records.record import Record
+from dbdyno.records.record import Outcome, Record
 from dbdyno.study import BASELINE, ListedVariant
 from tests.searches import TRIAL_S, a_search, carried_out
 
@@ -29,6 +29,15 @@ def test_candidates_that_are_dropped_make_no_trial_look_short() -> None:
     short = [one if one.variant == BASELINE else dropped(one) for one in records]
     assert spent_s(short) < spent_s(records)
     assert trial_s(short) == TRIAL_S
+
+
+def test_a_candidate_that_fails_beside_others_takes_no_time_of_theirs() -> None:
+    """Its record is over when the block is: the host is restored then."""
+    study, run = a_search()
+    records = carried_out(study, run, lambda levels: None, blocks=1)
+    failed = records[-1].model_copy(update={"stages_s": {"prepare": 1.5, "restore": 0.5}})
+    assert failed.outcome is Outcome.FAILED and failed.finished_unix_s - failed.started_unix_s == TRIAL_S
+    assert spent_s([failed]) == 2.0
 
 
 def test_variants_that_the_study_names_take_their_time() -> None:

@@ -57,7 +57,9 @@ def test_the_drivers_percentiles_are_those_of_its_histogram() -> None:
     run, records = golden(1)
     study = a_study({"config.innodb_buffer_pool_size": ["128M", "16M"]}, blocks=2)
     measured = [record for record in records if record.outcome is Outcome.MEASURED and record.block == 0]
-    for record in (record for record in measured if record.variant == "baseline"):
+    baselines = [record for record in measured if record.variant == "baseline"]
+    assert baselines
+    for record in baselines:
         curve = analyse(study, run, [record]).baseline.latency
         for metric, above in (("p50_ms", 0.5), ("p90_ms", 0.1), ("p99_ms", 0.01)):
             told = metrics.find(metric).read(record)

@@ -8,19 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.gate import Gate, side_by_side, with_floor
+from dbdyno.analyse.gate import Gate
 from dbdyno.report.figures.gate import figure
-from tests.analyse.test_gate import an_analysis, past_of
+from tests.report.figures.gate_cases import GATE
 
 RATIOS = st.floats(1e-4, 1e4)
-
-
-def a_gate(speed: float = 0.8) -> Gate:
-    gate = side_by_side("main", an_analysis(speed=speed), an_analysis("first"))
-    return with_floor(gate, past_of(0.0, 0.02, -0.03))
-
-
-GATE = a_gate()
 
 
 def with_effect(low: float, ratio: float, high: float) -> Gate:

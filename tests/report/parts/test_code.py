@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.code import CodeDifference, compare_code
-from dbdyno.records.binary import Code, Datum, Extension
+from dbdyno.records.binary import Code, Datum
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import code
-from tests.analyse.test_code import a_build, a_function
+from tests.analyse.code_cases import a_build, a_function
+from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
-from tests.report.test_html import Outline
-
-
-def fact(build: Code, **facts: object) -> Code:
-    return build._replace(binary=build.binary.model_copy(update=facts))
-
-
-@cache
-def found() -> CodeDifference:
-    same = [a_function(f"same_{index}") for index in range(40)]
-    changed = [a_function(f"changed_{index:02}", "left", size=100) for index in range(30)]
-    grown = [a_function(f"changed_{index:02}", "right", size=100 + 10 * index) for index in range(30)]
-    wide = Extension(name="AVX2", instructions=1234, functions=7, examples=("scan", "sum"))
-    left = a_build(*same, *changed, a_function("gone", size=64), data=(Datum("sizes", 20, b"1"),))
-    right = a_build(*same, *grown, data=(Datum("sizes", 20, b"2"),))
-    return compare_code(
-        fact(left, path="O2/server", build_id="1f", producers=("GNU C17 12.2.0 -O2",)),
-        fact(right, path="O3/server", build_id="2e", extensions=(wide,), libraries=("libc.so.6",)),
-    )
+from tests.report.parts.code_cases import fact, found
 
 
 def printed(shown: CodeDifference) -> str:

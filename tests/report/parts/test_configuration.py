@@ -11,8 +11,8 @@ from dbdyno.frozen import Configuration, IncludedFile, NotTaken
 from dbdyno.report import html
 from dbdyno.report.parts import configuration, trial
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
-from tests.report.test_html import Outline
 
 FOUND = Configuration(
     path="my.cnf",

@@ -13,8 +13,8 @@ from dbdyno.records.record import Counted, CountedFunction, Counting, Record
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.parts import counted as part
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
+from tests.analyse.counted_cases import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.analyse.factory import a_run, a_study, changed, records_of
-from tests.analyse.test_counted import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.cli.schemas import require_valid
 
 BASELINE = Counted(

@@ -15,7 +15,7 @@ from dbdyno.report.parts import frontier
 from dbdyno.report.words import answer
 from dbdyno.study import Goal
 from tests.analyse.factory import a_run, a_study, records_of
-from tests.analyse.test_frontier import found
+from tests.analyse.frontier_cases import found
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from dbdyno.analyse.gate import FalseAlarms, Gate, Way
 from dbdyno.analyse.model import Reason, Verdict
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import gate as words
+from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
-from tests.report.figures.test_gate import GATE
+from tests.report.figures.gate_cases import GATE
 from tests.report.forms import on_terminal
-from tests.report.test_html import Outline
 
 
 def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_BY_SIDE) -> Gate:

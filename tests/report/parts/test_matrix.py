@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse.matrix import Matrix, matrix
+from dbdyno.analyse.matrix import matrix
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import matrix as words
 from dbdyno.report.parts.matrix import TRAINED
 from tests.analyse.factory import blocked
-from tests.analyse.test_matrix import BY_SELECTS, BY_WRITES, measured, runs
+from tests.analyse.matrix_cases import BY_SELECTS, BY_WRITES, measured, runs
+from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
 from tests.report.forms import on_terminal
-from tests.report.test_html import Outline
-
-
-def found() -> Matrix:
-    return matrix(runs())
+from tests.report.parts.matrix_cases import found
 
 
 def test_the_worst_cell_is_told_like_the_best() -> None:

@@ -5,26 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from functools import cache
 
 from markdown_it import MarkdownIt
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.collection import Museum, collection
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import museum
-from tests.analyse.factory import a_run, every_verdict
-from tests.analyse.test_collection import ran
+from tests.analyse.collection_cases import ran
+from tests.report.browser import Outline
 from tests.report.cases import hostile
-from tests.report.test_html import Outline
-
-
-@cache
-def found() -> Museum:
-    study, records = every_verdict()
-    return collection([analyse(study, a_run(study), records), ran(1, 0.5), ran(2, 0.6)], unread=["older"])
+from tests.report.parts.museum_cases import found
 
 
 def printed(shown: Museum, width: int = 110) -> str:

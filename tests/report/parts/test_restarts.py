@@ -8,7 +8,7 @@ from dbdyno.report import html, markdown
 from dbdyno.report.parts import restarts as part
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL
-from tests.analyse.test_restarts import CONTROLLED, FAST, LOST, analysed, kept, record_of
+from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, analysed, kept, record_of
 
 
 def two_variants() -> Analysis:

@@ -14,8 +14,9 @@ from dbdyno.report import as_json, html, junit, markdown
 from dbdyno.report.parts import soak as words
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
+from dbdyno.study.soak import SMOKE
 from tests.analyse.factory import records_of
-from tests.analyse.test_soak import RUN, STUDY, a_soak, filling, flat, leaking, rung
+from tests.analyse.soak_cases import RUN, STUDY, a_soak, filling, flat, leaking, rung
 from tests.report.cases import HOSTILE
 from tests.report.forms import on_terminal
 
@@ -39,13 +40,17 @@ def blocked_end() -> SoakResult:
     return soaked(STUDY, RUN, [record.model_copy(update={"phases": (first, last)})])
 
 
+def after(act: Act, **seen: object) -> SoakResult:
+    """A soak of one rung that ended in an act which showed this."""
+    record = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
+    cut = Recovery.model_validate({"act": act, "ready_s": 0.5, "acknowledged": 90, **seen})
+    last = record.phases[-1].model_copy(update={"name": "tear", "recovery": cut})
+    return soaked(STUDY, RUN, [record.model_copy(update={"phases": (record.phases[0], last)})])
+
+
 def remark_after(**seen: object) -> str:
     """What a rung's table says of a power cut that showed this."""
-    record = rung(next(one for one in records_of(STUDY) if one.variant == BASELINE), flat)
-    cut = Recovery.model_validate({"act": Act.TEAR, "ready_s": 0.5, "acknowledged": 90, **seen})
-    last = record.phases[-1].model_copy(update={"name": "tear", "recovery": cut})
-    found = soaked(STUDY, RUN, [record.model_copy(update={"phases": (record.phases[0], last)})])
-    return words.phase_rows(found.rungs[0])[-1][-1]
+    return words.phase_rows(after(Act.TEAR, **seen).rungs[0])[-1][-1]
 
 
 def test_a_power_cut_says_what_was_torn_and_what_was_found() -> None:
@@ -64,6 +69,29 @@ def test_a_leak_is_told_by_gauge_rate_and_hours() -> None:
     assert "until the limit of 7.451 GiB (the host's memory)" in said
     [row] = [row for row in words.drift_rows(LEAKS) if row[1] == "8 clients"]
     assert row[0] == "private memory" and "GiB" in row[3] and "MiB – " in row[4]
+
+
+def test_one_rung_is_told_phase_by_phase_with_pass_or_fail() -> None:
+    def results(found: SoakResult) -> dict[str, str]:
+        return {row[0]: row[1] for row in dict(words.tables(found))[words.STEP_HEADS]}
+
+    assert results(blocked_end())["kill"] == "– not done"
+    torn = after(Act.TEAR, torn_pages=1)
+    assert results(torn)["torn page"] == "✓ pass" and set(results(torn).values()) == {"✓ pass"}
+    assert results(after(Act.TEAR, torn_pages=1, lost=2, lost_ms=3.5))["torn page"] == "✗ fail"
+    assert "torn page" in on_terminal(lambda console: words.render(torn, console), width=2_000)
+    assert words.STEP_HEADS not in dict(words.tables(broken())), "several rungs are told rung by rung"
+    short = torn.model_copy(update={"run": torn.run.model_copy(update={"soak": SMOKE})})
+    assert words.RUNG_HEADS in dict(words.tables(torn)) and words.RUNG_HEADS not in dict(words.tables(short))
+
+
+def test_growth_is_told_by_the_hour_only_where_the_load_lasted() -> None:
+    assert all(row[3].endswith(" per hour") for row in words.drift_rows(STANDS))
+    brief = STANDS.run.model_copy(update={"soak": SMOKE})
+    told = words.drift_rows(STANDS.model_copy(update={"run": brief}))
+    assert told and all(row[3].endswith(" in 20 s") for row in told)
+    assert GAUGES["p99_us"].format(-6_903_022.0) == "-6.9 s"
+    assert [GAUGES["p99_us"].format(value) for value in (12.0, 4_250.0)] == ["12 us", "4.25 ms"]
 
 
 def test_a_setup_that_stands_says_down_to_what() -> None:

@@ -8,7 +8,7 @@ from dbdyno.records.record import Record
 from dbdyno.report import html, markdown, terminal
 from dbdyno.report.parts import statements
 from tests.analyse.factory import a_run, a_study, records_of
-from tests.analyse.test_statements import a_statement, timed
+from tests.analyse.statements_cases import a_statement, timed
 from tests.report.cases import HOSTILE
 from tests.report.forms import on_terminal
 

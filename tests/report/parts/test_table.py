@@ -16,12 +16,12 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts.table import Cell, show
-from tests.analyse.test_compare import a_host, analysed
+from tests.analyse.compare_cases import a_host, analysed
 from tests.report.cases import CASES, two_factors
-from tests.report.figures.test_flame import FAST, SLOW
-from tests.report.figures.test_gate import GATE
+from tests.report.figures.flame_cases import FAST, SLOW
+from tests.report.figures.gate_cases import GATE
 from tests.report.forms import Printed, on_terminal, with_frontier
-from tests.report.parts import test_code
+from tests.report.parts import code_cases
 
 HEADS = ("variant", "per s", "ratio (interval)", "says")
 ROWS = [
@@ -101,7 +101,7 @@ def cells(name: str) -> tuple[Printed, list[str]]:
     all_verdicts = CASES["all_verdicts"]()
     gap_found, frontier_found = two_factors().gap, with_frontier().frontier
     assert gap_found is not None and frontier_found is not None and all_verdicts.overhead is not None
-    differences = test_code.found()
+    differences = code_cases.found()
     rows: dict[str, tuple[Printed, list[tuple[str, ...]] | list[list[str]]]] = {
         "code": (lambda console: code.render(differences, console), code.changes(differences, 20)),
         "gap": (the_gap, gap.rows(gap_found)),

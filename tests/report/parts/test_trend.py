@@ -11,9 +11,9 @@ from rich.console import Console
 from dbdyno.analyse.trend import Circumstance, Omission, TrendRun, run_of, trend
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import trend as words
-from tests.analyse.test_trend import STUDY, VARIANT, a_trend_run, analysed, followed
+from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
+from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.forms import on_terminal, over_days
-from tests.report.test_html import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 
 
 def said(values: list[float], changed_at: int | None = None) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from dbdyno.records.record import ACT_WORDS, Recovery
 from dbdyno.report.parts import trial as part
 from dbdyno.study.act import Act
-from tests.analyse.test_restarts import LOST, record_of
+from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import make_run, make_study
 
 

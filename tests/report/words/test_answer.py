@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dbdyno.analyse.assurance import BLOCKS_LIMIT
 from dbdyno.analyse.model import Dropped, Reason
 from dbdyno.frozen import Level
-from dbdyno.records.record import Outcome, Record
-from dbdyno.report.words import answer, remarks
+from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.report.words import answer, noise, remarks
 from dbdyno.study import Design
-from tests.analyse.factory import a_study, records_of
+from tests.analyse.factory import a_study, records_of, warned
 from tests.report.cases import CASES, analysed
 
 
@@ -39,15 +41,45 @@ def test_what_is_inconclusive_names_the_command_that_adds_the_blocks_it_needs() 
 def test_a_noise_too_large_for_one_number_is_told_with_what_lowers_it() -> None:
     analysis = CASES["all_verdicts"]()
     noisy = next(variant for variant in analysis.variants if variant.blocks_more is not None)
-    wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 60})
+    wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 20})
     beyond = noisy.model_copy(update={"blocks_more": None, "blocks_more_even": 60})
-    assert remarks.blocks_text(wide) == "60 to 981 more blocks"
+    assert remarks.blocks_text(wide) == "20 to 981 more blocks"
     assert remarks.blocks_text(beyond) == "60 to more than 120 further blocks"
     variants = tuple(wide if one is noisy else one for one in analysis.variants)
     told = answer.notes(analysis.model_copy(update={"variants": variants}))
     assert answer.TWO_NUMBERS in told and answer.LESS_NOISE in told
-    assert f"To go on: dyno run --resume {analysis.run.run} --add-blocks 60" in told
+    assert f"To go on: dyno run --resume {analysis.run.run} --add-blocks 20" in told
     assert answer.TWO_NUMBERS not in answer.notes(analysis)
+
+
+def test_where_blocks_would_be_too_many_the_machine_has_the_last_word() -> None:
+    study = a_study(blocks=8)
+    analysis = analysed(study, records_of(study, trial_sd=0.8))
+    *_, last = answer.notes(analysis)
+    assert last.startswith("This machine was too noisy to tell a margin of 2 % in 8 blocks: nothing that")
+    first = analysis.candidates[0].name
+    busy = {first: warned(Doubt.HOST_BUSY, "0.9 CPUs"), "baseline": warned(Doubt.HOST_BUSY, "0.9 CPUs")}
+    disturbed = analysed(study, records_of(study, changes=busy, trial_sd=0.8))
+    *_, last = answer.notes(disturbed)
+    assert last.endswith(f"other processes used its CPUs in 16 of {len(disturbed.trials)} trials.")
+
+
+def test_a_run_that_is_not_over_goes_on_before_it_asks_for_more() -> None:
+    study = a_study(blocks=12)
+    records = [record for record in records_of(study, trial_sd=0.1) if record.block < 7]
+    *_, last = answer.notes(analysed(study, records))
+    assert last == "The run is not over yet. To go on: dyno run --resume 20251009-085320-example"
+
+
+def test_no_floor_contradicts_the_interval_of_a_row() -> None:
+    """One variant is much noisier than the others: what it hides is not said of all."""
+    study = a_study({"config.page_cache": ["2k", "4k", "64k"]}, blocks=12)
+    noisy = "config.page_cache=64k"
+    quiet, loud = records_of(study, trial_sd=0.004), records_of(study, trial_sd=0.2)
+    records = [one if one.variant != noisy else other for one, other in zip(quiet, loud, strict=True)]
+    told = noise.floor_text(analysed(study, records))
+    seen = re.search(r"below (\S+) % \(config.page_cache=4k\) to (\S+) % \(config.page_cache=64k\)", told)
+    assert seen is not None and float(seen[1]) < 1.0 and float(seen[2]) > 8.0, told
 
 
 def test_a_noise_that_no_blocks_would_overcome_is_told_with_what_lowers_it() -> None:
@@ -88,7 +120,9 @@ def test_builds_within_the_spread_and_placebos_alone_have_their_headlines() -> N
     ratios = {"build.layout=1": 1.05, "build.optimisation=-O3": 1.03}
     study = a_study(levels, blocks=12)
     within = answer.headline(analysed(study, records_of(study, ratios, trial_sd=0.001)))
-    assert within.startswith("No build is told from luck of layout: placebos differ")
+    assert within.startswith(
+        "No build is told from luck of layout, as far as its placebos can say: build.opt"
+    )
     study = a_study({"build.layout": ["none", 1]}, blocks=12)
     alone = answer.headline(analysed(study, records_of(study, ratios, trial_sd=0.001)))
     assert alone.startswith("Placebos alone were measured: luck of layout reaches 5")

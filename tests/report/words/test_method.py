@@ -24,7 +24,7 @@ def with_reset(analysis: Analysis, reset: Callable[[int], dict[str, Level]]) -> 
     return analysis.model_copy(update={"trials": trials})
 
 
-@pytest.mark.parametrize(("images", "said"), [(1, "Data: made once,"), (2, "blocks took 2 images")])
+@pytest.mark.parametrize(("images", "said"), [(1, "Data: made once,"), (2, "pairs of blocks took 2 images")])
 def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> None:
     analysis = with_reset(CASES["guards"](), lambda block: {"image": block % images})
     [line] = [line for line in method_text(analysis) if line.startswith("Data:")]

@@ -88,11 +88,12 @@ def test_a_server_of_several_processes_holds_what_they_hold_and_no_more(tmp_path
         process.kill_family(server)
     found = watch.watched()
     assert len(members) == 2
-    for gauge in ("resident_bytes", "threads", "open_files"):
+    for gauge in ("private_bytes", "threads", "open_files"):
         assert found.series[gauge][0] == sum(one[gauge] for one in each)
     # Both hold the interpreter and its libraries, which count once.
     private_bytes = sum(one["private_bytes"] for one in each)
     assert private_bytes < resident_bytes < sum(one["resident_bytes"] for one in each)
+    assert found.series["resident_bytes"][0] == resident_bytes, "a soak counts as every trial does"
 
 
 def test_an_engine_that_does_not_answer_leaves_a_gap_and_a_reason(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""What the tests of plans share with others."""
+
+from __future__ import annotations
+
+from dbdyno.engines.plan import Step
+from dbdyno.records.plan import Plans, StatementPlan
+from dbdyno.records.record import Record
+from dbdyno.trial.plans import planned
+
+TEXT = "SELECT name FROM users WHERE id = ?"
+
+
+BY_INDEX = Step("index scan users_pkey", ("index cond (id = ?)",))
+
+
+BY_SCAN = Step("seq scan users", ("filter (id = ?)",))
+
+
+INSERT = planned("q4", "INSERT INTO log VALUES (?)", (Step("insert log"),))
+
+
+def asked(record: Record, step: Step, *others: StatementPlan) -> Record:
+    """The record of a trial whose engine told this plan of the statement `q3`."""
+    statements = (planned("q3", TEXT, (step,)), *others)
+    return record.model_copy(update={"plans": Plans(statements=statements)})

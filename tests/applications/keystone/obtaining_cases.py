@@ -1,0 +1,16 @@
+"""What the tests of obtaining share with others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ALL = {"keystone": "30.0.0", "gunicorn": "27.0.1", "PyMySQL": "1.2.4"}
+
+
+def environment(prefix: Path, packages: dict[str, str]) -> Path:
+    """A virtual environment that holds the packages' names and nothing else."""
+    for name, version in packages.items():
+        folder = prefix / "lib" / "python3.11" / "site-packages" / f"{name}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return prefix

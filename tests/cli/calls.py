@@ -1,0 +1,108 @@
+"""The command as tests call it, and what it says of a mistake."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from unittest import mock
+
+import pytest
+
+import dbdyno
+from dbdyno.cli import catalogue, main
+from dbdyno.host.interrupts import SIGNALS
+
+STUDY = """
+title  = "Which page size?"
+engine = "firebird@5"
+blocks = 2
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "1s"
+[factors]
+"config.page_size" = [8192, 16384]
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call printed and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def dyno(*arguments: str) -> Said:
+    """Calls the command as its entry point does, and checks what holds for every call: no traceback, no
+    fault of Dyno's own."""
+    output, errors = io.StringIO(), io.StringIO()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    catalogue.located.cache_clear()
+    try:
+        with (
+            mock.patch.object(sys, "argv", ["dyno", *arguments]),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            pytest.raises(SystemExit) as exit_,
+        ):
+            main()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    said = Said(int(exit_.value.code or 0), output.getvalue(), errors.getvalue())
+    assert "Traceback" not in said.stdout + said.stderr
+    assert "this is a fault in Dyno" not in said.stderr, said.stderr
+    return said
+
+
+def complaint(*arguments: str, code: int = 2) -> str:
+    """What a call that must fail says."""
+    result = dyno(*arguments)
+    assert (result.returncode, result.stdout) == (code, ""), result.stderr
+    return result.stderr
+
+
+@pytest.fixture
+def study(homes_with_engines: Path) -> Path:
+    path = homes_with_engines / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def changed(study: Path, old: str, new: str) -> str:
+    """The path of the study, in which this now stands instead of that."""
+    text = study.read_text()
+    assert old in text
+    study.write_text(text.replace(old, new))
+    return str(study)
+
+
+PACKAGE = str(Path(dbdyno.__file__).parent)
+
+
+@contextmanager
+def calls_counted() -> Iterator[Counter[str]]:
+    """How often each function of the package is called within, by name. By the interpreter's own hook, for
+    names are imported into many modules."""
+    calls: Counter[str] = Counter()
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            calls[frame.f_code.co_qualname] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)

@@ -1,0 +1,181 @@
+"""The commands of clients' own that a dump holds: none of them runs a program, reads or writes a file."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.mariadb.obtaining import SERVER as MARIADB
+from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
+from dbdyno.engines.postgresql.obtaining import SERVER as POSTGRESQL
+from dbdyno.engines.postgresql.taking import require_dump
+from dbdyno.errors import EngineMissing, UserError
+from dbdyno.given.dump import dump_at
+from dbdyno.obtain.client import program
+from dbdyno.obtain.installation import Installation
+from tests.conformance.conftest import bench_for
+from tests.given_data import mysql_options
+
+
+@dataclass
+class Loading:
+    """A server that runs, and a way to load dumps into it."""
+
+    load: Callable[[Path], object]
+    ask: Callable[[str], list[list[str | float | None]]]
+    client: list[str]
+
+
+@pytest.fixture(scope="module")
+def postgresql(tmp_path_factory: pytest.TempPathFactory, shelf: Path) -> Iterator[Loading]:
+    with _loading("postgresql", tmp_path_factory.mktemp("postgresql"), shelf) as loading:
+        yield loading
+
+
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def mysql(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shelf: Path
+) -> Iterator[Loading]:
+    with _loading(request.param, tmp_path_factory.mktemp(request.param), shelf) as loading:
+        yield loading
+
+
+@contextmanager
+def _loading(engine: str, folder: Path, shelf: Path) -> Iterator[Loading]:
+    with bench_for(engine, folder, shelf) as bench:
+        bench.initialise()
+        server = bench.start()
+
+        def load(place: Path) -> object:
+            taking, dump = bench.engine.taking, dump_at(place)
+            assert taking is not None
+            return taking.load(bench.installation, server, bench.data, dump, "", lambda _: None)
+
+        client: list[str] = []
+        if engine != "postgresql":
+            commands = ["--commands", "--system-command"] if engine == "mysql" else []
+            name, recipe = ("mysql", MYSQL) if engine == "mysql" else ("mariadb", MARIADB)
+            client = [
+                *program(bench.installation, recipe.client, name),
+                *mysql_options(server.url),
+                "--batch",
+                *commands,
+            ]
+        yield Loading(load, bench.ask(server), client)
+
+
+COMMANDS_OF_PSQL = [
+    "\\! touch {mark}",
+    "SELECT 1 \\! touch {mark}",
+    "SELECT 1 \\g | touch {mark}",
+    "SELECT 1 \\g {mark}",
+    "SELECT 'touch {mark}' \\gexec",
+    "\\o {mark}",
+    "SELECT 1 \\w {mark}",
+    "\\copy articles TO {mark}",
+    "\\copy articles TO PROGRAM 'touch {mark}'",
+    "\\i {script}",
+    "\\set x `touch {mark}`",
+    "\\unrestrict `touch {mark}`",
+    "SELECT 1 \\unrestrict a `touch {mark}`",
+    "{blanks}\\unrestrict a `touch {mark}`",
+    "\\connect `touch {mark}`",
+    "\\connect \"dbname='a' host={folder}\"",
+    "\\connect shop \\! touch {mark}",
+    # Dyno must not take it for data when psql does not.
+    "/*\nCOPY articles FROM stdin;\n*/\n\\! touch {mark}\n\\.",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS_OF_PSQL)
+def test_a_dump_of_postgresql_runs_no_program_and_writes_no_file(
+    command: str, postgresql: Loading, tmp_path: Path
+) -> None:
+    mark, script = tmp_path / "mark", tmp_path / "script"
+    script.write_text(f"\\! touch {mark}\n")
+    text = command.format(mark=mark, script=script, folder=tmp_path, blanks=" " * (9 << 20))
+    place = tmp_path / "dump"
+    place.write_text(f"-- PostgreSQL database dump\n\\restrict abc\nSELECT 1;\n\\unrestrict abc\n{text}\n")
+    line = 5 + text.count("\n", 0, text.rindex("\\!" if "/*" in text else "\\"))
+    with pytest.raises(UserError, match=rf"{place}:{line}: a command of psql's own is refused") as refused:
+        postgresql.load(place)
+    assert "take the command out" in refused.value.hint
+    assert not mark.exists()
+
+
+def test_a_text_that_reads_like_such_a_command_is_loaded(postgresql: Loading, tmp_path: Path) -> None:
+    text = r"say \\unrestrict `id`, \\! or \\connect"
+    place = tmp_path / "dump"
+    place.write_text(
+        "-- PostgreSQL database dump\nCREATE TABLE texts (line text);\n"
+        f"COPY texts FROM stdin;\n{text}\n\\\\! id\n\\.\nINSERT INTO texts VALUES ('\\! id');\n"
+        "\\connect template1\n"
+        "\\connect -reuse-previous=on \"dbname='postgres'\"\nCREATE TABLE there (id int);\n"
+    )
+    postgresql.load(place)
+    assert postgresql.ask("SELECT line FROM texts") == [
+        [text.replace("\\\\", "\\")],
+        ["\\! id"],
+        ["\\! id"],
+    ]
+
+
+def test_a_mistake_is_told_with_its_line_behind_changes_of_the_database(
+    postgresql: Loading, tmp_path: Path
+) -> None:
+    place, connect = tmp_path / "dump", "SELECT 1;\n\\connect postgres\n"
+    for number, line in enumerate(("SELECT wrong;", "\\connect there_is_none", "\\! id"), 1):
+        place.write_text(f"-- PostgreSQL database dump\n{connect * number}{line}\n")
+        with pytest.raises(UserError, match=rf"{place}:{2 + 2 * number}: ") as refused:
+            postgresql.load(place)
+        assert refused.value.message.endswith(f", at `{line}`")
+
+
+def test_a_psql_that_cannot_be_restricted_loads_no_dump(
+    homes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    server, psql = tmp_path / "postgres", tmp_path / "psql"
+    for place in (server, psql):
+        place.write_text("#!/bin/sh\necho '  \\! [COMMAND]  execute command in shell'\n")
+        place.chmod(0o755)
+    installed, dump = Installation("postgresql", "16.3", "", tmp_path, (str(server),), ""), tmp_path / "dump"
+    dump.write_text("-- PostgreSQL database dump\n")
+    assert program(installed, POSTGRESQL.client, "psql") == [str(psql)]
+    with pytest.raises(EngineMissing, match="no psql of this machine can be restricted"):
+        require_dump(installed, dump_at(dump))
+
+
+COMMANDS_OF_MYSQL = [
+    "\\! touch {mark}",
+    "system touch {mark}",
+    "SELECT 1; \\! touch {mark}",
+    "\\. {script}",
+    "source {script}",
+    "tee {mark}\nSELECT 1;",
+    "\\T {mark}\nSELECT 1;",
+    "pager touch {mark}\nSELECT 1;",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS_OF_MYSQL)
+def test_a_dump_of_mysql_runs_no_program_and_writes_no_file(
+    command: str, mysql: Loading, tmp_path: Path
+) -> None:
+    mark, script, place = tmp_path / "mark", tmp_path / "script", tmp_path / "dump"
+    script.write_text(f"\\! touch {mark}\n")
+    place.write_text(f"-- MariaDB dump 10.19\nSELECT 1;\n{command.format(mark=mark, script=script)}\n")
+    with pytest.raises(UserError, match=rf"{place}:\d+: .*(SQL syntax|Unknown command)"):
+        mysql.load(place)
+    assert not mark.exists()
+
+
+def test_the_client_of_mysql_would_obey_such_a_command(mysql: Loading, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    subprocess.run(mysql.client, input=f"\\! touch {mark}\n".encode(), check=True)
+    assert mark.exists()

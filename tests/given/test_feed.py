@@ -1,0 +1,66 @@
+"""A client gets the whole text, and what it refuses is told with its place."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.given import feed as feeding
+from dbdyno.given.dump import dump_at, text_of
+from dbdyno.given.feed import Client, environment, feed
+
+REFUSAL = re.compile(r"ERROR at line (?P<line>\d+): (?P<message>.*)")
+TAKES = "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())"
+REFUSES = """
+import sys
+for number, line in enumerate(sys.stdin, 1):
+    if "wrong" in line:
+        sys.exit(f"ERROR at line {number}: this is no statement")
+"""
+
+
+def _client(program: str, *arguments: str) -> Client:
+    return Client([sys.executable, "-c", program, *arguments], environment(("PG",)), REFUSAL)
+
+
+def test_all_lines_arrive_as_they_are_edited(tmp_path: Path) -> None:
+    lines = b"".join(b"INSERT INTO a VALUES (%d);\n" % number for number in range(200_000)) + b"-- no newline"
+    (tmp_path / "dump").write_bytes(lines)
+    dump = dump_at(tmp_path / "dump")
+    seen: list[bytes] = []
+
+    def edit(piece: bytes, _begins: bool) -> bytes:
+        seen.append(piece)
+        return piece.replace(b"INTO a ", b"INTO b ")
+
+    with text_of(dump) as text:
+        feed(dump, text, _client(TAKES, str(tmp_path / "taken")), lambda _: None, edit)
+    assert (tmp_path / "taken").read_bytes() == lines.replace(b"INTO a ", b"INTO b ")
+    assert len(seen) > 2 and all(piece.endswith(b"\n") for piece in seen[:-1])
+
+
+def test_a_refused_statement_is_told_with_its_line_far_into_the_text(tmp_path: Path) -> None:
+    lines = [b"INSERT INTO a VALUES (%d);\n" % number for number in range(200_000)]
+    lines[150_000] = b"something wrong;\n"
+    (tmp_path / "dump").write_bytes(b"".join(lines))
+    dump = dump_at(tmp_path / "dump")
+    with pytest.raises(UserError) as raised, text_of(dump) as text:
+        feed(dump, text, _client(REFUSES), lambda _: None)
+    expected = f"{tmp_path / 'dump'}:150001: this is no statement, at `something wrong;`"
+    assert raised.value.message == expected
+
+
+def test_how_far_it_is_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dump").write_bytes(b"SELECT 1;\n" * 400_000)
+    monkeypatch.setattr(feeding, "TOLD_EVERY_S", 0.0)
+    told: list[str] = []
+    dump = dump_at(tmp_path / "dump")
+    with text_of(dump) as text:
+        feed(dump, text, _client(TAKES, str(tmp_path / "taken")), told.append)
+    assert len(told) == 4
+    assert told[0].startswith("loading dump: 1 of 4 MB read, about ")
+    assert told[-1] == "loading dump: 4 of 4 MB read, about 0 s left"

@@ -1,0 +1,31 @@
+"""What the tests of data share with others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.errors import Mistake
+from dbdyno.study import Factor, workload_offers
+from dbdyno.study.nouns import Application, GivenData
+from dbdyno.study.reference import Reference
+from tests.study.catalogue import CATALOGUE, WORKLOADS
+
+SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}
+
+
+def _check(data: GivenData, folder: Path, _engine: Reference, _factors: tuple[Factor, ...]) -> list[Mistake]:
+    return [Mistake(0, f"there is no {path}") for path in data.paths(folder) if "missing" in path.name]
+
+
+def _application(_wish: Application, _engine: Reference) -> list[Mistake]:
+    return []
+
+
+NAMES = replace(
+    CATALOGUE,
+    workloads=workload_offers(json.dumps([*WORKLOADS, SCRIPT])),
+    applications={"keystone": _application},
+    given=_check,
+)

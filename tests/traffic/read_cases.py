@@ -1,0 +1,11 @@
+"""What the tests of read share with others."""
+
+from __future__ import annotations
+
+STATEMENTS = """\
+query,calls,total_exec_time,rows
+"SELECT a FROM t
+WHERE b = $1 AND c = $2",300,1500.5,300
+COMMIT,10,1.0,0
+"UPDATE t SET a = $1",100,500,100
+"""

@@ -1,0 +1,64 @@
+"""What the tests of rounds share with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from dbdyno.frozen import Level
+from dbdyno.host.journal import open_journal
+from dbdyno.layers.setup import Running
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
+from dbdyno.trial.acts import Acted
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.prepare import prepare
+from dbdyno.trial.rounds import round_of
+from tests.needs import skipping_blocked
+from tests.trials import alone_on_host, bench_of, study_of
+
+LOSING: dict[str, dict[str, Level]] = {
+    "sqlite": {"config.synchronous": "off", "config.journal_mode": "wal"},
+    "firebird": {"config.forced_writes": False},
+    "mariadb": {"config.innodb_flush_log_at_trx_commit": 0},
+}
+
+
+@contextmanager
+def running(
+    engine: str, levels: dict[str, Level], act: Act, optional: bool = False
+) -> Iterator[tuple[Running, Bench, ExitStack]]:
+    """An engine that is up for an act, on a volume where the act needs one."""
+    study = study_of(engine, levels)
+    trial = trial_of(levels, act, optional)
+    with open_journal() as journal:
+        bench = bench_of(study, journal)
+        with journal.scope(), ExitStack() as undo:
+            up, _ = prepare(trial, bench, undo)
+            yield up, bench, undo
+
+
+def trial_of(levels: dict[str, Level], act: Act, optional: bool = False) -> Trial:
+    """A trial with one round."""
+    return Trial(
+        index=RESTARTS_FROM,
+        block=NO_BLOCK,
+        position=0,
+        variant=Variant(name="baseline", levels=levels),
+        phases=(round_with(act, optional),),
+    )
+
+
+def round_with(act: Act, optional: bool = False) -> Phase:
+    return Phase(name=act, duration_s=0.5, then=act, ledger=True, optional=optional)
+
+
+def acted(engine: str, levels: dict[str, Level], *then: Act) -> list[Acted]:
+    """What came of acts that followed one another; skips the test where this machine refuses one."""
+    found: list[Acted] = []
+    with alone_on_host(), skipping_blocked(), running(engine, levels, then[0]) as (up, bench, undo):
+        for act in then:
+            found.append(round_of(up, round_with(act), bench, undo))
+            up = found[-1].running
+    return found

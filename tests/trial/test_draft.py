@@ -1,0 +1,57 @@
+"""Whose fault a failure is: what a draft makes of it, where that is not the engine's word alone."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dbdyno import run
+from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.host.journal import open_journal
+from dbdyno.layers.setup import Running
+from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
+from dbdyno.records.record import Outcome, Record
+from dbdyno.run import Keep, run_trial
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.trial.acts import Acted
+from dbdyno.trial.bench import Bench
+from tests.fakes import Stages, make_bench, make_run, make_study
+
+LOADED = Phase(name="load", duration_s=1.0)
+STOPPED = Phase(name="stop", duration_s=1.0, then=Act.STOP)
+
+
+def tried(keep: Keep) -> Record:
+    """A trial whose server is stopped after its load."""
+    study = make_study(1, 2)
+    trial = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": (LOADED, STOPPED)})
+    with open_journal() as journal:
+        return run_trial(trial, make_bench(study, make_run(study), journal), keep, Stages())
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("internal", Outcome.FAILED), ("user", Outcome.FAILED), ("server", Outcome.BROKEN)],
+)
+def test_a_server_that_was_ended_on_purpose_does_not_make_the_drivers_fault_the_engines(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, kind: str, outcome: Outcome
+) -> None:
+    def act(running: Running, _phase: Phase, _bench: Bench, _undo: ExitStack) -> Acted:
+        running.server.stop()
+        raise DriverFailed("it did not go on", kind=kind)
+
+    monkeypatch.setattr(run, "act_on", act)
+    assert tried(lambda record: None).outcome is outcome
+
+
+def test_a_record_that_cannot_be_kept_between_two_phases_is_no_outcome(homes: Path) -> None:
+    def keep(record: Record) -> None:
+        if not record.whole:
+            raise DynoError("the disk is full")
+
+    with pytest.raises(DynoError, match="the disk is full"):
+        tried(keep)

@@ -1,0 +1,79 @@
+"""Pristine data: what they are made for once, and when they are made anew."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dbdyno.driver.job import Job
+from dbdyno.host import once, paths
+from dbdyno.host.journal import open_journal
+from dbdyno.layers.setup import Setup
+from dbdyno.plan.blocks import make_plan
+from dbdyno.plan.order import Order
+from dbdyno.records.record import Outcome
+from dbdyno.study.designs import trial_count
+from dbdyno.study.phases import phases_of
+from dbdyno.trial.pristine import pristine_data
+from tests.fakes import FakeEngine, make_study
+from tests.spine import carry_out, with_images
+from tests.trials import bench_of, study_of
+
+
+def test_rows_that_an_earlier_driver_made_are_not_taken(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, study = FakeEngine(), with_images(make_study(1, 2, blocks=1), 1)
+    for generation in (1, 2, 2):
+        monkeypatch.setattr("dbdyno.trial.pristine.GENERATED", generation)
+        carry_out(study, engine=engine)
+        (paths.data() / "dyno.sqlite").unlink()
+    assert len(engine.initialised) == 2
+
+
+@pytest.mark.parametrize("torn", ["", "\0" * 80, '{"engine": "fa'], ids=["empty", "zeros", "cut"])
+def test_data_whose_account_cannot_be_read_are_made_anew(homes: Path, torn: str) -> None:
+    engine, study = FakeEngine(), with_images(make_study(1, 2, blocks=1), 1)
+    carry_out(study, engine=engine)
+    [account] = (paths.cache() / "pristine").glob("*/pristine.json")
+    once.release()
+    account.write_text(torn)
+    (paths.data() / "dyno.sqlite").unlink()
+    records = carry_out(study, engine=engine)
+    assert {record.outcome for record in records} == {Outcome.MEASURED}
+    assert len(engine.initialised) == 2
+
+
+@pytest.mark.parametrize(("over_s", "images"), [(0.0, 2), (0.01, 1)])
+def test_a_second_image_may_take_five_percent_of_the_time_of_all_loads(
+    homes: Path, over_s: float, images: int
+) -> None:
+    engine, study = FakeEngine(), make_study(1, 2, blocks=4)
+    workload = study.workload.model_copy(update={"duration_s": 100.0, "warmup_s": 0.0})
+    study = study.model_copy(update={"workload": workload})
+    loads_s = trial_count(study) * sum(phase.takes_s for phase in phases_of(study))
+    carry_out(with_images(study, 1), engine=engine)
+    [account] = (paths.cache() / "pristine").glob("*/pristine.json")
+    told = json.loads(account.read_text())
+    account.write_text(json.dumps(told | {"seconds": 0.05 * loads_s + over_s}))
+    (paths.data() / "dyno.sqlite").unlink()
+    records = carry_out(study, engine=engine)
+    assert {record.reset["image"] for record in records} == set(range(images))
+
+
+def test_images_are_made_from_different_seeds(homes: Path) -> None:
+    study = with_images(study_of("sqlite", {}, blocks=4), 2)
+    job = Job(url="", workload="point_select", options={"tables": 1, "table_size": 500}, threads=1, clients=1)
+    rows: dict[int, list[tuple[int, ...]]] = {}
+    with open_journal() as journal, journal.scope():
+        bench = bench_of(study, journal)
+        setup = Setup(bench.engine, bench.installation, paths.cache() / "trials" / "t", journal, job)
+        for trial in make_plan(study, Order(seed=1)).trials:
+            found = pristine_data(setup, bench, trial)
+            with closing(sqlite3.connect(found.data / "dyno.sqlite")) as database:
+                keys = database.execute("SELECT id, k FROM sbtest1 ORDER BY id").fetchall()
+            assert rows.setdefault(found.image, keys) == keys
+    assert [len(keys) for keys in rows.values()] == [500, 500]
+    assert rows[0] != rows[1]
