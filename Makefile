@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds test check format picture fuzz bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search lock clean
+.PHONY: setup demo builds test check format picture fuzz explore faults losses simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -40,11 +40,14 @@ builds: setup
 	@$(BIN)/dyno run studies/sqlite-builds.toml
 	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
-# The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
+# The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here. Then the
+# driver's tests run beside those of two workers, which wait for their servers half of the time.
 test: setup
 	@cargo test --quiet --workspace --locked --no-run
-	@$(BIN)/pytest
-	@cargo test --quiet --workspace --locked
+	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
+		$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; python=$$?; \
+		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
+		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
 check: setup
 	@$(BIN)/ruff format --check --quiet .
@@ -69,6 +72,27 @@ picture: setup
 FUZZ_SECONDS ?= 60
 fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) nice -n 10 crates/driver/fuzz/run $(TARGETS)
+
+# A kill, Ctrl-C or a full disk at drawn system calls of every change that Dyno makes of the host, and what happens to
+# a store during a run: many minutes each, best as root. FAULTS=0 takes every case.
+FAULTS ?= 10400
+SEED   ?= 1
+faults: setup
+	@DYNO_FAULTS=$(FAULTS) DYNO_FAULTS_SEED=$(SEED) nice -n 10 $(BIN)/pytest -q -s tests/host/test_faults.py
+
+# Properties with other examples each time, and more of them than `make test` tries: some minutes. A failure prints the
+# line that repeats it.
+explore: setup
+	@nice -n 10 $(BIN)/pytest -n 2 --hypothesis-profile=explore --timeout=1800 $$(grep -rl hypothesis tests --include='test_*.py')
+
+losses: setup
+	@DYNO_LOSSES_SEED=$(SEED) nice -n 10 $(BIN)/pytest -q -s tests/records/test_losses.py
+
+# Whole runs on a simulated bench, which faults strike at any step: SEEDS seeds from SEED on. A thousand take some
+# minutes. A seed that breaks a promise is printed with the command that repeats it.
+SEEDS ?= 10000
+simulate: setup
+	@nice -n 10 $(BIN)/python -m tests.simulated $(SEED) $(SEEDS)
 
 NEEDS_SYSBENCH = command -v sysbench >/dev/null \
 	|| { [ "$$(id -u)" = 0 ] && apt-get install -qq -y sysbench >/dev/null; } \
@@ -100,6 +124,11 @@ bench-slices: setup
 # Searches of surfaces that are known, against random search and one factor at a time. Nothing is measured.
 bench-search: setup
 	@$(BIN)/python -m benches.search $(SEARCH)
+
+# Seconds and memory of an analysis by its number of records, 1,000 and 10,000 unless ANALYSE="--records 100000" says
+# more. No server is measured.
+bench-analyse: setup
+	@$(BIN)/python -m benches.analyse $(ANALYSE)
 
 bench: bench-driver bench-stall
 
