@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import run
+from dbdyno import interrupts, run
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import BaselineFailed, DynoError, LoadDied, ServerFailed
-from dbdyno.host import interrupts, paths
+from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan

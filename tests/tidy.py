@@ -58,7 +58,9 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
 SPINE = frozenset({"run", "gate", "cli"})
-ROOT_MODULES = frozenset({"__init__", "__main__", "errors", "frozen", "gate", "passwords", "run"})
+ROOT_MODULES = frozenset(
+    {"__init__", "__main__", "errors", "frozen", "gate", "interrupts", "passwords", "run"}
+)
 PURE_ROOMS = frozenset({"analyse", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
 TALLY = "driver.tally"

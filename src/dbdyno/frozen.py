@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dbdyno.interrupts import shielded
+
 Level = bool | int | float | str
 
 
@@ -14,6 +16,12 @@ class Frozen(BaseModel):
 
     # A command uses few of the types that it imports, and the others are never built.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def model_dump_json(self, **options: Any) -> str:
+        """As pydantic's, but an interruption waits for its end: pydantic would turn KeyboardInterrupt into
+        an error of its own, behind which nobody looks for Ctrl-C."""
+        with shielded():
+            return super().model_dump_json(**options)
 
 
 class NotTaken(Frozen):

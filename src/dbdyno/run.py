@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from dbdyno.errors import ServerFailed
 from dbdyno.gate import gated
-from dbdyno.host.interrupts import shielded
+from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.order import Order

@@ -18,7 +18,7 @@ import pytest
 
 import dbdyno
 from dbdyno.cli import catalogue, main
-from dbdyno.host.interrupts import SIGNALS
+from dbdyno.interrupts import SIGNALS
 
 STUDY = """
 title  = "Which page size?"

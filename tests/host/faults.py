@@ -26,8 +26,9 @@ from pathlib import Path
 from subprocess import SubprocessError
 from types import FrameType
 
+from dbdyno import interrupts
 from dbdyno.errors import DynoError
-from dbdyno.host import interrupts, paths
+from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from tests.host.changes import CHANGES, Scene, outlast, scene
 from tests.host.tracer import Traced, stop_for_tracer, trace

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import dbdyno.run
+from dbdyno import interrupts
 from dbdyno.errors import DynoError
-from dbdyno.host import interrupts, journal, once, paths
+from dbdyno.host import journal, once, paths
 from dbdyno.host.clone import Cloned, clone_tree
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned, undoes
 from dbdyno.layers.registry import LAYERS

@@ -22,7 +22,7 @@ from dbdyno.cli.encoding import own, plain, speak_any_encoding
 from dbdyno.cli.server_url import hide_passwords
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.host import paths
-from dbdyno.host.interrupts import raise_on_signals
+from dbdyno.interrupts import raise_on_signals
 from dbdyno.passwords import without_passwords
 
 GROUPS: dict[str, dict[str, str]] = {

@@ -27,8 +27,8 @@ from typing import Any
 
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
-from dbdyno.host.interrupts import shielded
 from dbdyno.host.syncing import sync_folder
+from dbdyno.interrupts import shielded
 
 Undo = Callable[[Mapping[str, Any]], None]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dbdyno.interrupts import shielded
 from dbdyno.passwords import document_without_passwords, with_texts, without_passwords
 
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
@@ -51,7 +52,8 @@ def clean_document(document: object) -> object:
 def json_text(document: object) -> str:
     """Models and plain data as indented JSON, without passwords. A character that shows nothing stands there
     by its code, so that it steers no terminal and a program still reads it."""
-    plain = json.loads(TypeAdapter(Any).dump_json(document))
+    with shielded():
+        plain = json.loads(TypeAdapter(Any).dump_json(document))
     written = json.dumps(document_without_passwords(plain), indent=2, ensure_ascii=False)
     lines = (line if line.isprintable() else "".join(map(_coded, line)) for line in written.split("\n"))
     return "\n".join(lines)

@@ -6,12 +6,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from pydantic import Field
 
-from dbdyno.host import interrupts
-from dbdyno.host.interrupts import AGAIN, SIGNALS, raise_on_signals, shielded
+from dbdyno import interrupts
+from dbdyno.frozen import Frozen
+from dbdyno.interrupts import AGAIN, SIGNALS, raise_on_signals, shielded
+from dbdyno.report.words.safe import json_text
 
 
 @pytest.fixture
@@ -97,3 +100,20 @@ def test_a_shield_raised_after_an_interrupt_keeps_to_one(capsys: pytest.CaptureF
                 os.kill(os.getpid(), signal.SIGINT)
             done.append("restored")
     assert done == ["restored"]
+
+
+def left_out(_name: str) -> bool:
+    os.kill(os.getpid(), signal.SIGINT)
+    return False
+
+
+class Asking(Frozen):
+    """The signal comes while pydantic asks whether a field is written."""
+
+    name: str = Field(default="a", exclude_if=left_out)
+
+
+@pytest.mark.parametrize("written", [Asking.model_dump_json, json_text], ids=["a noun", "a report"])
+def test_an_interruption_while_json_is_written_stays_one(written: Callable[[Asking], str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        written(Asking())
