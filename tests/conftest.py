@@ -15,8 +15,11 @@ from hypothesis import HealthCheck, settings
 
 from dbdyno.cli.preference_keys import KEYS
 from dbdyno.host import once, paths
+from dbdyno.host.read_only import SHORT_LIVED
 from dbdyno.obtain.source import making
 from tests import skips
+
+ROOT = Path(__file__).parents[1]
 
 # How fast an example runs says something of the machine, and nothing of the code. Examples are the same
 # each time, because a change must not fail by what it has not touched; `make explore` draws others.
@@ -86,6 +89,14 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
     with homes_in(tmp_path, monkeypatch) as folder:
         yield folder
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder outside of the short-lived places, where every server may write."""
+    lasting = (place for place in (ROOT, Path.home()) if not any(map(place.is_relative_to, SHORT_LIVED)))
+    with tempfile.TemporaryDirectory(dir=next(lasting), prefix=".outside-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ class FakeServer:
     version: str = "1.0"
     ready_s: float = 0.01
     driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
 
     @property
     def process_ids(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.host import paths
+from dbdyno.host.read_only import servers_text
 from tests.cli.calls import complaint, dyno
 
 STUDY = """
@@ -75,3 +76,4 @@ def test_a_store_and_an_allowed_path_are_named_without_a_password(homes: Path) -
     assert "no store speaks mongodb" in said
     shown = " ".join(dyno("plan", str(homes / "study.toml")).stdout.split())
     assert "written by its trials" in shown and "the journal that restores" in shown
+    assert f"its servers: {servers_text()}" in shown

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
-from dbdyno.errors import DynoError, EngineMissing, ServerFailed, UserError
+from dbdyno.errors import DriverFailed, DynoError, EngineMissing, ServerFailed, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
+from dbdyno.host.read_only import why_writable
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.gauges import GAUGES, Source
@@ -402,3 +405,46 @@ def test_fractions_are_added_in_double_precision(up: Bench) -> None:
     one, tiny = (f"CAST({number} AS {up.engine.double})" for number in ("1", "0.00000000000000000001"))
     [[lost]] = up.ask(up.servers[0])(f"SELECT {one} + {tiny} - {one}{dual}")
     assert lost is not None and float(lost) == 0.0
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Statements that have a server write to `{path}`, and the settings with which it does so."""
+
+    statements: tuple[str, ...]
+    settings: Mapping[str, Level] = field(default_factory=dict)
+
+
+OUTSIDE = {
+    "mariadb": Writing(("SELECT 1 INTO OUTFILE '{path}'",)),
+    "mysql": Writing(("SELECT 1 INTO OUTFILE '{path}'",), {"secure_file_priv": ""}),
+    "postgresql": Writing(("COPY (SELECT 1) TO '{path}'",)),
+    "sqlite": Writing(("VACUUM INTO '{path}'",)),
+    "firebird": Writing(
+        (
+            "CREATE TABLE {path.name} EXTERNAL FILE '{path}' (a CHAR(1))",
+            "INSERT INTO {path.name} VALUES ('1')",
+        ),
+        {"ExternalFileAccess": "Full"},
+    ),
+}
+
+
+@pytest.mark.skipif(why_writable() != "", reason=f"this host refuses a read-only view: {why_writable()}")
+def test_a_server_writes_nothing_outside_of_its_folders(bench: Bench, outside: Path) -> None:
+    """Whatever its settings and statements say. In its own folder the same is written."""
+    writing = OUTSIDE[bench.engine.name]
+    bench.initialise()
+    server = bench.start(writing.settings)
+    how = Launch().confined_to(*server.driver_folders)
+
+    def write(path: Path) -> None:
+        with LoadProcess(server.driver_environment, how) as load:
+            for statement in writing.statements:
+                load.query(server.url, statement.format(path=path))
+
+    write(bench.data / "here")
+    assert (bench.data / "here").stat().st_size > 0
+    with pytest.raises(DriverFailed):
+        write(outside / "there")
+    assert list(outside.iterdir()) == []

@@ -11,7 +11,7 @@ from dbdyno.errors import ServerFailed, UserError
 
 
 def test_an_engine_without_a_log_says_nothing() -> None:
-    server = EmbeddedServer("sqlite:///x", "3", {})
+    server = EmbeddedServer("sqlite:///x", "3", {}, ())
     assert (server.log(), server.log_problems(), server.process_ids) == ("", [], ())
     assert server.alive()
     server.stop()
@@ -20,7 +20,7 @@ def test_an_engine_without_a_log_says_nothing() -> None:
 
 def test_the_problems_are_those_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("wrong\n")
-    server = EmbeddedServer("x", "5", {}, log_path=tmp_path / "log", problems=str.splitlines)
+    server = EmbeddedServer("x", "5", {}, (), log_path=tmp_path / "log", problems=str.splitlines)
     assert server.log_problems() == ["wrong"]
 
 

@@ -55,7 +55,7 @@ TOO_FEW_RUNS = (
 )
 NOT_IN_TURN = "the runs of the two sides did not alternate, so the hosts cannot be told from their days"
 
-IGNORED = ("name", "data.free_bytes", "disks.size_bytes", "privileges")
+IGNORED = ("name", "data.free_bytes", "disks.size_bytes", "privileges", "servers")
 
 
 class Known(Frozen):

@@ -106,7 +106,7 @@ def command(
     """
     allowed = Allowed.of(devices, allowed_paths)
     asked = study_at(study, allowed=allowed) if study else _asked(engine, workload, clients)
-    require_sound(asked)
+    require_sound(asked, allowed=allowed)
     _require_server_alone(asked)
     _require_closed_loop(asked)
     tell = partial(click.echo, err=True)

@@ -34,6 +34,7 @@ from dbdyno.errors import (
     UserError,
 )
 from dbdyno.frozen import Level, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.room import memory_limit
 from dbdyno.layers.layer import by_layer
@@ -54,19 +55,21 @@ STATEMENTS_S = 10.0
 """About how long a server takes that is asked once, for those who wait for this host."""
 
 
-def require_sound(study: Study, builds: Sequence[Foreseen] | None = None) -> tuple[str, ...]:
+def require_sound(
+    study: Study, builds: Sequence[Foreseen] | None = None, *, allowed: Allowed = NOTHING_ALLOWED
+) -> tuple[str, ...]:
     """What was checked of a study's statements, and what was not and why, in sentences. Raises StudyError
     with every mistake. Whoever knows the study's `builds` already hands them in."""
-    checks = _Checks(study, builds)
+    checks = _Checks(study, builds, allowed=allowed)
     mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds()]
     _require_none(study, [*mistakes, *checks.statements(startable=not mistakes)])
     return tuple(dict.fromkeys(checks.told))
 
 
-def require_statements(study: Study) -> None:
+def require_statements(study: Study, allowed: Allowed) -> None:
     """Checks the statements that were not while another Dyno had this host, which this process has now.
     Raises StudyError like `require_sound`."""
-    _require_none(study, list(_Checks(study, has_host=True).statements()))
+    _require_none(study, list(_Checks(study, has_host=True, allowed=allowed).statements()))
 
 
 def _require_none(study: Study, mistakes: list[Mistake]) -> None:
@@ -79,6 +82,7 @@ class _Checks:
     study: Study
     known_builds: Sequence[Foreseen] | None = None
     has_host: bool = False
+    allowed: Allowed = NOTHING_ALLOWED
 
     def __post_init__(self) -> None:
         self.lines = StudyLines(self.study.text)
@@ -156,6 +160,7 @@ class _Checks:
             options=options,
             own_sql=own_sql,
             digests=tuple(one.sha256 for one in data_of(self.study, TELL)),
+            writable=tuple(sorted(self.allowed.paths)),
         )
         try:
             examined = self._examined(asked)

@@ -41,6 +41,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen
 from dbdyno.host.allowed import Allowed
+from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
@@ -63,8 +64,9 @@ from dbdyno.trial.pristine import worth_s
 class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
     `unchecked` says what of the study's levels could not be checked; empty where all was. `checks` say what
-    became of the study's own statements. `writes` are all places that a run writes to. `counted` are the
-    variants whose work is counted after the timed blocks; `counting` is how builds are, where it is left
+    became of the study's own statements. `writes` are all places that a run writes to, and `servers` says how
+    its servers see the host. `counted` are the variants whose work is counted after the timed blocks;
+    `counting` is how builds are, where it is left
     open. A search has no trials beforehand, but `factors` and what its `search` keeps to."""
 
     title: str
@@ -82,6 +84,7 @@ class PlanDocument(Frozen):
     blocked: tuple[Refusal, ...]
     idle: tuple[Idle, ...]
     writes: tuple[Write, ...]
+    servers: str
     calibrated: Calibrated | None
     factors: tuple[Factor, ...] = Field(default=(), exclude_if=lambda factors: not factors)
     search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
@@ -130,7 +133,7 @@ def command(
     allowed = Allowed.of((), allowed_paths)
     asked = study_at(study, blocks, seed, allowed)
     builds = builds_of(asked)
-    checks = require_sound(asked, builds)
+    checks = require_sound(asked, builds, allowed=allowed)
     here = adapted(asked, budget_s, calibration)
     whole = _Whole(here, builds, budget_s, checks, store_url(store), allowed)
     if as_json:
@@ -176,6 +179,7 @@ class _Whole:
             **dict(self.plan),
             **dict(self.foresight),
             writes=self.writes,
+            servers=servers_text(),
             calibrated=here.calibrated,
             factors=study.factors if study.search is not None else (),
             search=study.search,

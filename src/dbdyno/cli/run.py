@@ -146,7 +146,7 @@ def command(
         else:
             most = blocks or (SEQUENTIAL_BLOCKS if until else None)
             asked = _asked(opened, study, again, against, most, seed, allowed)
-            read, run, installation = _begin(asked, budget_s, calibration)
+            read, run, installation = _begin(asked, budget_s, calibration, allowed)
         _require_sound_search(read, run, until=until, against=against, add_blocks=add_blocks)
         run = run.model_copy(update={"sequential": run.sequential or until is not None})
         reference, read, run = _reference(opened, against, read, run)
@@ -155,7 +155,7 @@ def command(
             expected = _expected(opened, measured, reference, resume, quiet)
             with alone(read.title, expected.whole_s, wait_s, partial(click.echo, err=True), run.run):
                 if resume is None:
-                    require_statements(read)
+                    require_statements(read, allowed)
                 keep(opened, run, name, note)
                 here = Here(opened, expected.trials_s, quiet, allowed)
                 make_builds_of(measured, reference, here)
@@ -297,10 +297,12 @@ def _asked(
     return asked
 
 
-def _begin(asked: Asked, budget_s: float | None, calibration: bool) -> tuple[Study, Run, Installation]:
+def _begin(
+    asked: Asked, budget_s: float | None, calibration: bool, allowed: Allowed
+) -> tuple[Study, Run, Installation]:
     """A new run; nothing has been touched until the engine was found."""
     read = asked.study
-    for line in require_sound(read):
+    for line in require_sound(read, allowed=allowed):
         click.echo(line, err=True)
     here = adapted(read, budget_s, calibration)
     study = here.study.model_copy(update={"seed": seed_of(here.study)})

@@ -142,7 +142,7 @@ def _begin(
     if path is None:
         raise UserError("no study was named", "dyno soak STUDY, or dyno soak --resume")
     read = study_at(path, seed=seed, allowed=allowed)
-    for line in require_sound(read):
+    for line in require_sound(read, allowed=allowed):
         click.echo(line, err=True)
     engine = registry.engine(read.engine.engine)
     soak = _wanted(read, smoke, clients, duration_s, engine)

@@ -88,7 +88,7 @@ def command(
     refuse_both("--on", other, budget=budget_s, suggest=suggest or None)
     refuse_both("--suggest", suggest or None, budget=budget_s)
     if suggest:
-        require_sound(read)
+        require_sound(read, allowed=allowed)
         click.echo(suggested(read, study, allowed, wait_s), nl=False)
         return
     context.invoke(

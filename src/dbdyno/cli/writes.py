@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rich.text import Text
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
+from dbdyno.host.read_only import SHARED_MEMORY, SHORT_LIVED, servers_text
 from dbdyno.layers.foresight import HostChange
 from dbdyno.layers.setup import LOOP_DEVICES, STAYS
 from dbdyno.records.place import place_of
@@ -53,8 +53,9 @@ def _writes(study: Study, changes: tuple[HostChange, ...], store: str, allowed: 
         place=str(paths.state_place()), what="records that wait for the store", after="kept until then"
     )
     yield Write(place=str(paths.host_place()), what="the journal that restores this host", after=ENDS)
-    yield Write(place=tempfile.gettempdir(), what="what programs keep for a moment", after=ENDS)
-    yield Write(place="/dev/shm", what="memory that a server's processes share", after=CLEARED)
+    for folder in SHORT_LIVED:
+        yield Write(place=str(folder), what="what programs keep for a moment", after=ENDS)
+    yield Write(place=str(SHARED_MEMORY), what="memory that a server's processes share", after=CLEARED)
     for change in changes:
         for place in change.places:
             yield Write(place=place, what=change.factor, after=change.after)
@@ -86,3 +87,4 @@ def writes_lines(writes: tuple[Write, ...]) -> Iterator[Text]:
     for one in writes:
         place = one.place.replace(home, "~", 1) if one.place.startswith(f"{home}/") else one.place
         yield Text(f"  {place}: {one.what}; {one.after}")
+    yield Text(f"its servers: {servers_text()}")

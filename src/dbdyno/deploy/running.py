@@ -31,6 +31,7 @@ class FoundServer:
     process_id: int | None
     ready_s: float = 0.0
     driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
 
     @property
     def process_ids(self) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def _train(engine: Engine, materials: Materials, train: Train, untrained: Untrai
     environment = {**installation.environment, **untrained.environment}
     return train(
         Instrumented(
-            installation=replace(installation, environment=environment),
+            installation=replace(installation, environment=environment, writes=(untrained.raw,)),
             recipe=materials.recipe,
             trainer=untrained.trainer,
             raw=untrained.raw,

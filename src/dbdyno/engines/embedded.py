@@ -29,6 +29,7 @@ class EmbeddedServer:
     url: str
     version: str
     driver_environment: Mapping[str, str]
+    driver_folders: tuple[Path, ...]
     ready_s: float = 0.0
     log_path: Path | None = None
     problems: Callable[[str], list[str]] = lambda _log: []

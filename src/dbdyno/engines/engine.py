@@ -55,6 +55,11 @@ class Server(Protocol):
         """What the load process must have in its environment; an embedded engine lives in that process."""
         ...
 
+    @property
+    def driver_folders(self) -> tuple[Path, ...]:
+        """Where an embedded engine writes in the load process; none for a server of its own."""
+        ...
+
     def alive(self) -> bool: ...
 
     def log(self) -> str:

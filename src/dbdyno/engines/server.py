@@ -48,6 +48,7 @@ class ServerProcess:
     ended: bool = False
     """Whether `stop` or `kill` has been called: a server that ended without either has died."""
     driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
 
     @property
     def process_ids(self) -> tuple[int, ...]:
@@ -105,6 +106,7 @@ def start_server(
     installation: Installation,
     command: list[str],
     data: Path,
+    folder: Path,
     runtime: Path,
     how: Launch,
     socket: Path,
@@ -114,7 +116,8 @@ def start_server(
     stop_signal: signal.Signals = signal.SIGTERM,
     leftovers: tuple[Path, ...] = (),
 ) -> ServerProcess:
-    """Starts the process and waits until it answers `version_sql` on its socket.
+    """Starts the process in `folder` and waits until it answers `version_sql` on its socket. It may write
+    below `data` and `runtime`.
 
     Raises ServerFailed, with the end of the log and the engine's `hint` on it, when the process ends before.
     """
@@ -128,8 +131,8 @@ def start_server(
                 output=output,
                 affinity=how.affinity,
                 cgroups=how.cgroups,
-                before_exec=how.before_exec,
-                folder=data,
+                before_exec=how.steps(data, runtime, *installation.writes),
+                folder=folder,
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise ServerFailed(
@@ -207,7 +210,7 @@ def make_data(
         input=words,
         capture_output=True,
         env={**os.environ, **installation.environment},
-        preexec_fn=process.die_with_parent(),
+        preexec_fn=process.confine(before_exec=Launch().steps(data, *installation.writes)),
     )
     if done.returncode == 0:
         return

@@ -11,6 +11,7 @@ import psutil
 
 from dbdyno import __version__
 from dbdyno.host import paths
+from dbdyno.host.read_only import servers_text
 
 CPU = Path("/sys/devices/system/cpu")
 TRANSPARENT_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -28,6 +29,7 @@ def fingerprint() -> dict[str, Any]:
         "data": _data(paths.cache()),
         "disks": _disks(),
         "privileges": "root" if os.geteuid() == 0 else f"user {os.geteuid()}",
+        "servers": servers_text(),
         "dyno": __version__,
         "python": platform.python_version(),
     }

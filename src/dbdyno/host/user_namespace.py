@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.errors import Blocked
+from dbdyno.host.namespaces import CLONE_NEWUSER, map_user, unshare
 from dbdyno.host.process import refusal
 
 ACCOUNTS = Path("/etc/passwd")
-CLONE_NEWUSER = 0x10000000
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def step_down(factor: str, program: str) -> tuple[Callable[[], None], ...]:
@@ -50,19 +48,9 @@ def _another_user() -> int | None:
 
 
 def _entering(user: int) -> Callable[[], None]:
-    maps = (
-        ("setgroups", b"deny"),
-        ("uid_map", f"{user} 0 1".encode()),
-        ("gid_map", f"{user} 0 1".encode()),
-    )
-
     def enter() -> None:
-        if _LIBC.unshare(CLONE_NEWUSER) != 0:
-            raise OSError(ctypes.get_errno(), "unshare")
-        for name, text in maps:
-            descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
-            os.write(descriptor, text)
-            os.close(descriptor)
+        unshare(CLONE_NEWUSER)
+        map_user(user, 0, user, 0)
 
     return enter
 

@@ -31,7 +31,8 @@ class Installation:
 
     `origin` says where it came from in words a person can check; `digest` identifies the bytes. `library` is
     the file that the load process must hold, for an embedded engine that proves it. `facts` are what else the
-    engine says of its build, by name.
+    engine says of its build, by name. `writes` is where its programs write besides: an instrumented one's
+    profiles.
     """
 
     engine: str
@@ -43,6 +44,7 @@ class Installation:
     environment: Mapping[str, str] = field(default_factory=dict)
     library: Path | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+    writes: tuple[Path, ...] = ()
 
     @property
     def offer(self) -> Offer:

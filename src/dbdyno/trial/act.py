@@ -160,6 +160,7 @@ def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Runni
     undo.callback(server.kill)
     setup.journal.note_processes(server.process_ids)
     launch = setup.launch if setup.engine.embedded else setup.load_launch
+    launch = launch.confined_to(*server.driver_folders)
     load = open_load(server.driver_environment, launch)
     undo.callback(load.kill)
     setup.job = setup.job.but(url=server.url)

@@ -158,7 +158,7 @@ def _checked(given: Given, folder: Path) -> list[Invariant]:
 
 @contextmanager
 def _load(given: Given, server: Server) -> Iterator[Load]:
-    load = given.bench.open_load(server.driver_environment, Launch())
+    load = given.bench.open_load(server.driver_environment, Launch().confined_to(*server.driver_folders))
     try:
         yield load
     except BaseException:
@@ -208,7 +208,7 @@ def _running(given: Given, data: Path, first: Mapping[str, Level], kept: bool = 
     bench.journal.note("tree", path=str(runtime))
     runtime.mkdir(exist_ok=True)
     settings = {**setup.engine.settings.LOADING, **given.creation, **first}
-    launch = Launch(patience=setup.launch.patience)
+    launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)
     server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
     try:
         yield server

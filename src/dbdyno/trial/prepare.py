@@ -75,6 +75,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
     # An embedded engine runs in the load process: what the layers ask for its process goes there.
     launch = setup.launch if setup.engine.embedded else setup.load_launch
+    launch = launch.confined_to(*server.driver_folders)
     load = bench.open_load(server.driver_environment, launch)
     undo.push(_stop_or_kill(load.close, load.kill))
     if dataset := setup.job.options.get("dataset"):
@@ -146,6 +147,7 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     job = _job(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
     setup.allowed = bench.allowed
+    setup.launch.writable = tuple(sorted(bench.allowed.paths))
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
     apply(setup, Before.ENGINE)
     _build(setup, bench)

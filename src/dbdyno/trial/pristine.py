@@ -235,12 +235,12 @@ def _load_rows(
     runtime.mkdir()
     settings = {**setup.engine.settings.LOADING, **creation}
     # Of the trial's own launch its patience alone: an instrumented build may make the data.
-    launch = Launch(patience=setup.launch.patience)
+    launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)
     server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
     try:
         if bench.application is not None:
             bench.application.populate(Place(data / APPLICATION, runtime / APPLICATION, server.url))
-        load = bench.open_load(server.driver_environment, launch)
+        load = bench.open_load(server.driver_environment, launch.confined_to(*server.driver_folders))
         try:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)

@@ -46,7 +46,7 @@ Place = Callable[[Setup, Bench, Path], None]
 class Asked:
     """Statements that are put before a server: those of the study's workload with these options, which are
     `own_sql`. `settings` are the engine's, by their own names. `digests` are of the data that the study
-    brings, in the order in which they are loaded."""
+    brings, in the order in which they are loaded. The user lets the server write to what is `writable`."""
 
     study: Study
     engine: Engine
@@ -55,6 +55,7 @@ class Asked:
     options: Mapping[str, Level]
     own_sql: str
     digests: tuple[str, ...] = ()
+    writable: tuple[Path, ...] = ()
 
     @property
     def key(self) -> str:
@@ -151,6 +152,7 @@ def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]
     bench = Bench(study, run, asked.engine, asked.installation, {}, journal, LoadProcess, 1, tell=tell)
     setup = Setup(asked.engine, asked.installation, paths.cache() / "trials" / run.run, journal, asked.job)
     setup.settings |= asked.settings
+    setup.launch.writable = asked.writable
     return setup, bench
 
 
@@ -167,10 +169,13 @@ def _server(folder: Path, asked: Asked, journal: Journal) -> Iterator[tuple[Load
     if asked.study.data is None:
         require_disk(folder, SPARE_BYTES, "an empty copy of the schema")
         life.initialise(installation, folder / "data", creation)
-    server = life.start(installation, folder / "data", runtime, asked.settings, Launch())
+    launch = Launch(writable=asked.writable)
+    server = life.start(installation, folder / "data", runtime, asked.settings, launch)
     with ExitStack() as undo:
         # Its data are thrown away: a clean end would only take time.
         undo.callback(server.kill)
         journal.note_processes(server.process_ids)
-        load = undo.enter_context(LoadProcess(server.driver_environment, Launch()))
+        load = undo.enter_context(
+            LoadProcess(server.driver_environment, launch.confined_to(*server.driver_folders))
+        )
         yield load, asked.job.but(url=server.url)

@@ -108,7 +108,8 @@ def start(installation: Installation, wish: Application, place: Place) -> Front:
         installation=installation,
         # Without arguments: Keystone would take them for its own. gunicorn finds its file in its folder.
         command=list(installation.command),
-        data=place.runtime,
+        data=place.data,
+        folder=place.runtime,
         runtime=place.runtime,
         how=Launch(environment=environment),
         socket=socket,

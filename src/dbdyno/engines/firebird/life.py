@@ -24,7 +24,7 @@ from dbdyno.engines.log import tail
 from dbdyno.errors import EngineMissing, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import die_with_parent, how_it_ended
+from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.installation import Installation
 
@@ -75,6 +75,7 @@ def start(
         version=installation.version,
         ready_s=ready_s,
         driver_environment={**launch.environment, **environment},
+        driver_folders=(data, runtime, *installation.writes),
         log_path=root / "firebird.log",
         problems=problems,
     )
@@ -134,7 +135,7 @@ def _carry_out(
             errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=ATTACH_TIMEOUT_S,
-            preexec_fn=die_with_parent(),
+            preexec_fn=confine(before_exec=Launch().steps(root, database.parent)),
         )
     except subprocess.TimeoutExpired:
         raise ServerFailed(f"Firebird did not open {database} within {ATTACH_TIMEOUT_S:g} s") from None

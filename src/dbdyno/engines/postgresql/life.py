@@ -53,7 +53,7 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
         "-D",
         str(data / "database"),
     ]
-    done = _run(installation, command)
+    done = _run(installation, data, command)
     if done.returncode == 0:
         done = alone(installation, data, "postgres", f"CREATE DATABASE {DATABASE};\n")
     log = (done.stdout + done.stderr)[-LOG_BYTES:]
@@ -90,6 +90,7 @@ def start(
         installation=installation,
         command=[*installation.command, "-D", str(data / "database"), *arguments],
         data=data,
+        folder=data,
         runtime=runtime,
         how=replace(launch, before_exec=(*launch.before_exec, *step_down("engine", "PostgreSQL"))),
         socket=socket_path,
@@ -107,10 +108,13 @@ def alone(
 ) -> subprocess.CompletedProcess[str]:
     """Runs statements, one a line, in a database that no server has open. They need no account."""
     command = [*installation.command, "--single", "-D", str(data / "database"), database]
-    return _run(installation, command, statements)
+    return _run(installation, data, command, statements)
 
 
-def _run(installation: Installation, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
+def _run(
+    installation: Installation, data: Path, command: list[str], text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    own = Launch().steps(data, *installation.writes)
     try:
         return subprocess.run(
             command,
@@ -120,7 +124,7 @@ def _run(installation: Installation, command: list[str], text: str = "") -> subp
             errors="replace",
             env={**os.environ, **installation.environment, "LC_ALL": "C"},
             cwd="/",
-            preexec_fn=confine(before_exec=step_down("engine", "PostgreSQL")),
+            preexec_fn=confine(before_exec=(*own, *step_down("engine", "PostgreSQL"))),
         )
     except OSError as error:
         raise ServerFailed(f"{command[0]} cannot be run: {error.strerror}") from None

@@ -47,4 +47,5 @@ def start(
         url=url(database, installation.library, chosen),
         version=installation.version,
         driver_environment=dict(launch.environment),
+        driver_folders=(data, runtime, *installation.writes),
     )

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
+from dbdyno.host import namespaces
 from dbdyno.host.journal import Journal, require_own, undoes
 
-CLONE_NEWNS = 0x00020000
-MS_REC_PRIVATE = 0x4000 | 0x40000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _HOST_NAMESPACE = Path("/proc/self/ns/mnt").readlink()
 """The namespace in which this process began."""
@@ -48,12 +47,19 @@ def enter_private_namespace(factor: str) -> None:
         return
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("only the main thread may enter a namespace")
-    if _LIBC.unshare(CLONE_NEWNS) != 0:
-        reason = f"a mount namespace needs root: {os.strerror(ctypes.get_errno())}"
-        raise Blocked(factor, reason, "run dyno as root, in a container with CAP_SYS_ADMIN")
-    # Without this a mount would spread back to the host through shared propagation (the default of systemd).
-    if _LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
-        raise Blocked(factor, *_why_shared(ctypes.get_errno()))
+    try:
+        namespaces.unshare(namespaces.CLONE_NEWNS)
+    except OSError as refused:
+        reason = f"a mount namespace needs root: {os.strerror(refused.errno or 0)}"
+        hint = "run dyno as root, in a container with CAP_SYS_ADMIN"
+        raise Blocked(factor, reason, hint) from None
+    try:
+        # Without this a mount would spread back to the host through shared propagation (the default of
+        # systemd). Shared again, it reaches the namespaces of servers that are up, as an unmount must.
+        for propagation in (namespaces.MS_PRIVATE, namespaces.MS_SHARED):
+            namespaces.mount(b"none", b"/", None, namespaces.MS_REC | propagation)
+    except OSError as refused:
+        raise Blocked(factor, *_why_shared(refused.errno or 0)) from None
 
 
 def _why_shared(refused: int) -> tuple[str, str]:
@@ -99,13 +105,13 @@ def mount_again(kind: str, source: str, point: Path, options: tuple[str, ...], f
 def mounted_at(path: Path) -> Mount:
     """The mount that carries a path, as the calling thread sees it."""
     path = path.resolve()
-    carrying = [(point, found) for point, found in _mounts() if path.is_relative_to(point)]
+    carrying = [(point, found) for point, found in mounts() if path.is_relative_to(point)]
     assert carrying, "something is mounted at /"
     # Of two mounts on one point the later hides the earlier, and sorting keeps their order.
     return sorted(carrying, key=lambda pair: len(pair[0].parts))[-1][1]
 
 
-def _mounts(process: str = "thread-self") -> Iterator[tuple[Path, Mount]]:
+def mounts(process: str = "thread-self") -> Iterator[tuple[Path, Mount]]:
     """All mounts that a process sees, in the order of the kernel's list, each with its point."""
     for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
@@ -157,7 +163,7 @@ def unmount(point: Path) -> None:
 
 def _is_mounted(point: Path) -> bool:
     """Asked of the kernel's list, because a file system that was shut down does not answer."""
-    return any(at == point.resolve() for at, _ in _mounts())
+    return any(at == point.resolve() for at, _ in mounts())
 
 
 def is_private() -> bool:
@@ -170,4 +176,4 @@ def devices_of_host() -> frozenset[str]:
     Dyno itself, as in a container: its mounts then tell of no other."""
     if os.getpid() == 1:
         return frozenset()
-    return frozenset(found.device for _, found in _mounts("1"))
+    return frozenset(found.device for _, found in mounts("1"))

@@ -1,0 +1,47 @@
+"""Calls of the kernel for namespaces and what is mounted in them. Each is safe between fork and exec."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE, MS_SLAVE, MS_SHARED = 0x1000, 0x4000, 0x40000, 0x80000, 0x100000
+MOUNT_ATTR_RDONLY = 1
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Moves the calling thread into namespaces of its own (unshare(2)). Raises OSError where it may not."""
+    if _LIBC.unshare(flags) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
+def mount(source: bytes, point: bytes, kind: bytes | None, flags: int) -> None:
+    """mount(2) without options of the file system. Raises OSError where it fails."""
+    if _LIBC.mount(source, point, kind, flags, None) != 0:
+        raise OSError(ctypes.get_errno(), "mount")
+
+
+def set_attributes(point: bytes, on: int, off: int, *, recursive: bool = False) -> None:
+    """Switches attributes of a mount on and off, with those of all mounts below it if `recursive`
+    (mount_setattr(2), Linux 5.12). Raises OSError where it fails."""
+    attributes = struct.pack("=QQQQ", on, off, 0, 0)
+    flags = _AT_RECURSIVE if recursive else 0
+    if _LIBC.syscall(_MOUNT_SETATTR, _AT_FDCWD, point, flags, attributes, len(attributes)) != 0:
+        raise OSError(ctypes.get_errno(), "mount_setattr")
+
+
+def map_user(inside: int, outside: int, group_inside: int, group_outside: int) -> None:
+    """Gives the user and the group of the calling process numbers in its new user namespace
+    (user_namespaces(7))."""
+    for name, text in (
+        ("setgroups", b"deny"),
+        ("uid_map", f"{inside} {outside} 1".encode()),
+        ("gid_map", f"{group_inside} {group_outside} 1".encode()),
+    ):
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(descriptor, text)
+        os.close(descriptor)
