@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds test check format picture fuzz explore faults losses simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
+.PHONY: setup demo builds test check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -87,6 +87,11 @@ explore: setup
 
 losses: setup
 	@DYNO_LOSSES_SEED=$(SEED) nice -n 10 $(BIN)/pytest -q -s tests/records/test_losses.py
+
+# Short forms of the studies of the tree under strace: every path that a run writes to, against those that `dyno plan`
+# names. STUDIES names some of them; all take hours.
+writes: setup
+	@nice -n 10 $(BIN)/python -m tests.host.written $(STUDIES)
 
 # Whole runs on a simulated bench, which faults strike at any step: SEEDS seeds from SEED on. A thousand take some
 # minutes. A seed that breaks a promise is printed with the command that repeats it.

@@ -24,7 +24,9 @@ def confined() -> bool:
     return why_writable() == ""
 
 
-needs_confinement = pytest.mark.skipif(not confined(), reason=f"servers may write: {why_writable()}")
+needs_confinement = pytest.mark.skipif(
+    not confined(), reason=f"this host refuses a read-only view: {why_writable()}"
+)
 
 
 def write_to(*paths: Path, own: Sequence[Path], before: Callable[[], None] = lambda: None) -> str:
@@ -95,7 +97,7 @@ def test_a_user_without_rights_is_confined_as_well(outside: Path) -> None:
     )
     why, *wrote = said.stdout.splitlines()
     if why:
-        pytest.skip(f"servers may write: {why}")
+        pytest.skip(f"this host refuses a read-only view: {why}")
     assert wrote == ["0", "Read-only file system"]
 
 
