@@ -45,7 +45,7 @@ def test_each_way_to_write_is_seen_and_reading_is_not(tmp_path: Path) -> None:
 
 
 def test_what_no_place_holds_is_told() -> None:
-    places = ["/home/me/cache", "/dev/loop*", "/sys/block/*/queue/scheduler"]
-    within = ["/home/me/cache/a", "/home/me", "/dev/loop7", "/sys/block/sda/queue/scheduler", "/dev/null"]
-    outside = ["/home/me/cached", "/etc/passwd", "/home/me/other", "/sys/block/sda/queue/nr_requests"]
+    places = ["/srv/me/cache", "/dev/loop*", "/sys/block/*/queue/scheduler"]
+    within = ["/srv/me/cache/a", "/srv/me", "/dev/loop7", "/sys/block/sda/queue/scheduler", "/dev/null"]
+    outside = ["/srv/me/cached", "/etc/passwd", "/srv/me/other", "/sys/block/sda/queue/nr_requests"]
     assert undeclared([*within, *outside], places) == sorted(outside)
