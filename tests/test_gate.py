@@ -15,9 +15,9 @@ from dbdyno.driver.tally import Recall, Tally
 from dbdyno.engines import built as engines_built
 from dbdyno.errors import BaselineFailed, Blocked, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.gate import answers, gated, pass_gates
+from dbdyno.gate import answers, gated, pass_gate
 from dbdyno.host.journal import open_journal
-from dbdyno.host.once import silently
+from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.source import making
 from dbdyno.records.record import Outcome
 from dbdyno.run import run_trial
@@ -137,6 +137,12 @@ def with_patch(folder: Path, wrong: str) -> Factor:
     make_fork(folder)
     write_patch(folder / "wrong.patch", wrong_code(wrong))
     return Factor(name="source.patches", levels=("none", "wrong.patch"))
+
+
+def pass_gates(bench: Bench, tell: Tell) -> None:
+    """As a run has each of its builds pass."""
+    for wish in variants_of_each_build(bench):
+        pass_gate(bench, tell, wish)
 
 
 def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:

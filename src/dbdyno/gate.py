@@ -23,6 +23,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.once import Tell, silently
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import holds_build
+from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
 from dbdyno.study.restarts import WRITING
@@ -58,27 +59,25 @@ GATE = -1
 """In place of a trial's number."""
 
 
-def pass_gates(bench: Bench, tell: Tell, baseline_alone: bool = False) -> None:
-    """Has each build of a study pass the gate before the first trial, so that nothing of it disturbs one.
-    What is kept of a build holds; only what could not be asked is asked again.
+def pass_gate(bench: Bench, tell: Tell, wish: BuildWish) -> None:
+    """Has a build of a study pass the gate before the first trial, so that nothing of it disturbs one. What
+    is kept of a build holds; only what could not be asked is asked again.
 
     Raises BaselineFailed where the baseline's build did not pass, because nothing can be compared with it.
     """
-    for number, (wish, variants) in enumerate(variants_of_each_build(bench).items()):
-        if number and baseline_alone:
-            break
-        try:
-            built, reference = build_of(bench, wish), baselines_build(bench)
-        except DynoError:
-            # It cannot be built, and its trials end with the same cause.
-            continue
-        each = asked_of_each(bench.study, variants, reference)
-        found = _first_to_run(built, each, bench, tell, again=True)
-        if not number and not found.passed:
-            remedy = found.remedy or "nothing can be compared with it: mend it first"
-            raise BaselineFailed(f"baseline: {found.cause}", remedy)
-        if not found.passed:
-            tell(f"{wish.words}: {found.cause}")
+    try:
+        built, reference = build_of(bench, wish), baselines_build(bench)
+    except DynoError:
+        # One of them cannot be built, and its trials end with the same cause.
+        return
+    each = asked_of_each(bench.study, variants_of_each_build(bench)[wish], reference)
+    found = _first_to_run(built, each, bench, tell, again=True)
+    if found.passed:
+        return
+    if wish == baselines_wish(bench):
+        remedy = found.remedy or "nothing can be compared with it: mend it first"
+        raise BaselineFailed(f"baseline: {found.cause}", remedy)
+    tell(f"{wish.words}: {found.cause}")
 
 
 def gated(built: Built, bench: Bench) -> Correctness:

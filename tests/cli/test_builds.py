@@ -19,7 +19,7 @@ from dbdyno.trial import count
 from tests.cli.calls import calls_counted, complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.needs import needs_valgrind
-from tests.sqlite_fork import LOSES_ROWS, make_fork, write_patch, wrong_code
+from tests.sqlite_fork import CODE, LOSES_ROWS, make_fork, write_patch, wrong_code
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
 
@@ -272,3 +272,50 @@ def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pyte
     assert "baseline was measured as build " in said
     with Store(store_url()) as store:
         assert store.runs() == before, "the run has no more blocks, and is finished as it was"
+
+
+def test_builds_are_made_ahead_of_a_run_and_of_one_variant_if_asked(study: Path) -> None:
+    made = dyno("builds", "make", str(study), "--only", "build.optimisation=-O0")
+    assert made.returncode == 0, made.stderr
+    assert "1 build, 1 of them there" in made.stdout
+    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == ["gcc -O0"]
+    again = dyno("builds", "make", str(study), "--json")
+    require_valid("builds-make", again.stdout)
+    found = json.loads(again.stdout)
+    assert [(one["variants"], one["there"]) for one in found] == [
+        (["baseline"], True),
+        (["build.optimisation=-O0"], True),
+        (["build.flags=-Wall"], True),
+    ]
+    assert "gcc -O0: compiling" not in again.stderr
+    assert dyno("runs").stdout == "", "nothing was measured"
+    planned = dyno("plan", str(study)).stdout
+    assert "3 builds, 3 of them there" in planned
+
+
+def test_builds_that_cannot_be_made_ahead_are_told(study: Path) -> None:
+    def said(*arguments: str) -> str:
+        return complaint("builds", "make", *arguments)
+
+    assert "no variant is called nobody" in said(str(study), "--only", "nobody")
+    assert "there are: baseline, build.optimisation=-O0" in said(str(study), "--only", "nobody")
+    study.write_text(STUDY.replace('"-Wall"', '"-Wall", "-Werror=cpp"'))
+    fork = study.parent / "fork" / "fork.c"
+    fork.write_text(f"#warning slow\n{fork.read_text()}")
+    done = dyno("builds", "make", str(study))
+    assert done.returncode == 1
+    assert "3 of them there" in done.stdout
+    study.write_text(STUDY.partition("[settings]")[0] + '[factors]\n"config.synchronous" = ["OFF", "FULL"]\n')
+    assert "asks for no builds" in said(str(study))
+
+
+def test_a_build_is_asked_by_the_gate_before_the_next_is_made(study: Path) -> None:
+    """A baseline that fails ends the run, and nobody waited for the other builds."""
+    (study.parent / "fork" / "fork.c").write_text(CODE + wrong_code(LOSES_ROWS))
+    with (study.parent / "recipe.toml").open("a") as recipe:
+        # So each build is made by itself.
+        recipe.write('\n[[steps]]\nname = "all CPUs"\ncommand = ["true", "{jobs}"]\n')
+    done = dyno("run", str(study))
+    assert done.returncode == 3, done.stderr
+    assert "baseline: the build failed the correctness gate" in done.stderr
+    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == ["gcc -O2"]

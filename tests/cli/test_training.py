@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -13,12 +14,14 @@ from typing import Any
 import pytest
 
 from dbdyno.host import once, paths
+from dbdyno.host.alone import alone
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.bolt import proved_bolt
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.wish import flags_of
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
+from tests.conftest import DYNO
 from tests.needs import skipping_blocked
 from tests.sqlite_fork import STEPPING, make_fork
 
@@ -185,3 +188,18 @@ def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path,
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
     assert not list((paths.cache() / "trials").glob("*training*"))
     once.release()
+
+
+def test_builds_that_are_made_ahead_hold_this_host_while_one_trains_alone(folder: Path) -> None:
+    """Beside another Dyno that measures all is compiled, and the training waits."""
+    study = study_in(folder, "off", BY_TPCB)
+    with alone("somebody's study", 60.0):
+        child = subprocess.Popen([*DYNO, "builds", "make", study], stderr=subprocess.PIPE, text=True)
+        assert child.stderr is not None
+        said = list(itertools.takewhile(lambda line: "waiting for another dyno" not in line, child.stderr))
+        assert not any(row["training"] for row in json.loads(dyno("builds", "--json").stdout))
+    rest, _ = child.communicate(timeout=60)[::-1]
+    assert child.returncode == 0, "".join(said) + rest
+    assert "training a build by tpcb" in rest
+    builds = json.loads(dyno("builds", "--json").stdout)
+    assert sorted(row["training"] is not None for row in builds) == [False, True]

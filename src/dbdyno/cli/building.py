@@ -120,19 +120,20 @@ def _line(build: Foreseen) -> str:
 
 def make_builds(
     study: Study,
+    wishes: Mapping[BuildWish, tuple[str, ...]],
     train: Train,
-    earlier: Callable[[], Sequence[Record]],
     tell: Callable[[str], None],
-    of_reference: bool = False,
+    earlier: Callable[[], Sequence[Record]] = tuple,
+    made_one: Callable[[BuildWish], None] = lambda _: None,
 ) -> None:
-    """Makes and trains all builds before the first trial, so that no compiler disturbs a trial, and compares
-    each with the baseline's. One that cannot be made is told, and its trials then end with the same cause;
-    one that is the same file as another is told too.
+    """Makes and trains builds of a study, and compares each with the baseline's, if that is among them. One
+    that cannot be made is told, and its trials then end with the same cause; one that is the same file as
+    another is told too. `made_one` is called with each that is there, as soon as it is: a later one may take
+    an hour, and may be of no use.
 
-    Raises UserError where `earlier` records of the run are of other builds.
+    Raises UserError where `earlier` records of the run are of other builds, and what `made_one` raises.
     """
     engine = registry.engine(study.engine.engine)
-    wishes = wishes_of(study, of_reference)
     measured = _keys(earlier()) if wishes else {}
     if not measured:
         # A run that goes on may first find that its baseline is another build now.
@@ -153,6 +154,7 @@ def make_builds(
             _require_same(name, measured, key)
         if code := _beside_baseline(study, wish, wishes, tell):
             tell(f"{wish.words}: {functions_text(code)} functions differ from the baseline's")
+        made_one(wish)
 
 
 def _make_side_by_side(

@@ -1,21 +1,27 @@
-"""`dyno builds`: the builds that are kept."""
+"""`dyno builds`: the builds that are kept, and those of a study made ahead of its run."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 import click
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.building import NOT_YET
-from dbdyno.cli.options import ListingGroup, json_option
+from dbdyno.cli.building import NOT_YET, builds_lines
+from dbdyno.cli.building_ahead import made_ahead
+from dbdyno.cli.options import ListingGroup, json_option, paths_option
+from dbdyno.cli.study_file import study_at
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.wording import duration, size
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
+from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
 from dbdyno.report.words.safe import json_text
@@ -88,6 +94,33 @@ def list_(as_json: bool) -> None:
     console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
     if told := next_command(rows):
         click.echo(told, err=True)
+
+
+@command.command("make")
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option(
+    "--only",
+    "names",
+    metavar="VARIANT",
+    multiple=True,
+    help="Make this variant's build alone; can be given again.",
+)
+@paths_option
+@json_option
+def make(study: Path, names: tuple[str, ...], allowed_paths: tuple[Path, ...], as_json: bool) -> None:
+    """Make and train the builds of a study ahead of its run. Measures nothing.
+
+    What is there already is not made again, so after an interruption the same command goes on. Others can
+    measure meanwhile: this host is locked only while a build is trained, and the command waits for that as
+    long as another Dyno measures.
+    """
+    allowed = Allowed.of((), allowed_paths)
+    found = made_ahead(study_at(study, allowed=allowed), names, allowed, partial(click.echo, err=True))
+    if as_json:
+        click.echo(json_text(found))
+    else:
+        click.echo("\n".join(builds_lines(found)))
+    sys.exit(0 if all(one.there for one in found) else 1)
 
 
 def _table(rows: list[BuildRow]) -> Table:

@@ -17,7 +17,7 @@ from dbdyno.cli.adapted import seed_of
 from dbdyno.cli.analysed import losses_of
 from dbdyno.cli.arrangement import server_bytes
 from dbdyno.cli.beginning import name_of_run
-from dbdyno.cli.building import make_builds
+from dbdyno.cli.building import make_builds, wishes_of
 from dbdyno.cli.counted import counted_text, why_counted
 from dbdyno.cli.given import data_of
 from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
@@ -27,7 +27,7 @@ from dbdyno.cli.training import training_on
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
-from dbdyno.gate import pass_gates
+from dbdyno.gate import pass_gate
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
@@ -99,14 +99,20 @@ class Here:
 
 
 def make_builds_of(measured: Measured, reference: Measured | None, here: Here) -> None:
-    """Makes the builds of both sides. Raises UserError where the run was begun with others."""
+    """Makes the builds of both sides before the first trial, so that no compiler disturbs one, and has each
+    pass the correctness gate. Raises UserError where the run was begun with others, and BaselineFailed where
+    that of a baseline does not pass."""
     with open_journal() as journal:
-        bench = partial(bench_of, journal=journal, callgrind=None, allowed=here.allowed)
-        earlier = partial(here.store.records, measured.run.run)
-        make_builds(measured.study, training_on(bench(measured), here.tell), earlier, here.tell)
-        if reference is not None:
-            training = training_on(bench(reference), here.tell)
-            make_builds(reference.study, training, tuple, here.tell, of_reference=True)
+        for side in filter(None, (measured, reference)):
+            bench = replace(bench_of(side, journal, None, here.allowed), tell=here.tell)
+            make_builds(
+                side.study,
+                wishes_of(side.study, of_reference=side is reference),
+                training_on(bench, here.tell),
+                here.tell,
+                partial(here.store.records, side.run.run),
+                partial(pass_gate, bench, here.tell),
+            )
 
 
 def carry_out(measured: Measured, reference: Measured | None, here: Here) -> list[Record]:
@@ -117,10 +123,6 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
     with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
         bench = replace(bench_of(measured, journal, callgrind, here.allowed), tell=here.tell)
-        pass_gates(bench, here.tell)
-        if reference is not None:
-            again = bench_of(reference, journal, callgrind, here.allowed)
-            pass_gates(again, here.tell, baseline_alone=True)
         if study.design is Design.SEARCH and run.soak is None:
             return _searched(bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
@@ -131,6 +133,7 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
         store.add_run(reference.run)
         # It has trials only beside this run's, so nobody goes on with it alone.
         store.finish_run(reference.run.run)
+        again = bench_of(reference, journal, callgrind, here.allowed)
         sides = Side(ask_for(run), bench, progress), Side(reference_plan.ask, again, OfReference(progress))
         return run_in_turn(*sides, store)[0]
 

@@ -34,6 +34,7 @@ from dbdyno.deploy.check import Checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
+from dbdyno.engines.built import Foreseen
 from dbdyno.obtain.installation import Offer
 from dbdyno.records.record import Record, Run
 from dbdyno.report import as_json
@@ -107,6 +108,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "recipe": _of(Deployment),
     "recipe-check": _of(Checked),
     "builds": _of(list[BuildRow]),
+    "builds-make": _of(list[Foreseen]),
     "engines": _of(list[Offer]),
     "calibrate": _of(Calibration),
     "cache-list": _of(CacheDocument),
