@@ -13,10 +13,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dbdyno import gate
 from dbdyno.cli.preference_keys import KEYS
+from dbdyno.engines.registry import ENGINES
+from dbdyno.errors import DynoError
 from dbdyno.host import once, paths
 from dbdyno.host.read_only import SHORT_LIVED
+from dbdyno.obtain import debian
+from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
+from dbdyno.study.reference import Reference
+from dbdyno.trial import act
 from tests import skips
 
 ROOT = Path(__file__).parents[1]
@@ -77,6 +84,9 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
         patch.delenv(key.variable, raising=False)
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
+    # A kill lies in the midst of a load after a moment too. `tests/trial/test_act.py` waits as users do.
+    patch.setattr(act, "TOLD_AFTER_S", 0.3)
+    patch.setattr(act, "KILLED_AFTER_S", 0.1)
     # A socket's path has little room, and pytest's own folders are deep.
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         patch.setenv("XDG_RUNTIME_DIR", runtime)
@@ -102,11 +112,20 @@ def outside() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def fetched_engines() -> Path:
     """The folder of fetched engines of whoever runs the tests, with those that tests need."""
-    for engine in ("mariadb@11.8", "firebird@5"):
-        fetched = subprocess.run([*DYNO, "engines", "fetch", engine], capture_output=True, text=True)
-        if fetched.returncode != 0:
-            pytest.skip(f"{engine} cannot be had here: {fetched.stderr.strip()}")
+    # To ask for what is there reads the distribution's signed index, in each worker.
+    if not any(covers("11.8", copy.version) for copy in debian.fetched("mariadb")):
+        _fetch("mariadb@11.8")
+    try:
+        ENGINES["firebird"].obtaining.locate(Reference("firebird", "5"))
+    except DynoError:
+        _fetch("firebird@5")
     return paths.cache() / "engines"
+
+
+def _fetch(engine: str) -> None:
+    fetched = subprocess.run([*DYNO, "engines", "fetch", engine], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        pytest.skip(f"{engine} cannot be had here: {fetched.stderr.strip()}")
 
 
 @pytest.fixture
@@ -114,6 +133,12 @@ def homes_with_engines(fetched_engines: Path, homes: Path) -> Path:
     """Like `homes`, but with the engines that were fetched already."""
     (paths.cache() / "engines").symlink_to(fetched_engines)
     return homes
+
+
+@pytest.fixture
+def quick_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The correctness gate asks each build less. `tests/test_gate.py` says what it finds by how much."""
+    monkeypatch.setattr(gate, "OPERATIONS", 200)
 
 
 @pytest.fixture(scope="session")

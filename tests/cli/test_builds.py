@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno import gate
 from dbdyno.cli import counting
 from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
@@ -21,7 +22,7 @@ from tests.cli.schemas import require_valid
 from tests.needs import needs_valgrind
 from tests.sqlite_fork import CODE, LOSES_ROWS, make_fork, write_patch, wrong_code
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes", "quick_gate")]
 
 STUDY = """
 title  = "Which build?"
@@ -126,8 +127,11 @@ def test_a_build_that_failed_beside_others_is_not_tried_again(study: Path) -> No
     assert (paths.cache() / "builds" / "count").read_text() == "once\n" * 2
 
 
-def test_a_build_that_answers_wrongly_is_broken_and_stays_so(study: Path) -> None:
-    """Its patch adds functions that take the place of the host's."""
+def test_a_build_that_answers_wrongly_is_broken_and_stays_so(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its patch adds functions that take the place of the host's. It loses one row in a thousand."""
+    monkeypatch.setattr(gate, "OPERATIONS", 2000)
     write_patch(study.parent / "hasty.patch", wrong_code(LOSES_ROWS))
     study.write_text(STUDY.split('"build.opt')[0] + '"source.patches" = ["none", "hasty.patch"]\n')
     done = dyno("run", str(study), "--json", "--name", "hasty")
@@ -218,7 +222,7 @@ def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
         raise AssertionError("two builds are compared once")
 
     monkeypatch.setattr(compared, "compare_code", compared_again)
-    assert dyno("run", str(study), "--quiet").returncode == 0
+    assert dyno("run", str(study), "--quiet", "--blocks", "1").returncode == 0
 
 
 def test_a_run_that_was_cut_short_leaves_inert_builds_out(study: Path) -> None:

@@ -25,7 +25,7 @@ from tests.conftest import DYNO
 from tests.needs import skipping_blocked
 from tests.sqlite_fork import STEPPING, make_fork
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes", "quick_gate")]
 
 STUDY = """
 title  = "Which training?"

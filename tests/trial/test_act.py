@@ -19,7 +19,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial import act
-from dbdyno.trial.act import UNTOLD, kill_under_load, start_again, strike
+from dbdyno.trial.act import KILLED_AFTER_S, TOLD_AFTER_S, UNTOLD, kill_under_load, start_again, strike
 from dbdyno.trial.prepare import prepare
 from tests.fakes import FakeEngine, FakeLoad, make_bench, make_run, make_study, make_tally
 from tests.trial.act_cases import DURABLE
@@ -29,7 +29,11 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize("engine", DURABLE)
-def test_all_that_was_acknowledged_is_there_after_a_kill(homes_with_data: Path, engine: str) -> None:
+def test_all_that_was_acknowledged_is_there_after_a_kill(
+    homes_with_data: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setattr(act, "TOLD_AFTER_S", TOLD_AFTER_S)
+    monkeypatch.setattr(act, "KILLED_AFTER_S", KILLED_AFTER_S)
     with tried(engine, **DURABLE[engine]) as found, ExitStack() as undo:
         before = found.running.process_ids
         told = kill_under_load(found.running)

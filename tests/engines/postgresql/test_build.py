@@ -19,7 +19,7 @@ from tests.cli.calls import dyno
 from tests.needs import skip_blocked, skipping_blocked
 from tests.postgresql_fork import make_fork
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes", "quick_gate")]
 
 STUDY = """
 title  = "Which build?"
