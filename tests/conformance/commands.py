@@ -1,4 +1,5 @@
-"""Several commands in one process: an engine needs an environment of its own, and each start takes long."""
+"""Calls of `dyno load` on a server: within this process, or in another one where an embedded engine needs an
+environment of its own. A process takes several calls, because each start takes long."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from dbdyno.engines.engine import Server
+from tests.cli.calls import dyno
 
 CARRY_OUT = """
 import contextlib, io, json, sys
@@ -30,6 +32,8 @@ def loads(server: Server, *calls: Sequence[str]) -> list[str]:
     """What each of these calls of `dyno load` on a server prints. All must succeed. A call is a verb, a
     workload and options."""
     asked = [["load", *call[:2], "--url", server.url, *call[2:]] for call in calls]
+    if server.process_ids:
+        return [_succeeding(arguments) for arguments in asked]
     done = subprocess.run(
         [sys.executable, "-c", CARRY_OUT],
         input=json.dumps(asked),
@@ -40,3 +44,9 @@ def loads(server: Server, *calls: Sequence[str]) -> list[str]:
     assert done.returncode == 0, done.stderr
     said: list[str] = json.loads(done.stdout.splitlines()[-1])
     return said
+
+
+def _succeeding(arguments: Sequence[str]) -> str:
+    done = dyno(*arguments)
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout

@@ -11,16 +11,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from dbdyno.driver.query import query
 from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
+from dbdyno.host import once
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -177,9 +179,15 @@ class Bench:
             if settings:
                 self.engine.life.initialise(self.installation, self.data, settings)
                 return
-            if not self.pristine.exists():
-                self.engine.life.initialise(self.installation, self.pristine, {})
+            self._make_pristine()
         shutil.copytree(self.pristine, self.data)
+
+    def _make_pristine(self) -> None:
+        with once.held(self.pristine.with_suffix(".lock")):
+            if not self.pristine.exists():
+                making = self.pristine.with_suffix(f".{os.getpid()}")
+                self.engine.life.initialise(self.installation, making, {})
+                making.rename(self.pristine)
 
     def start(self, settings: Mapping[str, Level] | None = None, launch: Launch | None = None) -> Server:
         how = launch or Launch()
@@ -188,10 +196,13 @@ class Bench:
         return server
 
     def ask(self, server: Server) -> Ask:
-        """Asks through the driver in a process of its own, as an embedded engine needs its environment."""
+        """Asks through the driver; an embedded engine in a process of its own, with its environment."""
         protocol = server.url.split(":", 1)[0]
         if protocol not in protocols():
             pytest.skip(f"the driver that is built here does not speak {protocol}")
+
+        if server.process_ids:
+            return partial(query, server.url)
 
         def ask(sql: str) -> list[list[str | float | None]]:
             done = subprocess.run(
@@ -217,8 +228,13 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pristine data is kept for the session, a folder per engine."""
-    return tmp_path_factory.mktemp("pristine")
+    """Where pristine data is kept for the session and all its workers, a folder per engine."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder = folder / "pristine"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @contextmanager

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dbdyno.engines.engine import Server
+from tests.cli.calls import dyno
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
-from tests.conftest import DYNO
 
 SCRIPTS = Path(os.environ.get("DYNO_TEST_SYSBENCH_SCRIPTS", "/usr/share/sysbench"))
 BENCHES = Path(__file__).parents[2] / "benches"
@@ -36,10 +35,8 @@ def server(bench: Bench) -> Server:
 
 def load(verb: str, script: str | Path, server: Server, *options: str) -> str:
     path = script if isinstance(script, Path) else SCRIPTS / f"{script}.lua"
-    command = [*DYNO, "load", verb, str(path), "--url", server.url, *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{verb} {script}: {done.stderr}"
-    return done.stdout
+    [said] = loads(server, (verb, str(path), *options))
+    return said
 
 
 SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--json")
@@ -80,13 +77,11 @@ def test_tpcc_as_a_script_keeps_the_consistency_conditions(bench: Bench, server:
     """The script that Dyno's TPC-C is compared with: it fetches rows, looks into them and rolls back."""
     if bench.engine.name == "postgresql":
         pytest.skip("the script is written for MariaDB")
-    tpcc = [*DYNO, "load", "prepare", "tpcc", "--url", server.url, "--warehouses", "1"]
-    assert subprocess.run(tpcc, capture_output=True).returncode == 0
+    loads(server, ("prepare", "tpcc", "--warehouses", "1"))
     counted = run(BENCHES / "tpcc.lua", server, "--warehouses=1", "--rand-type=uniform")
     assert counted["operations"] == 60, counted["errors"]
-    check = [*DYNO, "load", "check", "tpcc", "--url", server.url, "--warehouses", "1", "--json"]
-    checked = subprocess.run(check, capture_output=True, text=True)
-    assert [one["name"] for one in json.loads(checked.stdout) if not one["holds"]] == []
+    [checked] = loads(server, ("check", "tpcc", "--warehouses", "1", "--json"))
+    assert [one["name"] for one in json.loads(checked) if not one["holds"]] == []
 
 
 SETS = """
@@ -135,9 +130,7 @@ def test_result_sets_are_given_one_by_one(bench: Bench, server: Server, tmp_path
     script = tmp_path / "sets.lua"
     if bench.engine.name == "postgresql":
         script.write_text("function event() sysbench.sql.driver():connect():next_result() end")
-        refused = subprocess.run(
-            [*DYNO, "load", "run", str(script), "--url", server.url], capture_output=True, text=True
-        )
+        refused = dyno("load", "run", str(script), "--url", server.url)
         assert "sets.lua:1: next_result is not supported on pgsql" in refused.stderr
         return
     script.write_text(SETS)
@@ -180,9 +173,7 @@ def test_an_event_has_the_statements_that_its_script_asks_for(bench: Bench, serv
 @needs_scripts
 def test_tables_of_a_script_serve_the_workloads_of_dyno(server: Server) -> None:
     load("prepare", "oltp_read_only", server, "--table-size=500")
-    command = [*DYNO, "load", "run", "read_only", "--url", server.url, "--table-size", "500"]
-    short = ["--warmup", "0", "--time", "60", "--operations", "20", "--json"]
-    done = subprocess.run([*command, *short], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    tally = json.loads(done.stdout)
+    short = ("--warmup", "0", "--time", "60", "--operations", "20", "--json")
+    [said] = loads(server, ("run", "read_only", "--table-size", "500", *short))
+    tally = json.loads(said)
     assert (tally["operations"], tally["errors"]) == (20, {})

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
+from tests.cli.calls import Said, dyno
 from tests.conformance.conftest import Bench
-from tests.conftest import DYNO
 
 KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
 LEVEL = """
@@ -46,10 +44,8 @@ def server(bench: Bench) -> Server:
     return bench.start()
 
 
-def load(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*DYNO, "load", *arguments, "--url", server.url]
-    environment = {**os.environ, **server.driver_environment}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+def load(server: Server, *arguments: str) -> Said:
+    return dyno("load", *arguments, "--url", server.url)
 
 
 def test_each_connection_has_the_isolation_level(server: Server, tmp_path: Path) -> None:

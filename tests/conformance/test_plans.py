@@ -13,8 +13,8 @@ from dbdyno.driver.load import Explained
 from dbdyno.engines.engine import Server
 from dbdyno.engines.mariadb import plans as mariadb
 from dbdyno.engines.plan import titles
+from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench, started
-from tests.conftest import DYNO
 
 ASK = "import sys; from dbdyno.driver import _driver; print(_driver.explain(sys.argv[1]))"
 SCRIPT = """
@@ -51,10 +51,7 @@ def asked(server: Server, **job: Any) -> Explained:
 
 
 def prepare(server: Server, workload: str, *options: str) -> None:
-    command = [*DYNO, "load", "prepare", workload, "--url", server.url, *options]
-    environment = {**os.environ, **server.driver_environment}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    loads(server, ("prepare", workload, *options))
 
 
 def test_each_engine_tells_plans_and_executes_no_write(bench: Bench, tmp_path: Path) -> None:
