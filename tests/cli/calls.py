@@ -7,11 +7,12 @@ import io
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 from unittest import mock
 
 import pytest
@@ -46,6 +47,15 @@ def dyno(*arguments: str) -> Said:
     """Calls the command as its entry point does, and checks what holds for every call: no traceback, no
     fault of Dyno's own."""
     output, errors = io.StringIO(), io.StringIO()
+    code = called(arguments, output, errors)
+    said = Said(code, output.getvalue(), errors.getvalue())
+    assert "Traceback" not in said.stdout + said.stderr
+    assert "this is a fault in Dyno" not in said.stderr, said.stderr
+    return said
+
+
+def called(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
+    """Calls the command, which writes there, and returns its exit code."""
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     catalogue.located.cache_clear()
     try:
@@ -53,16 +63,18 @@ def dyno(*arguments: str) -> Said:
             mock.patch.object(sys, "argv", ["dyno", *arguments]),
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
-            pytest.raises(SystemExit) as exit_,
+            mock.patch.object(sys, "__stdout__", sys.__stdout__),
+            mock.patch.object(sys, "__stderr__", sys.__stderr__),
         ):
-            main()
+            with pytest.raises(SystemExit) as exit_:
+                main()
+            # The command puts streams of its own around them.
+            sys.stdout.flush()
+            sys.stderr.flush()
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    said = Said(int(exit_.value.code or 0), output.getvalue(), errors.getvalue())
-    assert "Traceback" not in said.stdout + said.stderr
-    assert "this is a fault in Dyno" not in said.stderr, said.stderr
-    return said
+    return int(exit_.value.code or 0)
 
 
 def complaint(*arguments: str, code: int = 2) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import pty
 import re
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,7 +24,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record, Run
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, ended, records_of
-from tests.cli.calls import dyno
+from tests.cli.calls import called, dyno
 from tests.conftest import DYNO
 
 FOREIGN_COLOUR = "\x1b[38;5;201m"
@@ -195,22 +199,48 @@ REFUSING = [
 ]
 
 
+TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "150", "FORCE_COLOR": "1"}
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, bytearray]]:
+    """A terminal, and what it is shown, all of which is there once the terminal is closed."""
+    ours, theirs = pty.openpty()
+    shown = bytearray()
+
+    def follow() -> None:
+        with suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                shown.extend(part)
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    try:
+        yield theirs, shown
+    finally:
+        os.close(theirs)
+        follower.join()
+        os.close(ours)
+
+
 def on_terminal(arguments: list[str], folder: Path) -> str:
     """What a call shows on a terminal that has colours."""
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "150", "FORCE_COLOR": "1"}
-    with subprocess.Popen(
-        [*DYNO, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
-    ) as child:
-        os.close(theirs)
-        shown = bytearray()
-        try:
-            while part := os.read(ours, 1 << 16):
-                shown += part
-        except OSError:
-            pass
-        os.close(ours)
-    assert child.returncode in range(9), shown.decode()
+    with terminal() as (line, shown), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, value in TERMINAL.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdin", os.fdopen(line, closefd=False))
+        code = called(arguments, *(os.fdopen(line, "w", closefd=False) for _ in range(2)))
+    assert code in range(9), shown.decode()
+    return shown.decode().replace("\r\n", "\n")
+
+
+def on_terminal_of_its_own(arguments: list[str], folder: Path) -> str:
+    """The same of a process."""
+    with terminal() as (line, shown):
+        streams = {"stdin": line, "stdout": line, "stderr": line}
+        done = subprocess.run([*DYNO, *arguments], **streams, cwd=folder, env={**os.environ, **TERMINAL})
+    assert done.returncode in range(9), shown.decode()
     return shown.decode().replace("\r\n", "\n")
 
 
@@ -227,18 +257,46 @@ def test_no_terminal_is_steered(stored: Path, arguments: list[str]) -> None:
     require_harmless(on_terminal(arguments, stored), own=True)
 
 
+@pytest.mark.parametrize("number", [2, 4, -2, -1])
+def test_no_terminal_is_steered_by_a_process(stored: Path, number: int) -> None:
+    """What a process alone has: words as the system hands them over, and streams of its own."""
+    shown = on_terminal_of_its_own([*READING, *REFUSING][number], stored)
+    require_harmless(shown, own=True)
+    within = on_terminal([*READING, *REFUSING][number], stored)
+    assert OWN.sub("", shown) == OWN.sub("", within), "the other tests see what a user sees"
+
+
 def test_what_a_server_says_to_a_load_steers_no_terminal(stored: Path) -> None:
     url = f"sqlite://{stored / 'load.sqlite'}"
-    shown = on_terminal(["load", "run", "load.toml", "--url", url, "--time", "1"], stored)
+    shown = on_terminal_of_its_own(["load", "run", "load.toml", "--url", url, "--time", "1"], stored)
     assert "no such table" in shown and "pwned" in shown
     require_harmless(shown, own=True)
 
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda words: " ".join(words)[:24])
 def test_what_is_piped_steers_nothing(stored: Path, arguments: list[str]) -> None:
-    said = subprocess.run([*DYNO, *arguments], cwd=stored, capture_output=True)
-    for shown in (said.stdout, said.stderr):
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown.decode())
+    output, errors = _Kept(), _Kept()
+    called(arguments, *(io.TextIOWrapper(stream, encoding="utf-8") for stream in (output, errors)))
+    assert output.getvalue() or errors.getvalue()
+    require_piped(output.getvalue())
+    require_piped(errors.getvalue())
+
+
+class _Kept(io.BytesIO):
+    """Is not closed by the stream around it."""
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_process_pipes_steers_nothing(stored: Path) -> None:
+    said = subprocess.run([*DYNO, "show", "second", "1"], cwd=stored, capture_output=True)
+    require_piped(said.stdout)
+    require_piped(said.stderr)
+
+
+def require_piped(shown: bytes) -> None:
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown.decode())
 
 
 @pytest.mark.parametrize("arguments", JSON_TOO, ids=lambda words: " ".join(words)[:24])
