@@ -77,6 +77,21 @@ def called(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     return int(exit_.value.code or 0)
 
 
+class _Kept(io.BytesIO):
+    """Is not closed by the stream around it."""
+
+    def close(self) -> None:
+        pass
+
+
+def piped(arguments: Sequence[str], encoding: str = "utf-8") -> tuple[int, bytes, bytes]:
+    """Calls the command with streams that take this encoding, and returns its exit code and what it wrote to
+    each."""
+    output, errors = _Kept(), _Kept()
+    code = called(arguments, *(io.TextIOWrapper(stream, encoding=encoding) for stream in (output, errors)))
+    return code, output.getvalue(), errors.getvalue()
+
+
 def complaint(*arguments: str, code: int = 2) -> str:
     """What a call that must fail says."""
     result = dyno(*arguments)

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.cli.encoding import IN_ASCII
 from dbdyno.records.record import Run
+from tests.cli.calls import piped
 from tests.cli.reports_cases import run
 from tests.conftest import DYNO
 
@@ -20,17 +21,22 @@ ASCII = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html", "json"])
 def test_a_report_goes_through_ascii(run: Run, form: str) -> None:
+    code, output, errors = piped(["report", "--format", form], "ascii")
+    assert (code, errors) == (0, b"")
+    # What programs read stays in UTF-8, as its format says.
+    assert output.isascii() if form == "terminal" else output.decode("utf-8")
+    assert len(output) > 100
+
+
+def test_a_process_speaks_ascii_where_its_environment_says_so(run: Run) -> None:
     said = subprocess.run(
-        [*DYNO, "report", "--format", form],
+        [*DYNO, "report", "--format", "terminal"],
         env={**os.environ, **ASCII},
         capture_output=True,
         check=False,
     )
-    assert said.returncode == 0, said.stderr
-    assert said.stderr == b""
-    # What programs read stays in UTF-8, as its format says.
-    assert said.stdout.isascii() if form == "terminal" else said.stdout.decode("utf-8")
-    assert len(said.stdout) > 100
+    within = piped(["report", "--format", "terminal"], "ascii")
+    assert (said.returncode, said.stdout, said.stderr) == within, "the other tests see what a user sees"
 
 
 @pytest.mark.parametrize(
@@ -38,9 +44,9 @@ def test_a_report_goes_through_ascii(run: Run, form: str) -> None:
     [["runs"], ["show"], ["show", "last", "0"], ["engines"], ["report", "--details"], ["run", "--help"]],
 )
 def test_other_verbs_speak_ascii(run: Run, verb: list[str]) -> None:
-    said = subprocess.run([*DYNO, *verb], env={**os.environ, **ASCII}, capture_output=True, check=False)
-    assert said.returncode == 0, said.stderr
-    assert said.stdout.isascii() and len(said.stdout) > 50
+    code, output, _ = piped(verb, "ascii")
+    assert code == 0
+    assert output.isascii() and len(output) > 50
 
 
 def test_what_cannot_be_shown_is_still_told_apart() -> None:
@@ -88,6 +94,6 @@ def test_a_terminal_is_not_steered_by_what_is_said() -> None:
 @pytest.mark.parametrize("verb", [["plan"], ["show"], ["runs", "rm"], ["load", "run", "tpcb", "--url"]])
 def test_a_complaint_says_nothing_to_the_terminal(homes: Path, verb: list[str]) -> None:
     hostile = HOSTILE.replace("\x00", "")
-    said = subprocess.run([*DYNO, *verb, hostile], capture_output=True, check=False)
-    assert said.returncode != 0
-    assert not re.search(r"[\x07\x1b\x80-\x9f\u202e\ufffe]", said.stderr.decode())
+    code, _, errors = piped([*verb, hostile])
+    assert code != 0 and errors
+    assert not re.search(r"[\x07\x1b\x80-\x9f\u202e\ufffe]", errors.decode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import pty
@@ -24,7 +23,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record, Run
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, ended, records_of
-from tests.cli.calls import called, dyno
+from tests.cli.calls import called, dyno, piped
 from tests.conftest import DYNO
 
 FOREIGN_COLOUR = "\x1b[38;5;201m"
@@ -238,8 +237,8 @@ def on_terminal(arguments: list[str], folder: Path) -> str:
 def on_terminal_of_its_own(arguments: list[str], folder: Path) -> str:
     """The same of a process."""
     with terminal() as (line, shown):
-        streams = {"stdin": line, "stdout": line, "stderr": line}
-        done = subprocess.run([*DYNO, *arguments], **streams, cwd=folder, env={**os.environ, **TERMINAL})
+        command, environment = [*DYNO, *arguments], {**os.environ, **TERMINAL}
+        done = subprocess.run(command, stdin=line, stdout=line, stderr=line, cwd=folder, env=environment)
     assert done.returncode in range(9), shown.decode()
     return shown.decode().replace("\r\n", "\n")
 
@@ -275,18 +274,10 @@ def test_what_a_server_says_to_a_load_steers_no_terminal(stored: Path) -> None:
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda words: " ".join(words)[:24])
 def test_what_is_piped_steers_nothing(stored: Path, arguments: list[str]) -> None:
-    output, errors = _Kept(), _Kept()
-    called(arguments, *(io.TextIOWrapper(stream, encoding="utf-8") for stream in (output, errors)))
-    assert output.getvalue() or errors.getvalue()
-    require_piped(output.getvalue())
-    require_piped(errors.getvalue())
-
-
-class _Kept(io.BytesIO):
-    """Is not closed by the stream around it."""
-
-    def close(self) -> None:
-        pass
+    _, output, errors = piped(arguments)
+    assert output or errors
+    require_piped(output)
+    require_piped(errors)
 
 
 def test_what_a_process_pipes_steers_nothing(stored: Path) -> None:
