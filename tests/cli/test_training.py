@@ -151,7 +151,7 @@ def test_what_is_no_trainer_is_a_mistake_of_the_study(folder: Path) -> None:
     assert '"tpcbb" is no workload that could train a build' in said and "`tpcb`" in said
 
 
-ENDS_WITHIN_S = 600.0
+ENDS_WITHIN_S = 240.0
 """A bound for a run that hangs, far above what a build and a training take."""
 KILL_IN_TRAINING = """
 import os, signal, sys

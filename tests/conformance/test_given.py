@@ -272,7 +272,7 @@ def test_an_sqlite_database_is_taken_by_its_dump_and_by_its_file(tmp_path: Path)
         made.commit()
         shop = Shop("sqlite", original, {})
         [told] = _mistakes(shop, GivenData(folder=str(original)), tmp_path)
-        assert "belongs to a server that runs" in told or "was not closed cleanly" in told
+        assert "was not closed cleanly" in told
         (tmp_path / "dump.sql").write_text("\n".join(made.iterdump()) + "\n")
     for data in (GivenData(dump=("dump.sql",)), GivenData(folder="shop.sqlite")):
         assert _mistakes(shop, data, tmp_path) == []
@@ -303,7 +303,7 @@ def test_a_firebird_database_is_taken_by_its_file(tmp_path: Path, shelf: Path) -
     with tried_with(study_with("firebird", GivenData(folder=str(file)), tmp_path)) as tried:
         assert tried.ask("SELECT COUNT(*) FROM articles") == [[2]]
     [told] = _mistakes(shop, GivenData(dump=(str(file),)), tmp_path)
-    assert "Dyno takes no dump for Firebird" in told or "in no format" in told
+    assert "in no format" in told
 
 
 def test_what_this_server_does_not_know_is_done_without(postgresql: Shop, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_documentation_lists_every_metric_as_it_is() -> None:
 def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
     with pytest.raises(UserError) as caught:
         find("p9_ms")
-    assert "did you mean p99_ms?" in caught.value.hint or "did you mean p90_ms?" in caught.value.hint
+    assert "did you mean p99_ms?" in caught.value.hint
 
 
 @pytest.mark.parametrize(

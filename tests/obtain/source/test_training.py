@@ -211,7 +211,7 @@ def test_a_training_that_was_interrupted_begins_anew(
     assert "going on with a build of toy that was interrupted" in told
 
 
-TRAINS_WITHIN_S = 600.0
+TRAINS_WITHIN_S = 240.0
 """A bound for a victim that hangs, far above what its build takes."""
 KILLED = """
 import sys, time
