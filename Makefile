@@ -41,11 +41,11 @@ builds: setup
 	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here. Then the
-# driver's tests run beside those of two workers, which wait for their servers half of the time.
+# driver's tests run beside those of three workers, which wait for their servers half of the time.
 test: setup
 	@cargo test --quiet --workspace --locked --no-run
 	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
-		$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; python=$$?; \
+		$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
 		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
