@@ -42,10 +42,11 @@ builds: setup
 
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here. Then the
 # driver's tests run beside those of three workers, which wait for their servers half of the time.
+# Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
 test: setup
 	@cargo test --quiet --workspace --locked --no-run
 	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
-		$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
+		OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
 		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
