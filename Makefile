@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds test check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -40,23 +40,27 @@ builds: setup
 	@$(BIN)/dyno run studies/sqlite-builds.toml
 	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
-# The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here. Then the
-# driver's tests run beside those of three workers, which wait for their servers half of the time.
-# Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
-test: setup
+# The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
+compiled: setup
 	@cargo test --quiet --workspace --locked --no-run
+
+# The driver's tests run beside those of three workers, which wait for their servers half of the time.
+# Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
+test: compiled
 	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
 		OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
 		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
-check: setup
+lint: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@rustfmt --edition 2021 --check $(SOURCES)
 	@cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 	@$(BIN)/python -m mypy.stubtest dbdyno.driver._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
+
+check: lint
 	@$(MAKE) --no-print-directory test
 
 format: setup
