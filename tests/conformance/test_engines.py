@@ -40,13 +40,23 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module", params=sorted(ENGINES))
-def up(
-    request: pytest.FixtureRequest, shelf: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bench]:
+def name(request: pytest.FixtureRequest) -> str:
+    """An engine's name. All of its tests follow one another."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def up(name: str, shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """An engine whose server runs without any table, for all tests that do no more than ask it."""
-    with bench_for(request.param, tmp_path_factory.mktemp("up"), shelf) as made:
+    with bench_for(name, tmp_path_factory.mktemp("up"), shelf) as made:
         made.initialise()
         made.start()
+        yield made
+
+
+@pytest.fixture
+def bench(name: str, tmp_path: Path, shelf: Path) -> Iterator[Bench]:
+    with bench_for(name, tmp_path, shelf) as made:
         yield made
 
 
@@ -144,22 +154,15 @@ def test_a_configuration_file_gives_what_the_engine_takes(bench: Bench, tmp_path
     assert len(found.not_taken) == len(lines) - len(taken)
 
 
-def test_a_changed_setting_is_read_back(bench: Bench) -> None:
-    bench.initialise()
-    name, level = bench.sample.setting, bench.sample.level
-    untouched = bench.start()
-    default = bench.read(untouched, name)
-    assert not bench.engine.settings.same(name, level, default)
-    untouched.stop()
-    changed = bench.start({name: level})
-    assert bench.engine.settings.same(name, level, bench.read(changed, name))
-
-
-def test_a_setting_of_the_data_itself_is_read_back(bench: Bench) -> None:
-    name, level = bench.sample.creation
-    bench.initialise({name: level})
-    server = bench.start({name: level})
-    assert bench.engine.settings.same(name, level, bench.read(server, name))
+def test_a_changed_setting_is_read_back_and_so_is_one_of_the_data_itself(up: Bench, bench: Bench) -> None:
+    sample, same = bench.sample, bench.engine.settings.same
+    default = up.read(up.servers[0], sample.setting)
+    assert not same(sample.setting, sample.level, default)
+    setting, level = sample.creation
+    bench.initialise({setting: level})
+    changed = bench.start({setting: level, sample.setting: sample.level})
+    assert same(sample.setting, sample.level, bench.read(changed, sample.setting))
+    assert same(setting, level, bench.read(changed, setting))
 
 
 def test_a_setting_that_no_one_knows_is_left_out_of_a_reading(up: Bench) -> None:
@@ -182,27 +185,20 @@ def test_what_an_engine_holds_is_told_by_the_names_of_gauges(up: Bench) -> None:
     assert up.engine.embedded or "undo" in held
 
 
-def test_what_was_written_is_there_after_a_restart(bench: Bench) -> None:
+def test_what_was_written_is_there_after_a_restart_on_a_copy(bench: Bench, tmp_path: Path) -> None:
+    """Pristine data is a folder that can be copied."""
     bench.initialise()
     first = bench.start()
     ask = bench.ask(first)
     ask("CREATE TABLE kept (a BIGINT)")
     ask("INSERT INTO kept VALUES (41)")
     first.stop()
-    again = bench.start()
-    assert [float(row[0] or 0) for row in bench.ask(again)("SELECT a FROM kept")] == [41.0]
-
-
-def test_pristine_data_is_a_folder_that_can_be_copied(bench: Bench, tmp_path: Path) -> None:
-    bench.initialise()
-    server = bench.start()
-    bench.ask(server)("CREATE TABLE kept (a BIGINT)")
-    server.stop()
     copy = tmp_path / "copy"
     shutil.copytree(bench.data, copy)
     shutil.rmtree(bench.data)
     bench.data = copy
-    assert bench.ask(bench.start())("SELECT a FROM kept") == []
+    again = bench.start()
+    assert [float(row[0] or 0) for row in bench.ask(again)("SELECT a FROM kept")] == [41.0]
 
 
 def test_a_misspelt_setting_fails_the_start_with_the_name_that_is_meant(bench: Bench) -> None:
@@ -245,16 +241,6 @@ def test_a_killed_server_is_dead_and_comes_back_on_its_data(bench: Bench) -> Non
     again.stop()
 
 
-def test_a_server_that_dies_is_noticed(bench: Bench) -> None:
-    with_processes(bench)
-    bench.initialise()
-    server = bench.start()
-    os.kill(server.process_ids[0], signal.SIGKILL)
-    assert ends(server)
-    with pytest.raises(ServerFailed, match="SIGKILL"):
-        server.stop()
-
-
 def test_a_server_that_will_not_stop_is_killed_and_that_is_said(bench: Bench) -> None:
     with_processes(bench)
     bench.initialise()
@@ -284,7 +270,7 @@ def test_no_server_listens_on_the_network(up: Bench) -> None:
     assert psutil.Process(up.servers[0].process_ids[0]).net_connections(kind="inet") == []
 
 
-def test_a_launch_reaches_the_server(bench: Bench) -> None:
+def test_a_launch_reaches_the_server_whose_death_is_noticed(bench: Bench) -> None:
     with_processes(bench)
     bench.initialise()
     cpu = min(os.sched_getaffinity(0))
@@ -294,6 +280,10 @@ def test_a_launch_reaches_the_server(bench: Bench) -> None:
     environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
     assert b"DYNO_TEST=here" in environment
     assert b"WRAPPED=1" in environment
+    process.kill()
+    assert ends(server)
+    with pytest.raises(ServerFailed, match="SIGKILL"):
+        server.stop()
 
 
 KILLED = """
