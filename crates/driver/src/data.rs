@@ -11,6 +11,7 @@ use crate::watch::Watch;
 use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -24,22 +25,74 @@ fn backend(target: &Target, wanted: &str) -> Result<Backend> {
 }
 
 /// Opens a session, does one thing with it, closes it; gives up when interrupted.
-fn with_one<T>(
+fn with_one<T: Send>(
     target: &Target,
     backend_wanted: &str,
     watch: &mut Watch<'_>,
-    task: impl AsyncFnOnce(&mut AnySession) -> Result<T>,
+    task: impl AsyncFnOnce(&mut AnySession) -> Result<T> + Send,
 ) -> Result<T> {
-    let whole = async {
+    let whole = async move || {
         let mut session = open::<AnySession>(target).await?;
         let outcome = task(&mut session).await;
         session.close().await;
         outcome
     };
-    finished(block_on(backend(target, backend_wanted)?, whole, || (watch.interrupted)())?)
+    match backend(target, backend_wanted)? {
+        Backend::Blocking => overseen(target, watch, || block_on(Backend::Blocking, whole(), || false)),
+        backend => finished(block_on(backend, whole(), || (watch.interrupted)())?),
+    }
 }
 
-fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
+/// Does work that blocks its thread, on one that is not this one; ends it when interrupted.
+pub(crate) fn overseen<T: Send>(
+    target: &Target,
+    watch: &mut Watch<'_>,
+    work: impl FnOnce() -> Result<Option<Result<T>>> + Send,
+) -> Result<T> {
+    let (done, is_done) = channel::<()>();
+    let mut stop = Stop::default();
+    let outcome = std::thread::scope(|scope| {
+        let handle = scope.spawn(move || {
+            let outcome = work();
+            drop(done);
+            outcome
+        });
+        while is_done.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+            stop.heed((watch.interrupted)(), target);
+        }
+        handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver panicked")))
+    });
+    stop.told(outcome.and_then(finished))
+}
+
+/// When an interrupt came, if one has.
+#[derive(Default)]
+struct Stop {
+    since_ns: Option<u64>,
+}
+
+impl Stop {
+    /// Ends what sessions that block are at, once interrupted.
+    fn heed(&mut self, interrupted: bool, target: &Target) {
+        let now_ns = clock::now_ns();
+        if interrupted {
+            self.since_ns.get_or_insert(now_ns);
+        }
+        if let Some(since_ns) = self.since_ns {
+            target.shared.interrupts.end(since_ns, now_ns);
+        }
+    }
+
+    /// The outcome, but for the failures that an interrupt has caused.
+    fn told<T>(&self, outcome: Result<T>) -> Result<T> {
+        match self.since_ns {
+            Some(_) => finished(outcome.ok().map(Ok)),
+            None => outcome,
+        }
+    }
+}
+
+pub(crate) fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
     outcome.unwrap_or_else(|| Err(Error::user("interrupted")))
 }
 
@@ -108,16 +161,21 @@ impl Loading<'_> {
                             stop.load(Ordering::Relaxed)
                         });
                         let outcome = outcome.and_then(finished);
-                        // One session's failure is the end of all.
-                        stop.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                        // One session's failure is the end of all, and what the others then fail with is its doing.
+                        let is_stopped = stop.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                        if is_stopped {
+                            return finished(outcome.ok().map(Ok));
+                        }
                         outcome
                     })
                 })
                 .collect();
+            let mut interrupt = Stop::default();
             while !handles.iter().all(|handle| handle.is_finished()) {
                 if (watch.interrupted)() {
                     stop.store(true, Ordering::Relaxed);
                 }
+                interrupt.heed(stop.load(Ordering::Relaxed), self.target);
                 std::thread::sleep(POLL);
             }
             let outcomes = handles.into_iter().map(|handle| {

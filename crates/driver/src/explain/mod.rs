@@ -6,6 +6,7 @@ mod session;
 mod verb;
 
 use crate::clock;
+use crate::data::{finished, overseen};
 use crate::error::{Error, Fate, Result};
 use crate::io::{block_on, within, Backend};
 use crate::job::Job;
@@ -38,18 +39,22 @@ pub(crate) fn explain<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
         true => Backend::Blocking,
         false => Backend::choose(&job.backend)?,
     };
-    kinds::begin();
-    let whole = async { within(PATIENCE, draw_all(job, &target, workload)).await };
-    let drawn = block_on(backend, whole, || (watch.interrupted)())?;
-    let kinds = kinds::take();
-    match drawn {
-        None => Err(Error::user("interrupted")),
-        Some(Some(Err(error))) => Err(advised(error, &job.workload)),
-        Some(drawn) => {
-            let late = drawn.is_none().then(|| format!("the plans took more than {} s", PATIENCE.as_secs()));
-            Ok(json!({"statements": kinds.found, "unreached": kinds.unreached(late)}))
-        }
-    }
+    let draw = |interrupted: &mut dyn FnMut() -> bool| {
+        kinds::begin();
+        let whole = async { within(PATIENCE, draw_all(job, &target, workload)).await };
+        let drawn = block_on(backend, whole, interrupted)?;
+        let kinds = kinds::take();
+        Ok(drawn.map(|drawn| match drawn {
+            Some(Err(error)) => Err(advised(error, &job.workload)),
+            in_time => Ok((in_time.is_some(), kinds)),
+        }))
+    };
+    let (in_time, kinds) = match backend {
+        Backend::Blocking => overseen(&target, watch, || draw(&mut || false))?,
+        _ => finished(draw(watch.interrupted)?)?,
+    };
+    let late = (!in_time).then(|| format!("the plans took more than {} s", PATIENCE.as_secs()));
+    Ok(json!({"statements": kinds.found, "unreached": kinds.unreached(late)}))
 }
 
 async fn draw_all<W: Workload>(job: &Job, target: &Target, workload: &W) -> Result<()> {

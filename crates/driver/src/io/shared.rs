@@ -1,5 +1,6 @@
-//! What the connections of a run to one server share, so that each need not find it out anew.
+//! What the connections of a run to one server share: what each would have to find out anew, and by whom they are ended.
 
+use super::interrupts::Interrupts;
 use super::name::Name;
 use super::tls::Configurations;
 
@@ -7,4 +8,5 @@ use super::tls::Configurations;
 pub struct Shared {
     pub(super) name: Name,
     pub(super) tls: Configurations,
+    pub(crate) interrupts: Interrupts,
 }

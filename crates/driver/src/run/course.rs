@@ -1,5 +1,6 @@
 //! What all threads of a run share: when it starts and stops, and why.
 
+use crate::clock;
 use crate::count::ledger::Ledger;
 use crate::count::recorder::Phases;
 use crate::error::Error;
@@ -9,6 +10,9 @@ use crate::workload::{Acknowledged, Pause, Workload};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// How long transactions under way at the end may take to finish.
+const GRACE_NS: u64 = 10_000_000_000;
 
 /// What a run is doing: its only stretch, or where it has slices its warm-up and then each slice. `number` counts from
 /// 1; it is 0, and `phases` mean nothing, until all have arrived.
@@ -30,6 +34,8 @@ pub(crate) struct Course {
     /// What the clients of each thread have been told, noted whenever it waits.
     told: Mutex<BTreeMap<u32, Acknowledged>>,
     pub stopped: AtomicBool,
+    /// When the run was stopped, of `clock::now_ns`, if it was.
+    stopped_ns: OnceLock<u64>,
     pub abandoned: AtomicBool,
     pub failure: Mutex<Option<Error>>,
     pub version: OnceLock<String>,
@@ -105,6 +111,7 @@ impl Course {
     /// Ends the run early: transactions under way are finished.
     pub fn stop(&self) {
         let _held = self.locked();
+        self.stopped_ns.get_or_init(clock::now_ns);
         self.stopped.store(true, Ordering::Release);
         self.next.notify_all();
     }
@@ -129,6 +136,25 @@ impl Course {
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// When whatever is still under way in a stretch is given up.
+    #[inline]
+    pub fn over_ns(&self, phases: Phases) -> u64 {
+        let stopped_ns = self.stopped_ns.get().copied().unwrap_or(u64::MAX);
+        phases.end_ns.min(stopped_ns).saturating_add(GRACE_NS)
+    }
+
+    /// When what sessions do must be over: at once where the run was abandoned; never, while all of its `threads` wait
+    /// for the next stretch.
+    pub fn due_ns(&self, threads: u32) -> u64 {
+        if self.abandoned.load(Ordering::Acquire) {
+            return self.stopped_ns.get().copied().unwrap_or(u64::MAX);
+        }
+        match self.stretch() {
+            Some(stretch) if self.through.load(Ordering::Acquire) < threads => self.over_ns(stretch.phases),
+            _ => u64::MAX,
+        }
     }
 
     /// Takes one of a limited number of transactions; always succeeds where there is no limit.
@@ -196,5 +222,37 @@ pub(crate) fn phases(job: &Job, number: u32, start_ns: u64) -> Phases {
                 more: number <= slices,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(phases: Phases) -> Course {
+        let job = Job::parse(r#"{"url": "mysql://h/x", "workload": "tpcb"}"#).unwrap();
+        Course::beginning(&job, phases)
+    }
+
+    #[test]
+    fn what_is_under_way_gets_its_time_from_the_end_or_from_the_stop() {
+        let phases = Phases { end_ns: 60_000_000_000, ..Phases::default() };
+        let course = course(phases);
+        assert_eq!(course.due_ns(1), 70_000_000_000);
+        clock::simulate(Some(5_000_000_000));
+        course.stop();
+        clock::simulate(Some(6_000_000_000));
+        course.stop();
+        assert_eq!((course.due_ns(1), course.over_ns(phases)), (15_000_000_000, 15_000_000_000));
+        course.fail(Error::internal("a failure"));
+        clock::simulate(None);
+        assert_eq!(course.due_ns(1), 5_000_000_000, "who fails waits for nobody");
+    }
+
+    #[test]
+    fn nobody_is_late_who_waits_for_the_next_slice() {
+        let course = course(Phases { end_ns: 60, more: true, ..Phases::default() });
+        course.through.store(2, Ordering::Release);
+        assert_eq!((course.due_ns(2), course.due_ns(3)), (u64::MAX, 60 + GRACE_NS));
     }
 }

@@ -168,6 +168,7 @@ fn oversee<T>(
             series.add(part, |second, latencies| live.second(second, latencies, watch));
         }
         live.serve();
+        job.shared.interrupts.end(course.due_ns(handles.len() as u32), clock::now_ns());
         if let (Some(error), false) = (live.failure(), course.is_stopped()) {
             course.fail(error.clone());
         }

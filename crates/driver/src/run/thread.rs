@@ -21,9 +21,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// How long transactions under way at the end may take to finish.
-const GRACE_NS: u64 = 10_000_000_000;
-
 /// Which of the run's threads this is, and what it works with.
 pub(crate) struct Thread<'a, W> {
     pub number: u32,
@@ -134,7 +131,7 @@ impl<W: Workload> Thread<'_, W> {
         }
         let idle = lane.recorder().in_flight == 0;
         let no_more = self.course.is_stopped() || self.course.sold_out.load(Ordering::Relaxed);
-        (no_more && idle) || now_ns >= phases.end_ns.saturating_add(GRACE_NS)
+        (no_more && idle) || now_ns >= self.course.over_ns(phases)
     }
 
     /// Waits for the next slice; true when there will be none.

@@ -211,3 +211,36 @@ fn a_client_that_blocks_delays_no_arrival_of_an_open_loop() {
     assert_eq!((&tally["operations"], &tally["unfinished"]), (&99.into(), &1.into()), "{tally}");
     assert_eq!(tally["open_loop"]["offered_per_s"], 25.0, "{tally}");
 }
+
+/// It comes to no end by itself.
+const ENDLESS: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+
+/// The client that fails ends the run, and the one that is in a call of the engine's does not hold that up.
+#[test]
+fn a_failure_ends_the_calls_of_the_other_clients() {
+    let folder = Folder::new("failure");
+    run(async { connect(&folder.url("")).await.unwrap().close().await });
+    let script = folder.0.join("failure.pgbench");
+    std::fs::write(&script, format!("\\if :client_id = 0\n{ENDLESS};\n\\else\nSELECT 1 / no;\n\\endif\n"))
+        .unwrap();
+    let job = serde_json::json!({
+        "url": folder.url(""), "workload": script, "clients": 2, "duration_s": 3600.0,
+    });
+    let mut watch = dyno_driver::Watch { interrupted: &mut || false, on_second: None, next_slice: None };
+    let error = dyno_driver::run(&job.to_string(), &mut watch).unwrap_err();
+    assert!(error.message().contains("no such column"), "{error}");
+}
+
+#[test]
+fn an_interrupt_ends_a_call_that_blocks() {
+    let folder = Folder::new("interrupt");
+    let mut asked = 0;
+    let mut interrupted = || {
+        asked += 1;
+        asked > 2
+    };
+    let mut watch = dyno_driver::Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
+    let error = dyno_driver::query(&folder.url(""), ENDLESS, &mut watch).unwrap_err();
+    assert_eq!((error.message(), asked > 2), ("interrupted", true));
+}

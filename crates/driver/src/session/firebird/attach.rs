@@ -4,9 +4,12 @@ use super::interfaces::{call, Attachment, Handle, MIN_ATTACHMENT_VERSION};
 use super::library::Library;
 use super::status::Status;
 use crate::error::{Error, Result};
+use crate::io::Interrupt;
 use crate::session::Target;
-use std::ffi::{c_uint, CString};
+use std::ffi::{c_int, c_uint, c_void, CString};
 use std::path::Path;
+use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::sync::{Arc, Once};
 
 const PARAMETERS: &[&str] = &["library", "charset", "role", "create", "page_size"];
 
@@ -21,8 +24,74 @@ const DPB_SQL_DIALECT: u8 = 63;
 const DPB_DATABASE_CHARSET: u8 = 68;
 const DPB_FILE_NAME_IS_UTF8: u8 = 77;
 
-/// Loads the library and attaches to (or, with `create=1`, makes) the database.
-pub(super) fn attach(target: &Target) -> Result<(Library, Status, Handle<Attachment>)> {
+/// The library, a status for the session, and its attachment.
+type Attached = (Library, Status, Handle<Attachment>);
+
+/// What the thread that attaches brings back; nothing where it is not waited for any more.
+struct Brought(Option<Result<Attached>>);
+
+// SAFETY: status and attachment are for any thread, one at a time, and the thread that brings them is through with them.
+unsafe impl Send for Brought {}
+
+/// A session that waits for its attachment, as other threads see it.
+struct Waiting(Sender<Brought>);
+
+impl Interrupt for Waiting {
+    fn interrupt(&self) {
+        let _ = self.0.send(Brought(None));
+    }
+
+    fn cut(&self) {}
+}
+
+/// Loads the library and attaches to (or, with `create=1`, makes) the database. The library waits without end for a
+/// server that stands still, and there is no attachment yet whose call could be cancelled. So a thread of its own does
+/// that, and is left behind where it does not come back in time.
+pub(super) fn attach(target: &Target) -> Result<Attached> {
+    if target.host.is_empty() {
+        return attach_now(target);
+    }
+    let (sender, receiver) = channel();
+    let waiting = Arc::new(Waiting(sender.clone()));
+    target.shared.interrupts.add(&waiting);
+    let its_own = target.clone();
+    std::thread::Builder::new()
+        .spawn(move || sender.send(Brought(Some(attach_now(&its_own)))))
+        .map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
+    match receiver.recv_timeout(target.connect_timeout) {
+        Ok(Brought(Some(outcome))) => return outcome,
+        Err(RecvTimeoutError::Disconnected) => {
+            return Err(Error::internal("a thread of the driver panicked"))
+        }
+        Ok(Brought(None)) | Err(RecvTimeoutError::Timeout) => {}
+    }
+    end_without_the_library();
+    let patience_s = target.connect_timeout.as_secs_f64();
+    let error = Error::connect(format!("no session within {patience_s} s"));
+    Err(explained(error, target).hint("is the server stopped? Raise connect_timeout_s if it is only slow"))
+}
+
+/// The library's own exit handler waits for all threads that are in it, and so for one that was left behind. From now on
+/// the process ends before that.
+fn end_without_the_library() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler is a function of this process, and takes no argument of ours.
+    ONCE.call_once(|| unsafe {
+        on_exit(end_at_once, std::ptr::null_mut());
+    });
+}
+
+extern "C" {
+    /// Of the GNU C library: `handler` is called by exit() with its status, before those that were named earlier.
+    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+extern "C" fn end_at_once(status: c_int, _: *mut c_void) {
+    // SAFETY: takes a number, and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+fn attach_now(target: &Target) -> Result<Attached> {
     target.allow(PARAMETERS)?;
     let name =
         CString::new(database(target)).map_err(|_| Error::user("the database's path holds a zero byte"))?;

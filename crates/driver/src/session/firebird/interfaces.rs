@@ -16,6 +16,9 @@ pub(super) const RESULT_NO_DATA: c_int = 1;
 pub(super) const RESULT_SEGMENT: c_int = 2;
 pub(super) const PREPARE_PREFETCH_METADATA: c_uint = 0x47;
 pub(super) const FLAG_HAS_CURSOR: c_uint = 1;
+/// What `cancel_operation` is to do: have the call under way fail, or close the connection under it.
+pub(super) const CANCEL_RAISE: c_int = 3;
+pub(super) const CANCEL_ABORT: c_int = 4;
 
 /// A blob's identity within its transaction.
 #[repr(C)]
@@ -104,7 +107,7 @@ interface!(Provider, ProviderTable {
 });
 
 interface!(Attachment, AttachmentTable {
-    add_ref: Unused,
+    add_ref: unsafe extern "C" fn(*mut Attachment),
     release: unsafe extern "C" fn(*mut Attachment) -> c_int,
     get_info: Unused,
     start_transaction:
@@ -143,7 +146,7 @@ interface!(Attachment, AttachmentTable {
     execute: Unused,
     open_cursor: Unused,
     que_events: Unused,
-    cancel_operation: Unused,
+    cancel_operation: unsafe extern "C" fn(*mut Attachment, *mut Status, c_int),
     ping: Unused,
     deprecated_detach: Unused,
     deprecated_drop_database: Unused,
@@ -340,6 +343,15 @@ impl<T: Counted> Handle<T> {
     /// Gives the reference up without releasing it: a method that ended the object has done so.
     pub fn spent(self) {
         std::mem::forget(self);
+    }
+}
+
+impl Handle<Attachment> {
+    /// Another reference to the same attachment.
+    pub fn another(&self) -> Self {
+        // SAFETY: the attachment is live, because a reference to it is held.
+        unsafe { call!(self.0, add_ref) };
+        Handle(self.0)
     }
 }
 

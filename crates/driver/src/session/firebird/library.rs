@@ -4,9 +4,11 @@ use super::interfaces::{call, Master, Provider, Util};
 use super::status::Status;
 use crate::error::{Error, Result};
 use crate::session::library::{self, Libraries};
+use std::ffi::c_int;
 
 /// What the dynamic loader is asked for where the URL names no library.
 const DEFAULT_LIBRARY: &str = "libfbclient.so.2";
+const ENDING: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 const REMEDY: &str = "name it in the URL: firebird:///PATH?library=/path/to/libfbclient.so.2";
 
 /// The library's entry points.
@@ -41,12 +43,29 @@ impl Library {
         }
         std::mem::forget(library);
         // SAFETY: master is the live interface that the library gave.
-        unsafe {
-            Ok(Library {
+        let opened = unsafe {
+            Library {
                 master,
                 util: call!(master, get_util_interface),
                 dispatcher: call!(master, get_dispatcher),
-            })
+            }
+        };
+        opened.leave_signals_alone();
+        Ok(opened)
+    }
+
+    /// With its first attachment the library takes SIGINT and SIGTERM for itself: it then shuts its engine down and ends
+    /// the process. Here it makes that attempt with no name, which it refuses, and the signals are given back.
+    fn leave_signals_alone(self) {
+        let status = self.status();
+        let before = ENDING.map(|signal| (signal, handling(signal, std::ptr::null())));
+        // SAFETY: the library checks for a name that is null.
+        let none = unsafe {
+            call!(self.dispatcher, attach_database, status.get(), std::ptr::null(), 0, std::ptr::null())
+        };
+        debug_assert!(none.is_null(), "there is no database without a name");
+        for (signal, action) in before {
+            handling(signal, &action);
         }
     }
 
@@ -61,6 +80,15 @@ impl Library {
         let version = unsafe { call!(self.util, get_client_version) };
         (version / 256, version % 256)
     }
+}
+
+/// How the process handles a signal; from then on as `action` says, unless it is null.
+fn handling(signal: c_int, action: *const libc::sigaction) -> libc::sigaction {
+    // SAFETY: zeros are an action: the default one.
+    let mut before = unsafe { std::mem::zeroed() };
+    // SAFETY: `action` is null or one that this process had, and `before` is ours.
+    unsafe { libc::sigaction(signal, action, &mut before) };
+    before
 }
 
 fn not_firebird(path: &str, why: &str) -> Error {

@@ -4,6 +4,7 @@
 
 mod attach;
 mod bulk;
+mod cancel;
 mod connection;
 mod interfaces;
 mod library;
@@ -18,8 +19,10 @@ use super::{
     Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
+use cancel::Cancel;
 use connection::Connection;
 use statement::{Prepared, Shape};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const DEFINITION_PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +55,8 @@ pub struct Firebird {
     version: String,
     engine_cpu: EngineCpu,
     rows_received: u64,
+    /// Goes last, because detaching waits for the server too.
+    _cancel: Arc<Cancel>,
 }
 
 impl Firebird {
@@ -124,11 +129,14 @@ impl Session for Firebird {
     const BLOCKING: bool = true;
 
     async fn connect(target: &Target) -> Result<Self> {
-        let (_library, status, attachment) = attach::attach(target)?;
+        let (library, status, attachment) = attach::attach(target)?;
+        let cancel = Arc::new(Cancel::new(library.status(), &attachment, target.host.is_empty()));
+        target.shared.interrupts.add(&cancel);
         let connection = Connection::new(status, attachment);
         let engine_cpu = EngineCpu::new(target.host.is_empty());
         let (statements, version) = (Vec::new(), String::new());
-        let mut session = Firebird { statements, connection, version, engine_cpu, rows_received: 0 };
+        let mut session =
+            Firebird { statements, connection, version, engine_cpu, rows_received: 0, _cancel: cancel };
         let version = session.read_version().map_err(Error::while_connecting)?;
         let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
         session.connection.end_reader()?;

@@ -12,6 +12,8 @@ const KNOWN: &[(isize, &str, Fate)] = &[
     (335_544_726, "network_read", Fate::Lost),
     (335_544_727, "network_write", Fate::Lost),
     (335_544_856, "attachment_shut_down", Fate::Lost),
+    // Nobody asks for that but the driver, when it gives the session up.
+    (335_544_794, "cancelled", Fate::Lost),
     (335_544_528, "database_shut_down", Fate::Lost),
     (335_544_324, "attachment_gone", Fate::Lost),
     (335_544_333, "internal_consistency", Fate::Lost),

@@ -2,14 +2,43 @@
 
 use super::library::{self, Database, Library};
 use crate::error::{Error, Fate, Result};
+use crate::io::Interrupt;
 use std::ffi::{c_int, CStr, CString};
 use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const BUSY_TIMEOUT_MS: c_int = 5_000;
 
 pub(super) struct Connection {
     pub library: &'static Library,
     pub database: *mut Database,
+    /// As other threads know it.
+    pub known: Arc<Known>,
+}
+
+/// A connection for as long as it is open.
+pub(super) struct Known {
+    library: &'static Library,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open(*mut Database);
+
+// SAFETY: the one call that is made by it, sqlite3_interrupt, is for any thread while the connection is open.
+unsafe impl Send for Open {}
+
+impl Interrupt for Known {
+    fn interrupt(&self) {
+        // Held until the call is over, so that nobody closes the connection meanwhile.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Open(database)) = &*open {
+            // SAFETY: the connection is open; sqlite3_interrupt may be called from any thread.
+            unsafe { (self.library.interrupt)(*database) };
+        }
+    }
+
+    /// There is nobody else who would have to answer.
+    fn cut(&self) {}
 }
 
 impl Connection {
@@ -21,7 +50,8 @@ impl Connection {
         let flags = library::OPEN_READ_WRITE | library::OPEN_CREATE | library::OPEN_NO_MUTEX;
         // SAFETY: the name outlives the call; the handle is closed by Drop, as it must be even where opening failed.
         let code = unsafe { (library.open_v2)(name.as_ptr(), &mut database, flags, ptr::null()) };
-        let connection = Connection { library, database };
+        let known = Arc::new(Known { library, open: Mutex::new(Some(Open(database))) });
+        let connection = Connection { library, database, known };
         connection.check(code).map_err(|error| not_opened(path, &error))?;
         // SAFETY: the handle is open.
         unsafe {
@@ -55,7 +85,11 @@ impl Connection {
         let message =
             unsafe { CStr::from_ptr((self.library.errmsg)(self.database)) }.to_string_lossy().into_owned();
         let (word, fate) = meaning(code);
-        let error = Error::server(&format!("{code} {word}"), fate, message);
+        let label = format!("{code} {word}");
+        let error = match fate {
+            Fate::Lost => Error::lost(&label, message),
+            fate => Error::server(&label, fate, message),
+        };
         match code & 0xff {
             library::FULL => error.hint("make room beside the database, and for SQLite's temporary files"),
             _ => error,
@@ -65,6 +99,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.known.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         // SAFETY: the handle is owned; its statements are finalized, since the session declares them before it.
         unsafe { (self.library.close)(self.database) };
     }
@@ -78,6 +113,8 @@ fn meaning(code: c_int) -> (&'static str, Fate) {
         _ => match code & 0xff {
             library::BUSY => ("busy", Fate::Retry),
             library::LOCKED => ("locked", Fate::Retry),
+            // Nobody asks for that but the driver, when it gives the session up.
+            library::INTERRUPT => ("interrupted", Fate::Lost),
             library::CONSTRAINT => ("constraint", Fate::Failed),
             library::FULL => ("disk_full", Fate::Failed),
             library::INPUT_OUTPUT => ("input_output", Fate::Failed),

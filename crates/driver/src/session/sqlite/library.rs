@@ -71,6 +71,7 @@ functions! {
     extended_result_codes: fn(*mut Database, c_int) -> c_int;
     finalize: fn(*mut Program) -> c_int;
     get_autocommit: fn(*mut Database) -> c_int;
+    interrupt: fn(*mut Database);
     libversion: fn() -> *const c_char;
     open_v2: fn(*const c_char, *mut *mut Database, c_int, *const c_char) -> c_int;
     prepare_v3: fn(
@@ -115,6 +116,7 @@ pub(super) const OK: c_int = 0;
 pub(super) const BUSY: c_int = 5;
 pub(super) const LOCKED: c_int = 6;
 pub(super) const READ_ONLY: c_int = 8;
+pub(super) const INTERRUPT: c_int = 9;
 pub(super) const INPUT_OUTPUT: c_int = 10;
 pub(super) const CORRUPT: c_int = 11;
 pub(super) const FULL: c_int = 13;

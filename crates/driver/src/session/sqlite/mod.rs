@@ -105,6 +105,7 @@ impl Session for Sqlite {
     async fn connect(target: &Target) -> Result<Self> {
         let begin = if open::begins_immediately(target)? { "BEGIN IMMEDIATE" } else { "BEGIN DEFERRED" };
         let connection = open::open(target)?;
+        target.shared.interrupts.add(&connection.known);
         Ok(Sqlite {
             begin: Prepared::new(&connection, begin)?,
             begin_immediate: Prepared::new(&connection, "BEGIN IMMEDIATE")?,
