@@ -27,6 +27,8 @@ const GROUP: u16 = 0;
 const PAGE_BYTES: usize = 4096;
 /// `IORING_ENTER_GETEVENTS` of the kernel's interface.
 const ENTER_GETEVENTS: u32 = 1;
+/// How often the kernel may leave entries where they are. It does so while it finds no memory for them.
+const SUBMIT_TRIES: u32 = 10_000;
 
 /// What a completion belongs to; stands in the top byte of its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub(super) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     pub system_calls: u64,
+    /// Entries that the kernel takes at once, at most.
+    #[cfg(test)]
+    taken_max: u32,
     /// Only where answers may be gathered.
     pub gather: Option<Gather>,
 }
@@ -67,7 +72,14 @@ impl Uring {
         // SAFETY: the ring's memory lives in `buffers`, which is dropped after `ring` (field order), and holds as many
         // entries as are named.
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring as u64, BUFFERS, GROUP, 0)? };
-        Ok(Uring { ring, buffers, system_calls: 0, gather: None })
+        Ok(Uring {
+            ring,
+            buffers,
+            system_calls: 0,
+            #[cfg(test)]
+            taken_max: u32::MAX,
+            gather: None,
+        })
     }
 
     /// Lets waits gather answers from now on while the machine is `crowded`, where the kernel can (Linux 6.12).
@@ -77,9 +89,11 @@ impl Uring {
 
     pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<()> {
         self.ask(slots)?;
-        let wait = wait_ns > 0 && self.ring.completion().is_empty() && slots.ready.is_empty();
+        let nothing = self.ring.completion().is_empty() && slots.ready.is_empty() && slots.to_send.is_empty();
+        let wait = wait_ns > 0 && nothing;
         let patience = self.gather.as_mut().and_then(|gather| gather.patience(now_ns, || slots.waiting()));
         self.enter(if wait { wait_ns } else { 0 }, patience)?;
+        self.submit_rest(slots)?;
         for number in std::mem::take(&mut slots.to_close) {
             close(slots, number);
         }
@@ -89,8 +103,8 @@ impl Uring {
 
     /// Puts everything that the tasks of this turn asked for into the submission queue.
     fn ask(&mut self, slots: &mut Slots) -> Result<()> {
-        for index in 0..slots.to_send.len() {
-            let number = slots.to_send[index];
+        let mut to_send = std::mem::take(&mut slots.to_send);
+        for number in to_send.drain(..) {
             let Some(slot) = slots.get(number) else { continue };
             slot.unsent = false;
             let rest = &slot.sending[slot.sent..];
@@ -99,9 +113,11 @@ impl Uring {
                 .build()
                 .flags(Flags::SKIP_SUCCESS)
                 .user_data(tag(Event::Sent, number, slot.generation));
-            self.push(entry)?;
+            self.push(slots, entry)?;
         }
-        slots.to_send.clear();
+        // What completions have asked for meanwhile, and the memory for the next turn.
+        to_send.append(&mut slots.to_send);
+        slots.to_send = to_send;
         for number in std::mem::take(&mut slots.to_receive) {
             let Some(slot) = slots.get(number) else { continue };
             slot.receiving = true;
@@ -110,27 +126,46 @@ impl Uring {
                 number,
                 slot.generation,
             ));
-            self.push(entry)?;
+            self.push(slots, entry)?;
         }
         for number in std::mem::take(&mut slots.to_watch) {
             let Some(slot) = slots.get(number) else { continue };
             let entry = opcode::PollAdd::new(Fd(slot.fd.as_raw_fd()), libc::POLLOUT as u32)
                 .build()
                 .user_data(tag(Event::Writable, number, slot.generation));
-            self.push(entry)?;
+            self.push(slots, entry)?;
         }
         Ok(())
     }
 
-    fn push(&mut self, entry: squeue::Entry) -> Result<()> {
-        loop {
-            // SAFETY: what an entry points to (`Slot::sending`) is not touched before the entry has been submitted,
-            // and a send with MSG_DONTWAIT is over when the call that submits it returns.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                return Ok(());
+    fn push(&mut self, slots: &mut Slots, entry: squeue::Entry) -> Result<()> {
+        // SAFETY: what an entry points to (`Slot::sending`) is not touched before `submit_rest` has seen the entry go,
+        // and a send with MSG_DONTWAIT is over when the call that submits it returns.
+        if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+            return Ok(());
+        }
+        self.submit_rest(slots)?;
+        // SAFETY: the same.
+        unsafe { self.ring.submission().push(&entry) }
+            .map_err(|_| Error::internal("io_uring: an empty queue of submissions has no place"))
+    }
+
+    /// Waits until the kernel has taken all entries: it may take fewer than there are, and what they point to must not
+    /// change before. No task goes on meanwhile.
+    #[inline]
+    fn submit_rest(&mut self, slots: &mut Slots) -> Result<()> {
+        let mut tries = 0;
+        while !self.ring.submission().is_empty() {
+            tries += 1;
+            if tries > SUBMIT_TRIES {
+                return Err(Error::internal("io_uring: the kernel takes no more requests")
+                    .hint("the machine is short of memory, or use backend epoll"));
             }
+            // Where completions find no room the kernel takes nothing new.
+            self.take_completions(slots);
             self.enter(0, None)?;
         }
+        Ok(())
     }
 
     /// Submits what is queued and, with a time to wait, waits for the first completion, or with patience for more.
@@ -145,6 +180,8 @@ impl Uring {
         let entered = match wait_ns {
             0 => {
                 let queued = self.ring.submission().len() as u32;
+                #[cfg(test)]
+                let queued = queued.min(self.taken_max);
                 // SAFETY: no argument is passed. GETEVENTS makes the kernel post what is due although nothing is
                 // waited for.
                 unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
@@ -359,8 +396,39 @@ pub(super) fn probe() -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn what_the_kernel_leaves_in_the_queue_is_not_changed_before_it_goes() {
+        let mut uring = Uring::set_up().unwrap();
+        uring.taken_max = 1;
+        let (mut slots, mut peers) = (Slots::default(), Vec::new());
+        for word in ["first", "other"] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            peers.push((slots.insert(ours.into()), theirs, word.to_owned()));
+        }
+        // The outbox of a stream is the memory of what it sent before.
+        let mut outboxes = [Vec::new(), Vec::new()];
+        for round in 0..3 {
+            for ((number, _, word), outbox) in peers.iter().zip(&mut outboxes) {
+                outbox.extend_from_slice(format!("{word}{round}").as_bytes());
+                slots.hand_over(*number, outbox);
+                outbox.clear();
+            }
+            uring.turn(&mut slots, 0, 0).unwrap();
+            for outbox in &mut outboxes {
+                outbox.extend_from_slice(b"------");
+                outbox.clear();
+            }
+        }
+        for (_, theirs, word) in &mut peers {
+            let mut heard = [0; 18];
+            theirs.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+            theirs.read_exact(&mut heard).unwrap();
+            assert_eq!(String::from_utf8_lossy(&heard), format!("{word}0{word}1{word}2"));
+        }
+    }
 
     /// What may be gathered after a server has said this and closed the connection.
     fn gathered_after(said: &[u8]) -> Option<Patience> {
