@@ -16,6 +16,7 @@ mod names;
 mod network;
 mod oltp_and_tpcb;
 mod own_workloads;
+mod passwords;
 mod round_trips;
 mod sincere;
 mod slices;
