@@ -1,4 +1,4 @@
-"""Ctrl-C while the driver is in a call that blocks its thread: the call ends, and so does what waits."""
+"""Ctrl-C, or another client's failure, while a statement is under way: the statement ends too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dbdyno.driver import _driver
+from dbdyno.driver.job import Job
+from dbdyno.engines.engine import Ask
 from tests.conformance.conftest import bench_for
 
 ENDLESS = {
@@ -29,6 +33,17 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+LONG = {
+    "mariadb": "SELECT BENCHMARK(1000000000000, SHA2('x', 512))",
+    "mysql": "SELECT BENCHMARK(1000000000000, SHA2('x', 512))",
+    "postgresql": "SELECT pg_sleep(3600)",
+}
+"""Statements that go on though their client has gone."""
+UNDER_WAY = {
+    "mariadb": "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT BENCH%'",
+    "mysql": "SELECT COUNT(*) FROM performance_schema.processlist WHERE info LIKE 'SELECT BENCH%'",
+    "postgresql": "SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'PgSleep'",
+}
 BUSY_S = 0.3
 """CPU time that no process needs for less than an endless statement."""
 
@@ -78,3 +93,30 @@ def test_a_server_that_takes_a_connection_and_says_nothing_is_not_waited_for(
             connection, _ = silent.accept()
             with connection:
                 assert end_of(process) == "interrupted"
+
+
+def wait_until(ask: Ask, sql: str, count: int) -> None:
+    """Waits for so many statements to be under way. Those that go on for ever would keep the test waiting."""
+    while ask(sql) != [[count]]:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("engine", sorted(LONG))
+def test_a_statement_that_is_given_up_ends_at_the_server(engine: str, tmp_path: Path, shelf: Path) -> None:
+    script = tmp_path / "one-fails.pgbench"
+    script.write_text(
+        f"\\if :client_id = 0\n{LONG[engine]};\n\\else\nSELECT (SELECT 1 UNION SELECT 2);\n\\endif\n"
+    )
+    with bench_for(engine, tmp_path, shelf) as bench:
+        bench.initialise()
+        server = bench.start()
+        ask, under_way = bench.ask(server), UNDER_WAY[engine]
+        with asking(server.url, LONG[engine], {}) as process:
+            wait_until(ask, under_way, 1)
+            assert end_of(process) == "interrupted"
+        wait_until(ask, under_way, 0)
+        # A client's failure ends the run, and so what the other one waits for.
+        job = Job(url=server.url, workload=str(script), clients=2, duration_s=3600.0)
+        with pytest.raises(_driver.DriverError, match="in a row failed"):
+            _driver.run(job.model_dump_json())
+        wait_until(ask, under_way, 0)

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{block_on, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{open, AnySession, Collect, Owned, Session, Target};
+use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Session, Target};
 use crate::watch::Watch;
 use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
 use serde_json::{json, Value};
@@ -39,7 +39,11 @@ fn with_one<T: Send>(
     };
     match backend(target, backend_wanted)? {
         Backend::Blocking => overseen(target, watch, || block_on(Backend::Blocking, whole(), || false)),
-        backend => finished(block_on(backend, whole(), || (watch.interrupted)())?),
+        backend => {
+            let outcome = block_on(backend, whole(), || (watch.interrupted)())?;
+            end_what_was_left(target);
+            finished(outcome)
+        }
     }
 }
 
@@ -181,7 +185,9 @@ impl Loading<'_> {
             let outcomes = handles.into_iter().map(|handle| {
                 handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver panicked")))
             });
-            first_failure_or_sum(outcomes.collect())
+            let outcomes = outcomes.collect();
+            end_what_was_left(self.target);
+            first_failure_or_sum(outcomes)
         })
     }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Fate, Result};
 use crate::io::{block_on, within, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{open, AnySession, Session, Target};
+use crate::session::{end_what_was_left, open, AnySession, Session, Target};
 use crate::watch::Watch;
 use crate::workload::{advised, Place, Workload};
 use serde_json::{json, Value};
@@ -51,7 +51,11 @@ pub(crate) fn explain<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
     };
     let (in_time, kinds) = match backend {
         Backend::Blocking => overseen(&target, watch, || draw(&mut || false))?,
-        _ => finished(draw(watch.interrupted)?)?,
+        _ => {
+            let drawn = draw(watch.interrupted)?;
+            end_what_was_left(&target);
+            finished(drawn)?
+        }
     };
     let late = (!in_time).then(|| format!("the plans took more than {} s", PATIENCE.as_secs()));
     Ok(json!({"statements": kinds.found, "unreached": kinds.unreached(late)}))

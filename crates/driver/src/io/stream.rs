@@ -2,7 +2,8 @@
 
 use super::address::Address;
 use super::connect::{connect, Held};
-use super::executor::with_loop;
+use super::executor::{with_loop, with_loop_if_any};
+use super::left::AtServer;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use super::tls::Tls;
@@ -38,6 +39,23 @@ pub struct Stream {
     shared: Arc<Shared>,
     traffic: Traffic,
     answer_timeout_ns: u64,
+    at_server: Option<AtServer>,
+}
+
+impl Drop for Stream {
+    /// A server does not notice that nobody waits for an answer any more, so it is told later.
+    fn drop(&mut self) {
+        let Some(at_server) = self.at_server else { return };
+        with_loop_if_any(|this| {
+            let waits = |slot: &mut Slot| match slot.ending {
+                None => slot.waiting.is_some(),
+                Some(ending) => ending == Ending::Silent,
+            };
+            if this.slots.get(self.slot.0).is_some_and(waits) {
+                self.shared.left.note(at_server);
+            }
+        });
+    }
 }
 
 impl Stream {
@@ -58,7 +76,13 @@ impl Stream {
             shared: shared.clone(),
             traffic: Traffic::default(),
             answer_timeout_ns: answer_timeout.as_nanos() as u64,
+            at_server: None,
         })
+    }
+
+    /// Notes what the server calls this connection.
+    pub(crate) fn known_as(&mut self, at_server: AtServer) {
+        self.at_server = Some(at_server);
     }
 
     /// The longest silence from here on.

@@ -33,7 +33,7 @@ use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::Backend;
 use crate::job::{Gather, Job, Load};
-use crate::session::{AnySession, Session};
+use crate::session::{end_what_was_left, AnySession, Session};
 use crate::watch::Watch;
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -94,6 +94,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
         (handles.into_iter().map(joined).collect::<Vec<_>>(), overseen)
     });
+    end_what_was_left(&target);
     receiver
         .try_iter()
         .for_each(|part| series.add(part, |second, latencies| live.second(second, latencies, watch)));

@@ -3,6 +3,7 @@
 mod any;
 mod dialect;
 mod engine_cpu;
+mod left;
 mod library;
 mod open;
 mod opening;
@@ -21,6 +22,7 @@ pub mod sqlite;
 pub(crate) use any::{by_protocol, AnySession};
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub use http::MARK as REQUEST_MARK;
+pub(crate) use left::end_what_was_left;
 pub(crate) use open::open;
 pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;

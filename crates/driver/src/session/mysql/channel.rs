@@ -2,7 +2,7 @@
 
 use super::packet::{end_packet, header, start_packet, HEADER_BYTES, PACKET_MAX};
 use crate::error::{Error, Result};
-use crate::io::Stream;
+use crate::io::{AtServer, Stream};
 use crate::session::Traffic;
 use std::task::Poll;
 use std::time::Duration;
@@ -154,6 +154,10 @@ impl Channel {
     pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
         self.stream.consume(std::mem::take(&mut self.shown));
         self.stream.start_tls(name, verify, authority).await
+    }
+
+    pub fn known_as(&mut self, at_server: AtServer) {
+        self.stream.known_as(at_server);
     }
 
     pub fn set_answer_timeout(&mut self, timeout: Duration) {

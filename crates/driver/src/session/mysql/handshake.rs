@@ -5,7 +5,7 @@ use super::channel::Channel;
 use super::packet::{put_string, Reader};
 use super::refusal::server_error;
 use crate::error::{Error, Result};
-use crate::io::{Address, Stream};
+use crate::io::{Address, AtServer, Stream};
 use crate::session::Target;
 
 const PARAMETERS: [&str; 4] = ["socket", "tls", "tls_ca", "statements"];
@@ -47,6 +47,8 @@ enum Encryption {
 pub(super) struct Greeting {
     pub version: String,
     pub capabilities: u64,
+    /// The number of this connection at the server.
+    connection: u32,
     plugin: Vec<u8>,
     nonce: Vec<u8>,
 }
@@ -122,6 +124,7 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
     };
     log_in(&mut channel, &greeting, capabilities, target, line).await?;
     channel.set_answer_timeout(target.answer_timeout);
+    channel.known_as(AtServer { number: greeting.connection, key: 0 });
     Ok(Agreed {
         channel,
         version: greeting.version,
@@ -143,7 +146,7 @@ pub(super) fn greeting(payload: &[u8]) -> Result<Greeting> {
         }
     }
     let version = String::from_utf8_lossy(reader.until_zero()).into_owned();
-    reader.u32()?;
+    let connection = reader.u32()?;
     let mut nonce = reader.bytes(8)?.to_vec();
     reader.u8()?;
     let low = reader.u16()?;
@@ -160,7 +163,7 @@ pub(super) fn greeting(payload: &[u8]) -> Result<Greeting> {
     nonce.extend_from_slice(reader.bytes(nonce_bytes.saturating_sub(9).max(12))?);
     reader.u8()?;
     let plugin = reader.until_zero().to_vec();
-    Ok(Greeting { version, capabilities, plugin, nonce })
+    Ok(Greeting { version, capabilities, connection, plugin, nonce })
 }
 
 fn agreed_capabilities(greeting: &Greeting, target: &Target, encrypted: bool) -> Result<u64> {
@@ -330,7 +333,7 @@ mod tests {
         let greeting = greeting(&greeting_bytes()).unwrap();
         assert_eq!(greeting.version, "11.8.6-MariaDB");
         assert_eq!(greeting.nonce, b"12345678901234567890");
-        assert_eq!(greeting.plugin, b"mysql_native_password");
+        assert_eq!((greeting.connection, greeting.plugin.as_slice()), (7, &b"mysql_native_password"[..]));
         assert_ne!(greeting.capabilities & capability::CACHE_METADATA, 0);
     }
 

@@ -2,7 +2,7 @@
 
 use super::message::{answer, header, put, HEADER_BYTES};
 use crate::error::Result;
-use crate::io::Stream;
+use crate::io::{AtServer, Stream};
 use crate::session::Traffic;
 use std::time::Duration;
 
@@ -77,6 +77,10 @@ impl Channel {
 
     pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
         self.stream.start_tls(name, verify, authority).await
+    }
+
+    pub fn known_as(&mut self, at_server: AtServer) {
+        self.stream.known_as(at_server);
     }
 
     pub fn set_answer_timeout(&mut self, timeout: Duration) {

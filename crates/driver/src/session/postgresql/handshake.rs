@@ -4,7 +4,7 @@ use super::auth::{md5_password, Scram};
 use super::channel::Channel;
 use super::message::{answer, put_string, put_untyped, put_value, server_error, Reader};
 use crate::error::{Error, Result};
-use crate::io::{Address, Stream};
+use crate::io::{Address, AtServer, Stream};
 use crate::session::Target;
 use std::path::{Path, PathBuf};
 
@@ -99,18 +99,30 @@ fn socket_file(path: &Path, port: u16) -> PathBuf {
     }
 }
 
-async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
-    let address = address(target);
+fn is_encrypted(encryption: Encryption) -> bool {
+    matches!(encryption, Encryption::Required | Encryption::Verified)
+}
+
+/// A connection over which nothing was said yet, encrypted where the URL demands it.
+pub(super) async fn private(target: &Target) -> Result<Channel> {
+    open(target, encryption(target)?).await
+}
+
+async fn open(target: &Target, encryption: Encryption) -> Result<Channel> {
     let mut stream =
-        Stream::open(&address, &target.shared, target.connect_timeout, target.answer_timeout).await?;
+        Stream::open(&address(target), &target.shared, target.connect_timeout, target.answer_timeout).await?;
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
-    let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);
-    if encrypted {
+    if is_encrypted(encryption) {
         ask_for_tls(&mut channel).await?;
         let name = if target.host.is_empty() { "localhost" } else { &target.host };
         channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
     }
+    Ok(channel)
+}
+
+async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
+    let mut channel = open(target, encryption).await?;
     put_untyped(channel.outbox(), |out| {
         out.extend_from_slice(&VERSION.to_be_bytes());
         for (name, value) in start_up(target) {
@@ -120,9 +132,12 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, St
         out.push(0);
     });
     channel.send()?;
-    let private = encrypted || matches!(address, Address::Unix(_));
+    let private = is_encrypted(encryption) || matches!(address(target), Address::Unix(_));
     log_in(&mut channel, target, private).await?;
-    let version = until_ready(&mut channel).await?;
+    let (version, at_server) = until_ready(&mut channel).await?;
+    if let Some(at_server) = at_server {
+        channel.known_as(at_server);
+    }
     channel.set_answer_timeout(target.answer_timeout);
     Ok((channel, version))
 }
@@ -226,13 +241,13 @@ fn unsupported(request: u32) -> Error {
         .hint("use scram-sha-256, md5, password or trust in the server's pg_hba.conf")
 }
 
-/// Reads up to the first ReadyForQuery; returns the server's version.
-async fn until_ready(channel: &mut Channel) -> Result<String> {
-    let mut version = String::from("unknown");
+/// Reads up to the first ReadyForQuery; returns the server's version, and by what it lets others cancel a statement.
+async fn until_ready(channel: &mut Channel) -> Result<(String, Option<AtServer>)> {
+    let (mut version, mut at_server) = (String::from("unknown"), None);
     for _ in 0..START_UP_MESSAGES_MAX {
         let (kind, payload) = channel.message().await?;
         match kind {
-            answer::READY => return Ok(version),
+            answer::READY => return Ok((version, at_server)),
             answer::ERROR => return Err(server_error(payload)),
             answer::PARAMETER_STATUS => {
                 let mut reader = Reader::new(payload);
@@ -240,7 +255,10 @@ async fn until_ready(channel: &mut Channel) -> Result<String> {
                     version = String::from_utf8_lossy(reader.string()?).into_owned();
                 }
             }
-            // The key with which another connection could cancel a query of this one.
+            answer::BACKEND_KEY => {
+                let mut reader = Reader::new(payload);
+                at_server = Some(AtServer { number: reader.u32()?, key: reader.u32()? });
+            }
             _ => {}
         }
     }

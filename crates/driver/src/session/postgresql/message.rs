@@ -19,6 +19,7 @@ pub(super) mod answer {
     pub const NOTIFICATION: u8 = b'A';
     pub const PARAMETER_DESCRIPTION: u8 = b't';
     pub const PARAMETER_STATUS: u8 = b'S';
+    pub const BACKEND_KEY: u8 = b'K';
     pub const PROTOCOL_VERSION: u8 = b'v';
     pub const READY: u8 = b'Z';
     pub const ROW_DESCRIPTION: u8 = b'T';

@@ -4,6 +4,7 @@ mod auth;
 mod bulk;
 mod channel;
 mod handshake;
+mod left;
 mod message;
 mod text;
 mod value;
@@ -16,6 +17,7 @@ use super::{
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use handshake::out_of_place;
+pub(super) use left::end;
 use message::{affected, answer, put, put_string, put_sync, server_error};
 use text::execution;
 use value::{locate, parameter_kinds, put_parameters, Columns, Located, Place};
