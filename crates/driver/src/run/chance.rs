@@ -117,3 +117,18 @@ fn the_slices_of_a_load_sum_up_to_it() {
         assert!((told..=told + total.unknown).contains(&effects), "seed {seed}: {effects} of {told}");
     }
 }
+
+/// Another transaction is always in the way. Its clients must not press on for ever, nor as fast as they can.
+#[test]
+fn what_never_succeeds_is_given_up_and_counted() {
+    DRAWN.take();
+    LOT.set(|| (0, Some(Error::server("1213 deadlock", Fate::Retry, "another one was first"))));
+    let total = simulated(r#""clients": 2, "duration_s": 60"#);
+    LOT.set(|| (0, None));
+    let tries = DRAWN.take().len() as u64;
+    // A hundred tries wait for 92 times 50 ms or so, and for the stalls of the server.
+    let begun = total.failed;
+    assert!((16..=36).contains(&begun), "{begun}");
+    assert!((begun - 2) * 100 <= tries && tries <= begun * 100, "{begun}, {tries}");
+    assert_eq!((total.retries, total.errors["1213 deadlock"]), (tries - begun, tries - 2));
+}

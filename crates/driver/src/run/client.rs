@@ -1,5 +1,6 @@
 //! One client's life: connect, then transaction after transaction until the end.
 
+use super::again::Again;
 use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::Think;
@@ -288,7 +289,7 @@ impl<W: Workload> Client<'_, W> {
     ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
         let under_way = UnderWay { lane: self.lane, kind, from_ns };
-        let outcome = self.tries(kind, connection, random).await;
+        let outcome = self.tries(kind, from_ns, connection, random).await;
         std::mem::forget(under_way);
         let now_ns = clock::now_ns();
         if let Some(ledger) = &self.course.ledger {
@@ -337,10 +338,11 @@ impl<W: Workload> Client<'_, W> {
     async fn tries<S: Session>(
         &self,
         kind: usize,
+        from_ns: u64,
         connection: &mut Connection<S, W::Client>,
         random: &mut Random,
     ) -> Result<Outcome> {
-        let drawn = *random;
+        let (drawn, mut again) = (*random, Again::default());
         loop {
             let Connection { session, state, .. } = &mut *connection;
             let error = match self.workload.perform(kind, state, session, random).await {
@@ -351,6 +353,16 @@ impl<W: Workload> Client<'_, W> {
             session.rollback().await?;
             if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
                 return Err(error);
+            }
+            match again.wait_ns(self.job.seed, self.number, from_ns) {
+                None => return Err(error),
+                Some(0) => {}
+                Some(wait_ns) => {
+                    self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
+                    if self.is_over(clock::now_ns()) {
+                        return Err(error);
+                    }
+                }
             }
             self.lane.recorder().retried(error.label(), clock::now_ns());
             if W::REPLAYS {

@@ -1,5 +1,6 @@
 //! A run: its threads, when it starts, when it ends, and what comes together from them.
 
+mod again;
 #[cfg(test)]
 mod chance;
 mod client;
