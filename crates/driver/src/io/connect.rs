@@ -24,7 +24,7 @@ impl Drop for Held {
             this.network.deliver_last_words(&mut this.slots, self.0);
             if let Some(slot) = this.slots.get(self.0) {
                 slot.closing = true;
-                slot.waiting = None;
+                this.slots.no_more_waits(self.0);
                 this.slots.to_close.push(self.0);
             }
         });
@@ -149,14 +149,13 @@ async fn wait(
             let running = this.running;
             let Some(slot) = this.slots.get(number) else { return Poll::Ready(Err(Ending::Closed)) };
             if arrived(slot) {
-                slot.waiting = None;
+                this.slots.no_more_waits(number);
                 return Poll::Ready(Ok(()));
             }
             if let Some(ending) = slot.ending {
                 return Poll::Ready(Err(ending));
             }
-            slot.waiting = Some(running);
-            slot.patience_until_ns = until_ns;
+            this.slots.wait(number, running, until_ns);
             Poll::Pending
         })
     })

@@ -29,9 +29,9 @@ pub(super) struct Slot {
     /// The back end is to send, or waits until it can.
     pub unsent: bool,
     pub ending: Option<Ending>,
-    /// The task to wake at the next event, and when its patience ends.
-    pub waiting: Option<u32>,
-    pub patience_until_ns: u64,
+    /// The task to wake at the next event, and when its patience ends. `Slots` counts those that wait.
+    waiting: Option<u32>,
+    patience_until_ns: u64,
     /// Reading has been asked for and still goes on.
     pub receiving: bool,
     /// A connection under way became writable (or failed).
@@ -45,6 +45,10 @@ pub(super) struct Slots {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     generation: u32,
+    /// How many tasks wait for a connection.
+    pub waiting: usize,
+    /// Before that no task's patience ends.
+    patient_until_ns: u64,
     /// Connections with bytes to send, in the order in which they were handed over.
     pub to_send: Vec<u32>,
     /// Connections to be read from (again).
@@ -96,21 +100,36 @@ impl Slots {
 
     pub fn remove(&mut self, number: u32) -> Option<Slot> {
         let slot = self.slots.get_mut(number as usize)?.take();
-        if slot.is_some() {
+        if let Some(slot) = &slot {
+            self.waiting -= usize::from(slot.waiting.is_some());
             self.free.push(number);
         }
         slot
     }
 
-    /// How many tasks wait for a connection.
-    pub fn waiting(&self) -> usize {
-        self.slots.iter().flatten().filter(|slot| slot.waiting.is_some()).count()
+    /// Has a task wait for this connection until a time; one that waits already keeps the time that it has.
+    #[inline]
+    pub fn wait(&mut self, number: u32, task: u32, until_ns: u64) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        if slot.waiting.replace(task).is_none() {
+            slot.patience_until_ns = until_ns;
+            self.waiting += 1;
+            self.patient_until_ns = self.patient_until_ns.min(until_ns);
+        }
+    }
+
+    /// Nobody waits for this connection any more; gives who did.
+    #[inline]
+    pub fn no_more_waits(&mut self, number: u32) -> Option<u32> {
+        let waited = self.slots.get_mut(number as usize)?.as_mut()?.waiting.take();
+        self.waiting -= usize::from(waited.is_some());
+        waited
     }
 
     /// Wakes whoever waits for this connection.
     pub fn wake(&mut self, number: u32) {
-        let waiting = self.get(number).and_then(|slot| slot.waiting.take());
-        self.ready.extend(waiting);
+        let waited = self.no_more_waits(number);
+        self.ready.extend(waited);
     }
 
     /// Takes what a connection has to say, which goes out with the next turn; leaves the outbox for something else.
@@ -146,12 +165,83 @@ impl Slots {
         self.wake(number);
     }
 
-    /// Ends the connections whose tasks have waited for longer than they wanted to.
-    pub fn end_silent(&mut self, now_ns: u64) {
+    /// Ends the connections whose tasks have waited for longer than they wanted to. It looks at none before one of them
+    /// can have, because there may be a hundred thousand. Whether it has looked.
+    pub fn end_silent(&mut self, now_ns: u64) -> bool {
+        if now_ns < self.patient_until_ns {
+            return false;
+        }
+        let mut next_ns = u64::MAX;
         for number in 0..self.slots.len() as u32 {
-            let Some(slot) = self.get(number) else { continue };
-            if slot.waiting.is_some() && slot.patience_until_ns <= now_ns {
+            let Some(slot) = self.get(number).filter(|slot| slot.waiting.is_some()) else { continue };
+            if slot.patience_until_ns <= now_ns {
                 self.end(number, Ending::Silent);
+            } else {
+                next_ns = next_ns.min(slot.patience_until_ns);
+            }
+        }
+        self.patient_until_ns = next_ns;
+        true
+    }
+}
+
+impl Slot {
+    /// Whether a task waits for this connection.
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::os::unix::net::UnixStream;
+
+    fn slots(count: usize) -> Slots {
+        let mut slots = Slots::default();
+        for _ in 0..count {
+            slots.insert(UnixStream::pair().unwrap().0.into());
+        }
+        slots
+    }
+
+    fn counted(slots: &Slots) -> usize {
+        slots.slots.iter().flatten().filter(|slot| slot.waiting.is_some()).count()
+    }
+
+    #[test]
+    fn nobody_is_looked_at_before_one_can_have_lost_patience() {
+        let mut slots = slots(3);
+        assert!(slots.end_silent(0), "what was there before is not known");
+        slots.wait(0, 10, 300);
+        slots.wait(1, 11, 200);
+        slots.wait(1, 11, 900);
+        assert!(!slots.end_silent(199));
+        slots.no_more_waits(0);
+        assert!(slots.end_silent(200));
+        assert_eq!(slots.get(1).unwrap().ending, Some(Ending::Silent));
+        assert_eq!((slots.ready.make_contiguous(), slots.waiting), (&mut [11][..], 0));
+        assert!(!slots.end_silent(u64::MAX - 1), "nobody waits");
+        slots.wait(2, 12, 500);
+        assert!(!slots.end_silent(499) && slots.end_silent(500));
+    }
+
+    proptest! {
+        #[test]
+        fn those_who_wait_are_counted_as_they_come_and_go(
+            steps in proptest::collection::vec((0u8..5, 0u32..6, 0u64..100), 0..60),
+        ) {
+            let mut slots = slots(6);
+            for (step, number, time_ns) in steps {
+                match step {
+                    0 | 1 => slots.wait(number, number, time_ns),
+                    2 => slots.wake(number),
+                    3 => slots.end(number, Ending::Closed),
+                    _ if number == 0 => drop(slots.remove(time_ns as u32 % 6)),
+                    _ => drop(slots.end_silent(time_ns)),
+                }
+                prop_assert_eq!(slots.waiting, counted(&slots));
             }
         }
     }

@@ -48,7 +48,7 @@ impl Drop for Stream {
         let Some(at_server) = self.at_server else { return };
         with_loop_if_any(|this| {
             let waits = |slot: &mut Slot| match slot.ending {
-                None => slot.waiting.is_some(),
+                None => slot.is_waited_for(),
                 Some(ending) => ending == Ending::Silent,
             };
             if this.slots.get(self.slot.0).is_some_and(waits) {
@@ -236,12 +236,10 @@ impl Stream {
                 if let Some(ending) = slot.ending {
                     return Poll::Ready(Err(lost(ending)));
                 }
-                if slot.waiting.replace(running).is_none() {
-                    slot.patience_until_ns = turn_ns.saturating_add(self.answer_timeout_ns);
-                }
+                let until_ns = turn_ns.saturating_add(self.answer_timeout_ns);
+                this.slots.wait(self.slot.0, running, until_ns);
                 return Poll::Pending;
             }
-            slot.waiting = None;
             self.traffic.bytes_received += slot.received.len() as u64;
             if self.inbox.is_empty() {
                 std::mem::swap(&mut self.inbox, &mut slot.received);
@@ -254,6 +252,7 @@ impl Stream {
             if slot.received.capacity() > KEPT_BYTES {
                 slot.received = Vec::new();
             }
+            this.slots.no_more_waits(self.slot.0);
             Poll::Ready(Ok(()))
         })
     }

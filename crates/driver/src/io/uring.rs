@@ -91,7 +91,7 @@ impl Uring {
         self.ask(slots)?;
         let nothing = self.ring.completion().is_empty() && slots.ready.is_empty() && slots.to_send.is_empty();
         let wait = wait_ns > 0 && nothing;
-        let patience = self.gather.as_mut().and_then(|gather| gather.patience(now_ns, || slots.waiting()));
+        let patience = self.gather.as_mut().and_then(|gather| gather.patience(now_ns, || slots.waiting));
         self.enter(if wait { wait_ns } else { 0 }, patience)?;
         self.submit_rest(slots)?;
         for number in std::mem::take(&mut slots.to_close) {
