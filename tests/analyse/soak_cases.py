@@ -33,7 +33,7 @@ STUDY = a_study(blocks=1)
 OTHER = "config.page_cache=64k"
 
 
-RUN = a_run(STUDY).model_copy(update={"soak": Soak(clients=(8,), control_s=SECONDS)})
+RUN = a_run(STUDY).model_copy(update={"soak": Soak(clients=(8,), control_s=SECONDS, rise=0.05)})
 
 
 Values = npt.NDArray[np.float64]

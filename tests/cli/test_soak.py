@@ -50,11 +50,12 @@ warmup = "1s"
 "config.temp_store" = "memory"
 [soak]
 clients  = [1, 2]
-duration = "8s"
+duration = "12s"
 opening  = "1s"
-control  = "7s"
+control  = "8s"
+horizon  = "1m"
+rise     = "20%"
 """
-"""Drift needs 60 readings, ten a second."""
 
 
 def study(folder: Path, script: str, **changes: str) -> str:
@@ -104,10 +105,10 @@ warmup = "1s"
 "config.max_heap_table_size" = "1G"
 [soak]
 clients  = [2]
-duration = "8s"
+duration = "12s"
 opening  = "1s"
 disturb  = []
-control  = "7s"
+control  = "8s"
 """
 
 
@@ -153,7 +154,7 @@ warmup     = "1s"
 clients  = [1]
 duration = "20s"
 opening  = "1s"
-control  = "7s"
+control  = "8s"
 """
 
 
@@ -170,7 +171,7 @@ def test_one_that_only_warms_its_cache_is_no_leak(homes: Path) -> None:
 
 @pytest.mark.engine
 def test_a_soak_whose_dyno_is_killed_goes_on_with_the_rungs_that_are_left(homes: Path) -> None:
-    path = study(homes, "still", **{'"8s"': '"2s"', '"7s"': '"0s"'})
+    path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"'})
     with subprocess.Popen([*DYNO, "soak", path], stderr=subprocess.PIPE, text=True) as soak:
         assert soak.stderr is not None
         for line in soak.stderr:
@@ -212,7 +213,7 @@ def test_a_mistake_is_told_and_nothing_runs(homes: Path, arguments: list[str], t
 @pytest.mark.engine
 def test_of_a_search_the_baseline_is_soaked(homes: Path) -> None:
     space = 'design = "search"\n[factors]\n"config.cache_size" = [-2000, -4000]\n[workload]'
-    path = study(homes, "still", **{'"8s"': '"2s"', '"7s"': '"0s"', "[workload]": space})
+    path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"', "[workload]": space})
     said = dyno("soak", path, "--clients", "1")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "[1/1] baseline: " in said.stderr

@@ -34,6 +34,7 @@ def test_a_section_of_its_own_says_all() -> None:
     found = soak_of(
         'clients = [10, 20]\nduration = "2m"\nopening = "5s"\ndisturb = ["churn"]\ndisturbed = "20s"\n'
         'control = "0s"\nbeside = ["point_select"]\nends = ["kill", "stop"]\n'
+        'horizon = "12h"\nrise = "5%"\n'
     )
     assert found == Soak(
         clients=(10, 20),
@@ -44,6 +45,8 @@ def test_a_section_of_its_own_says_all() -> None:
         control_s=0.0,
         beside=("point_select",),
         ends=(Act.KILL, Act.STOP),
+        horizon_s=43_200.0,
+        rise=0.05,
     )
 
 
@@ -58,6 +61,8 @@ def test_an_empty_section_takes_the_defaults_and_needs_no_factors() -> None:
         ("clients = [20, 10]", "is no ladder: 20, 10"),
         ("clients = []", "is no ladder: empty"),
         ("clients = 5", "must be a list"),
+        ('rise = "0%"', "cannot be"),
+        ('horizon = "2d"', "is no duration"),
         ('duration = "0.1s"', "cannot be"),
         ('disturb = ["churm"]', "cannot be"),
         ('disturb = ["churn", "churn"]', "twice"),

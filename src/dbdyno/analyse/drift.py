@@ -44,7 +44,8 @@ class Slope(Frozen):
     """By how much a quantity changes each second, over the seconds `since_s` to `until_s` of its series.
 
     What came before was warm-up. `slowing` says that the growth still slowed down in the last part that is
-    long enough to tell, so that nobody knows yet where it ends. `last` is the level at the end.
+    long enough to tell, so that nobody knows yet where it ends. `last` is the level at the end. `walks` says
+    that the interval is that of a random walk.
     """
 
     per_s: float
@@ -54,6 +55,7 @@ class Slope(Frozen):
     until_s: float
     last: float
     slowing: bool = False
+    walks: bool = False
 
 
 def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> Slope | None:
@@ -68,7 +70,8 @@ def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> S
         if not slowing or len(kept) < 2 * POINTS_LEAST:
             break
         first += len(kept) // 2
-    per_s, low, high = (end / interval_s for end in _slope(kept, confidence))
+    estimate, walks = _slope(kept, confidence)
+    per_s, low, high = (end / interval_s for end in estimate)
     return Slope(
         per_s=per_s,
         low=low,
@@ -77,6 +80,7 @@ def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> S
         until_s=len(series) * interval_s,
         last=float(np.median(kept[-max(len(kept) // 10, 1) :])),
         slowing=low > 0.0 and (slowing or len(kept) < WARM_UP_MOST * len(series)),
+        walks=walks,
     )
 
 
@@ -91,16 +95,17 @@ def _slows(series: Values) -> bool:
     return middle - early > noise(series) and late - middle < SLOWER * (middle - early)
 
 
-def _slope(series: Values, confidence: float) -> Estimate:
+def _slope(series: Values, confidence: float) -> tuple[Estimate, bool]:
+    """The slope of a series, and whether that was taken for a random walk."""
     width = -(-len(series) // POINTS_MOST)
     points = series[: len(series) - len(series) % width].reshape(-1, width).mean(axis=1)
     residuals = points - float(np.median(_pairwise(points))) * np.arange(len(points))
     memory = _autocorrelation(residuals - residuals.mean())
-    if memory > 1.0 - WALKS_WITHIN / math.sqrt(len(points)):
-        found = _of_increments(points, confidence)
-    else:
-        found = _of_pairs(points, max(memory, 0.0), confidence)
-    return found[0] / width, found[1] / width, found[2] / width
+    walks = memory > 1.0 - WALKS_WITHIN / math.sqrt(len(points))
+    per_s, low, high = (
+        _of_increments(points, confidence) if walks else _of_pairs(points, max(memory, 0.0), confidence)
+    )
+    return (per_s / width, low / width, high / width), walks
 
 
 def _pairwise(points: Values) -> Values:

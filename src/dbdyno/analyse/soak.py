@@ -22,6 +22,14 @@ from pydantic import Field
 
 from dbdyno.analyse.drift import Slope, slope_of
 from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.analyse.standing import (
+    Rate,
+    Standing,
+    room_of,
+    settles_s,
+    standing_beside,
+    standing_under_load,
+)
 from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen
@@ -34,35 +42,14 @@ from dbdyno.study.soak import Disturbance, Soak
 MILLION, THOUSAND = 1e6, 1e3
 COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)
 """Guests who open connections all the time."""
-DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
-"""A rise that needs more than a year to its limit does not matter; nor, without a limit, one that adds less
-than the study's margin in a day."""
 FILLED_BY: Mapping[str, tuple[str, ...]] = {"resident_bytes": (CACHE, SHARED), "private_bytes": (CACHE,)}
 """Gauges that grow while memory of a fixed size fills, and the gauges of that."""
-REACH = 5_000.0
-"""A rise is carried on for so many times as long as it was seen. Beyond that it may be a warm-up."""
 POINTS_SHOWN = 300
 """Of a curve in a figure."""
 
 
-class Standing(StrEnum):
-    """What may be said of one gauge. `NEGLIGIBLE`: it rises beyond doubt, and too slowly to matter.
-    `WITHIN`: beside other clients it rises, and only as high as the load alone took it before them.
-    `FILLING`: it rises, and more slowly the longer it lasts, so that nobody knows where it ends. `EARLY`: it
-    rises, and its limit is too far away to be told from so short a time. `BRIEF`: it rises, as it does at the
-    beginning of any load, and the load was no longer than that."""
-
-    STEADY = "steady"
-    NEGLIGIBLE = "negligible"
-    WITHIN = "no higher than under the load alone"
-    RISING = "rising"
-    FILLING = "still filling"
-    EARLY = "too early to tell"
-    BRIEF = "as at the beginning of any load"
-
-
 class SoakVerdict(StrEnum):
-    """What may be said of a rung, the worst first. `OPEN`: a gauge still fills, or none could be told."""
+    """What may be said of a rung, the worst first. `OPEN`: of a gauge nobody knows yet."""
 
     BROKEN = "broken"
     FAILED = "failed"
@@ -72,32 +59,12 @@ class SoakVerdict(StrEnum):
     STANDS = "stands"
 
 
-class Rate(Frozen):
-    """A growth, each second or by the million transactions, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def times(self, factor: float) -> Rate:
-        return Rate(value=self.value * factor, low=self.low * factor, high=self.high * factor)
-
-    def less(self, other: Rate) -> Rate:
-        """The difference of two rates that were measured apart."""
-        value = self.value - other.value
-        down = math.hypot(self.value - self.low, other.high - other.value)
-        up = math.hypot(self.high - self.value, other.value - other.low)
-        return Rate(value=value, low=value - down, high=value + up)
-
-    def above_zero(self) -> Rate:
-        return Rate(value=max(self.value, 0.0), low=max(self.low, 0.0), high=max(self.high, 0.0))
-
-
 class Drift(Frozen):
     """One gauge in a phase of a rung. `slope` is as measured. `per_s` is that less the control's, where there
     is one; `per_million` is the same by transactions, and `per_thousand` by connections, where others came
     and went. `beyond_baseline` is what of `per_million` the baseline has not on the same rung. `hours` is how
-    long a rise takes from the last level to the limit."""
+    long a rise takes from the last level to the limit. `room` is by how much it may grow. `settles_s` is how
+    long a load is likely to settle what is open."""
 
     gauge: str
     phase: str
@@ -110,11 +77,23 @@ class Drift(Frozen):
     beyond_baseline: Rate | None = None
     limit: Limit | None = None
     hours: float | None = None
+    room: float = math.inf
+    settles_s: float | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether it is unknown if a fault grows here. Beside others the load is too short for a bound."""
+        standings = OPEN if self.phase == SUSTAINED else OPEN_BESIDE
+        return self.fault and self.standing in standings
 
     @property
     def fault(self) -> bool:
         """Whether a rise of this gauge speaks against the setup."""
         return GAUGES[self.gauge].fault
+
+
+OPEN = frozenset((Standing.UNSURE, Standing.FILLING, Standing.EARLY, Standing.BRIEF))
+OPEN_BESIDE = frozenset((Standing.FILLING, Standing.EARLY))
 
 
 class Curve(Frozen):
@@ -183,7 +162,7 @@ def soaked(study: Study, run: Run, records: Sequence[Record]) -> SoakResult:
     whole = sorted(records, key=lambda record: record.trial)
     grown = whole if run.soak.tells_growth else ()
     drifts = {record.trial: () for record in whole} | {
-        record.trial: _drifts(record, each, study.goal.margin) for record in grown
+        record.trial: _drifts(record, each, run.soak) for record in grown
     }
     at_baseline = {record.block: drifts[record.trial] for record in whole if record.variant == BASELINE}
     rungs = tuple(
@@ -209,7 +188,7 @@ def _judged(record: Record) -> int:
     return sum(len(phase.watched.series) + 1 for phase in record.phases if phase.watched and phase.tally)
 
 
-def _drifts(record: Record, confidence: float, margin: float) -> tuple[Drift, ...]:
+def _drifts(record: Record, confidence: float, soak: Soak) -> tuple[Drift, ...]:
     """The drift of each gauge whose series is long enough: under the sustained load, and beyond that where
     others were there."""
     sustained, control = _phase(record, SUSTAINED), _phase(record, CONTROL)
@@ -218,13 +197,13 @@ def _drifts(record: Record, confidence: float, margin: float) -> tuple[Drift, ..
     at_rest = _slopes(_measured(control), confidence) if control else {}
     alone = _measured(sustained)
     loaded = _slopes(alone, confidence)
-    found = [_drift(gauge, slope, at_rest.get(gauge), sustained, margin) for gauge, slope in loaded.items()]
+    found = [_drift(gauge, slope, at_rest.get(gauge), sustained, soak) for gauge, slope in loaded.items()]
     reached = {gauge: median(values) for gauge, (_, values) in alone.items()}
     for phase in filter(_disturbed, record.phases):
         beside = _measured(phase)
         for gauge, slope in _slopes(beside, confidence).items():
             within = max(beside[gauge][1]) <= reached.get(gauge, -math.inf)
-            found.append(_drift(gauge, slope, loaded.get(gauge), phase, margin, within))
+            found.append(_drift(gauge, slope, loaded.get(gauge), phase, soak, within))
     return tuple(found)
 
 
@@ -317,19 +296,16 @@ def _paced(seconds: Values, tally: Tally) -> Values:
 
 
 def _drift(
-    gauge: str,
-    slope: Slope,
-    control: Slope | None,
-    phase: PhaseRecord,
-    margin: float,
-    within: bool = False,
+    gauge: str, slope: Slope, control: Slope | None, phase: PhaseRecord, soak: Soak, within: bool = False
 ) -> Drift:
     """One gauge in a phase, where it stayed `within` what the load alone had reached or went beyond it."""
     per_s = _rate(slope) if control is None else _rate(slope).less(_rate(control).above_zero())
     limit = phase.watched.limits.get(gauge) if phase.watched else None
-    standing = _standing(per_s, slope, limit, margin, within)
-    if standing in (Standing.RISING, Standing.FILLING) and slope.until_s < GAUGES[gauge].judged_after_s:
-        standing = Standing.BRIEF
+    room = room_of(gauge, slope, limit, soak)
+    if phase.name == SUSTAINED:
+        standing = standing_under_load(gauge, per_s, slope, room, soak)
+    else:
+        standing = standing_beside(gauge, per_s, slope, room, within)
     hours = None
     if limit is not None and standing is Standing.RISING:
         # What the control has as well fills the rest of the room, too.
@@ -338,7 +314,7 @@ def _drift(
     operations = tally.operations if tally else 0
     came = sum(guest.rounds * guest.clients for guest in phase.guests if guest.name in COME_AND_GO)
     time_s = tally.duration_s if tally else 0.0
-    return Drift(
+    drift = Drift(
         gauge=gauge,
         phase=phase.name,
         standing=standing,
@@ -349,20 +325,11 @@ def _drift(
         per_thousand=per_s.times(THOUSAND * time_s / came) if came and counted else None,
         limit=limit,
         hours=hours,
+        room=room,
     )
-
-
-def _standing(per_s: Rate, slope: Slope, limit: Limit | None, margin: float, within: bool) -> Standing:
-    if per_s.low <= 0.0:
-        return Standing.STEADY
-    if within:
-        return Standing.WITHIN
-    room, time_s = (limit.most - slope.last, YEAR_S) if limit else (margin * abs(slope.last), DAY_S)
-    if per_s.value * time_s < room:
-        return Standing.NEGLIGIBLE
-    if limit and per_s.value * REACH * slope.until_s < room:
-        return Standing.EARLY
-    return Standing.FILLING if slope.slowing else Standing.RISING
+    if not drift.open or phase.name != SUSTAINED:
+        return drift
+    return drift.model_copy(update={"settles_s": settles_s(gauge, standing, slope, room, soak)})
 
 
 def _rate(slope: Slope) -> Rate:
@@ -426,10 +393,10 @@ def _unjudged(record: Record, drifts: Sequence[Drift]) -> Iterator[str]:
 
 def _verdict(drifts: Sequence[Drift], whole: bool) -> SoakVerdict:
     """Of a rung whose phases all went well, and of which all is known where it is `whole`."""
-    standings = {one.standing for one in drifts if one.fault}
-    if Standing.RISING in standings:
+    faults = [one for one in drifts if one.fault]
+    if any(one.standing is Standing.RISING for one in faults):
         return SoakVerdict.DRIFTS
-    known = bool(standings) and standings.isdisjoint((Standing.FILLING, Standing.EARLY))
+    known = any(one.phase == SUSTAINED for one in faults) and not any(one.open for one in faults)
     return SoakVerdict.STANDS if whole and known else SoakVerdict.OPEN
 
 

@@ -111,7 +111,7 @@ def command(
     load up, and ends with a clean stop and a start that must find everything. Rungs that are over are kept
     whatever happens: --resume goes on with the next one.
 
-    Exit code 4: it broke; 5: it failed; 6: something grows.
+    Exit code 4: it broke; 5: it failed; 6: something outgrew what it may gain.
     """
     form = verdict_format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)

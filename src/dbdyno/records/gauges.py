@@ -21,7 +21,7 @@ class Gauge:
     """One gauge. `definition` says what its value is. What is `counted` grows with the transactions, so that
     its growth is told by the million of them. Where a rise is no `fault`, it is told and not judged: the load
     itself writes rows. What an engine clears away in its background falls behind at first, so its rise in a
-    load shorter than `judged_after_s` is no more than told."""
+    load shorter than `judged_after_s` is no more than told. A level up to `harmless` is no worry."""
 
     name: str
     title: str
@@ -31,6 +31,7 @@ class Gauge:
     counted: bool = True
     fault: bool = True
     judged_after_s: float = 0.0
+    harmless: float = 0.0
 
     def format(self, value: float) -> str:
         """A value with its unit."""
@@ -43,6 +44,8 @@ CACHE = "cache_bytes"
 """What an engine's cache of pages holds. It has a size, so what fills it is no leak."""
 SHARED = "shared_bytes"
 """What of the memory that an engine's processes share they have touched: PostgreSQL's cache of pages."""
+UNDO_HARMLESS = 100_000.0
+"""A choice: a backlog of so many versions comes and goes on a busy server, so growth below it is no sign."""
 P99 = "p99_us"
 """The one gauge that the load process tells, with its tally."""
 
@@ -69,7 +72,7 @@ GAUGES: dict[str, Gauge] = {
               "Blocks that the files of the data directory occupy.", Format.BYTES, fault=False),
         Gauge("undo", "undo log", Source.ENGINE,
               "Versions of rows that the engine still keeps for older readers: InnoDB's history list, "
-              "PostgreSQL's dead rows.", judged_after_s=600.0),
+              "PostgreSQL's dead rows.", judged_after_s=600.0, harmless=UNDO_HARMLESS),
         Gauge("redo_bytes", "redo log", Source.ENGINE,
               "Redo log that the engine still needs: InnoDB's checkpoint age, the files of PostgreSQL's "
               "write-ahead log.", Format.BYTES, fault=False),

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Kept, VariantResult, Verdict
-from dbdyno.analyse.soak import Rung, SoakResult, SoakVerdict, Standing
+from dbdyno.analyse.soak import Rung, SoakResult, SoakVerdict
+from dbdyno.analyse.standing import Standing
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.parts import gate as gate_part
@@ -50,7 +51,11 @@ def soak(found: SoakResult) -> str:
         _phases(suite, rung)
         for drift in soak_part.worth_telling(rung):
             kind = "drift" if drift.standing is Standing.RISING and drift.fault else ""
-            why = soak_part.says(drift) if drift.fault and drift.standing in soak_part.MATTERS else ""
+            why = (
+                soak_part.says(drift)
+                if drift.fault and (drift.standing in soak_part.MATTERS or drift.open)
+                else ""
+            )
             suite.case(f"{soak_part.rung_name(rung)}: {soak_part.gauge_text(drift)}", why, kind)
     return suite.text("\n".join((soak_part.headline(found), *soak_part.notes(found))))
 

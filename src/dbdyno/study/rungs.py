@@ -16,7 +16,9 @@ from dbdyno.study.soak import SMOKE, Disturbance, Soak
 from dbdyno.study.values import Fault, kind, shown
 
 SECTION = "soak"
-KEYS = frozenset(("clients", "duration", "opening", "disturb", "beside", "disturbed", "control", "ends"))
+KEYS = frozenset(
+    ("clients", "duration", "opening", "disturb", "beside", "disturbed", "control", "ends", "horizon", "rise")
+)
 RUNGS_MAX = 20
 OF_SBTEST = frozenset(("tables", "table_size"))
 T = TypeVar("T")
@@ -47,6 +49,8 @@ def read_soak(reader: SectionReader, workload: Workload | None) -> Soak | None:
         disturbed_s=take("disturbed", lasting, default.disturbed_s),
         control_s=take("control", partial(values.duration_s, least_s=0.0), default.control_s),
         ends=ends,
+        horizon_s=take("horizon", lasting, default.horizon_s),
+        rise=take("rise", partial(values.share, low=0.1, high=100.0), default.rise),
     )
 
 

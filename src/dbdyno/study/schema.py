@@ -489,6 +489,13 @@ def _soak(catalogue: Catalogue) -> Schema:
                 [str(one) for one in Act if one in OF_SOAKS],
                 "What is done to the server at the end of each rung.",
             ),
+            "horizon": _duration("24h", "For so long it must stand: growth is carried on as far as that."),
+            "rise": {
+                "type": "string",
+                "pattern": values.PERCENTAGE,
+                "default": "10%",
+                "description": "By how much of its level what is watched may grow within the horizon.",
+            },
         },
     }
 

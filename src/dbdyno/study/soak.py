@@ -38,7 +38,8 @@ class Soak(Frozen):
     many idle connections: what changes there is not the load's doing; 0 leaves that out. `ends` are done
     last, one after the other; a power cut among them has the data lie on a volume of Dyno's own. Without
     `sessions`, as of an engine in the load process, nobody else can connect. Without `growth` nothing is said
-    of what grows, unless the load lasts long enough for that all the same.
+    of what grows, unless the load lasts long enough for that all the same. The setup stands where nothing
+    would gain more than a share of `rise` within `horizon_s`, and nothing would reach a limit.
     """
 
     clients: tuple[int, ...] = (100, 500, 1_000, 5_000)
@@ -50,6 +51,8 @@ class Soak(Frozen):
     control_s: float = 180.0
     ends: tuple[Act, ...] = (Act.STOP,)
     sessions: bool = True
+    horizon_s: float = 86_400.0
+    rise: float = 0.1
     growth: bool = Field(default=True, exclude_if=lambda growth: growth)
 
     @property

@@ -101,7 +101,8 @@ def test_a_setup_that_stands_says_down_to_what() -> None:
 
 def test_what_fills_is_open_and_the_next_step_is_longer() -> None:
     assert words.headline(FILLS).startswith("It is open")
-    assert any("--duration 60m" in step for step in words.next_steps(FILLS))
+    assert "A load of 7 min is likely to settle it" in words.headline(FILLS)
+    assert any("--duration 7m" in step for step in words.next_steps(FILLS))
 
 
 def test_what_broke_tells_its_cause_and_the_remedy() -> None:

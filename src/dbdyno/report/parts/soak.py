@@ -11,12 +11,11 @@ from rich.text import Text
 from dbdyno.analyse.soak import (
     Drift,
     PhaseSeen,
-    Rate,
     Rung,
     SoakResult,
     SoakVerdict,
-    Standing,
 )
+from dbdyno.analyse.standing import Rate, Standing
 from dbdyno.driver.tally import by_kind
 from dbdyno.records.gauges import GAUGES, Gauge
 from dbdyno.records.metrics import number_text
@@ -26,7 +25,7 @@ from dbdyno.report.words import numbers, safe
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
 from dbdyno.study.phases import SUSTAINED
-from dbdyno.study.soak import GROWTH_LEAST_S
+from dbdyno.study.soak import GROWTH_LEAST_S, Soak
 
 LOOKS = {
     SoakVerdict.STANDS: ("✓", "green"),
@@ -48,7 +47,7 @@ WORDS = ("rung", "what", "verdict", "says", "errors", "phase", "result", "remark
 LONG = ("says", "errors", "beside the load", "remark")
 """Heads of columns that hold text, whose lines may be broken."""
 MATTERS = (Standing.RISING, Standing.FILLING, Standing.EARLY)
-"""What a reader must know of."""
+"""What a reader must know of, wherever it was seen."""
 HOURLY_FROM_S = 600.0
 """A growth is told by the hour where the load lasted this long."""
 MONTH_H = 720.0
@@ -69,7 +68,7 @@ def headline(found: SoakResult) -> str:
     whole = f"{asked} in {numbers.seconds_text(took_s)}"
     told = {
         SoakVerdict.STANDS: _stands(found, whole),
-        SoakVerdict.OPEN: f"It is open whether it stands ({names}): {whole}. Soak for longer.",
+        SoakVerdict.OPEN: f"It is open whether it stands ({names}): {whole}. {_longer(found)}",
         SoakVerdict.DRIFTS: f"It drifts: {_risers(worst)}.",
         SoakVerdict.BROKEN: f"It broke: {names}.",
         SoakVerdict.FAILED: f"It failed: {names}.",
@@ -83,13 +82,38 @@ def _stands(found: SoakResult, whole: str) -> str:
     """What is known where nothing went wrong: a short load says nothing of what grows."""
     soak = found.run.soak
     if soak is None or soak.tells_growth:
-        return f"It stands: {whole}, and nothing grew that should not."
+        asked = Soak() if soak is None else soak
+        return (
+            f"It stands: {whole}. Carried on for {numbers.seconds_text(asked.horizon_s)}, nothing would grow"
+            f" by more than {numbers.share_text(asked.rise)} or reach a limit."
+        )
     lasted = numbers.seconds_text(soak.duration_s)
     recoveries = [phase.recovery for rung in found.rungs for phase in rung.phases if phase.recovery]
     acts = {recovery.act for recovery in recoveries if not recovery.blocked}
     done = ", ".join(f"a {ACT_WORDS[act]}" for act in Act if act in acts)
     passed = f"It came back after {done}" if done else "Each phase passed"
     return f"{passed}: {whole}. A load of {lasted} says nothing of what grows."
+
+
+def _longer(found: SoakResult) -> str:
+    """How long a load is likely to settle what is open."""
+    settles_s = _settles_s(found)
+    if settles_s is None:
+        return "Soak for longer."
+    return f"{_load_text(settles_s, found.run.soak)} is likely to settle it."
+
+
+def _settles_s(found: SoakResult) -> float | None:
+    """The longest load that an open gauge asks for; None where it is not a gauge that is open."""
+    asked = [drift.settles_s for rung in found.rungs for drift in rung.drifts if drift.settles_s is not None]
+    return max(asked, default=None)
+
+
+def _load_text(settles_s: float, soak: Soak | None) -> str:
+    """A load of a length; one as long as the horizon is the shortest that shows what was asked."""
+    told = numbers.seconds_text(60.0 * math.ceil(settles_s / 60.0))
+    horizon_s = (soak or Soak()).horizon_s
+    return f"No load shorter than {told}" if settles_s >= horizon_s else f"A load of {told}"
 
 
 def rung_name(rung: Rung) -> str:
@@ -105,7 +129,7 @@ def findings(found: SoakResult) -> Iterator[str]:
             remedy = f" Next: {safe.clause(rung.remedy)}." if rung.remedy else ""
             yield f"{rung_name(rung)}: {safe.clause(rung.cause)}.{remedy}"
         for drift in rung.drifts:
-            if drift.standing in MATTERS and drift.fault:
+            if matters(drift):
                 yield f"{rung_name(rung)}: {gauge_text(drift)} {says(drift)}{_source(drift)}."
         if rung.unjudged:
             names = ", ".join(GAUGES[gauge].title for gauge in rung.unjudged)
@@ -190,6 +214,11 @@ def _growth(drift: Drift, found: SoakResult) -> str:
     return f"{gauge.format(drift.per_s.value * lasted_s)} in {numbers.seconds_text(lasted_s)}"
 
 
+def matters(drift: Drift) -> bool:
+    """Whether a gauge keeps a setup from standing."""
+    return drift.fault and (drift.standing in MATTERS or drift.open)
+
+
 def worth_telling(rung: Rung) -> list[Drift]:
     """The drifts under the sustained load, and those beyond it that matter."""
     return [drift for drift in rung.drifts if drift.phase == SUSTAINED or drift.standing in MATTERS]
@@ -233,18 +262,18 @@ def says(drift: Drift) -> str:
     if drift.standing is Standing.FILLING:
         return "still filling: it rose, and more slowly towards the end"
     if drift.standing is Standing.EARLY:
-        return "rises, and it is too early to tell whether that goes on: its limit is far away"
+        told = f"rises by {gauge.format(drift.per_s.value * 3600.0)} per hour"
+        return f"{told}, and it is too early to tell whether that goes on"
     if drift.standing is Standing.BRIEF:
         least = f"{gauge.judged_after_s / 60.0:.0f} minutes"
         return f"rises, as it does at first; a load of {least} shows whether that goes on"
     if drift.standing is Standing.WITHIN:
         return "rises, and no higher than the load alone had taken it"
     if drift.standing is Standing.NEGLIGIBLE:
-        return (
-            "rises, and needs more than a year to its limit"
-            if drift.limit is not None
-            else "rises, in a day by less than the margin"
-        )
+        return f"rises, by at most {gauge.format(drift.slope.high * 3600.0)} per hour, which is allowed"
+    if drift.standing is Standing.UNSURE:
+        per_hour = gauge.format(max(drift.slope.high, 0.0) * 3600.0)
+        return f"open: up to {per_hour} per hour may be, and that would be too much"
     if drift.per_million is not None:
         bound = gauge.format(max(drift.per_million.high, 0.0))
         return f"no growth down to {bound} per million transactions"
@@ -262,6 +291,13 @@ def notes(found: SoakResult) -> Iterator[str]:
         " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
         f" which is warm-up. All intervals hold together with a confidence of {sure}."
     )
+    asked = found.run.soak or Soak()
+    yield (
+        f"A gauge may grow by {numbers.share_text(asked.rise)} within"
+        f" {numbers.seconds_text(asked.horizon_s)} (`rise` and `horizon` under [soak]), and up to its limit."
+        " It stands where the upper bound of its slope, carried on in a straight line, keeps within that. It"
+        " drifts where it has grown by as much already: until then half a slow wave looks like a leak."
+    )
     if any(drift.control is not None for rung in found.rungs for drift in rung.drifts):
         yield (
             "From each slope that of a control is taken off: the same server, with as many connections that"
@@ -276,8 +312,8 @@ def next_steps(found: SoakResult) -> Iterator[str]:
     if found.verdict in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
         yield f"See the server's log and all checks: dyno show {run}"
     elif found.verdict is SoakVerdict.OPEN and found.run.soak is not None:
-        longer_min = 2 * found.run.soak.duration_s / 60.0
-        yield f"Soak for longer: dyno soak {study} --duration {math.ceil(longer_min)}m"
+        settles_s = _settles_s(found) or 2 * found.run.soak.duration_s
+        yield f"Soak for longer: dyno soak {study} --duration {math.ceil(settles_s / 60.0)}m"
     if found.rungs_left and found.verdict not in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
         yield f"Go on: dyno soak --resume {run}"
 
