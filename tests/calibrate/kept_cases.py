@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import Pair, finding
+from dbdyno.calibrate.finding import Pair, TrialCosts, finding
 from dbdyno.calibrate.kept import Calibration, Place
 from dbdyno.study import Interval
 from tests.analyse.factory import a_study
 
 HERE = Place(name="here", cpu="EPYC", usable_cores=2, virtualisation=None, kernel="6.12")
+
+
+TRIAL = TrialCosts(fixed_s=3.5, longest_s=20.0)
 
 
 MADE_UNIX_S = 1_760_000_000.0
@@ -17,7 +20,7 @@ MADE_UNIX_S = 1_760_000_000.0
 def a_calibration(**changes: object) -> Calibration:
     workload = a_study().workload
     pairs = [Pair(first_per_s=100.0, second_per_s=speed) for speed in (101.0, 99.0)]
-    best = finding(Binding(server="0", driver="1", slice_s=0.25), pairs)
+    best = finding(Binding(server="0", driver="1", slice_s=0.25), pairs, TRIAL)
     made = Calibration(
         engine="firebird",
         workload=workload.name,

@@ -9,12 +9,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dbdyno.analyse.costs import SHORTEST_S, Spreads
 from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import Finding, Pair, compared, finding, interval_for, minutes_to_tell, reason
+from dbdyno.calibrate.finding import (
+    STARTS_SD,
+    Finding,
+    Pair,
+    compared,
+    finding,
+    interval_for,
+    minutes_to_tell,
+    reason,
+)
 from dbdyno.calibrate.finding import best as best_of
-from dbdyno.study import Interval
-from dbdyno.study.phases import SETTLE_S
+from dbdyno.plan.budget import fitted
+from dbdyno.study import Arrangement, Interval
+from tests.analyse.factory import a_study
+from tests.calibrate.kept_cases import TRIAL
 
 FREE, BOUND = Binding(), Binding(driver="1")
 
@@ -33,7 +46,7 @@ def pairs_of(logs: Sequence[float]) -> list[Pair]:
 def test_a_finding_tells_the_spread_of_slices_and_of_their_pairs() -> None:
     random = np.random.default_rng(1)
     common, own = random.normal(0, 0.1, 2000), random.normal(0, 0.1, 4000)
-    found = finding(FREE, pairs_of((np.repeat(common, 2) + own).tolist()))
+    found = finding(FREE, pairs_of((np.repeat(common, 2) + own).tolist()), TRIAL)
     assert found.sd == pytest.approx(0.1 * math.sqrt(2), rel=0.05)
     assert found.sd_low < found.sd < found.sd_high
     assert found.pair_sd == pytest.approx(0.1 * math.sqrt(2), rel=0.05)
@@ -44,48 +57,61 @@ def test_the_interval_of_a_spread_holds_the_true_one_as_often_as_promised() -> N
     random = np.random.default_rng(2)
     held = 0
     for _ in range(400):
-        found = finding(FREE, pairs_of(random.normal(0, 0.1, 24).tolist()))
+        found = finding(FREE, pairs_of(random.normal(0, 0.1, 24).tolist()), TRIAL)
         held += found.sd_low <= 0.1 <= found.sd_high
     assert 0.92 <= held / 400 <= 0.98
 
 
 @pytest.mark.parametrize(("difference", "pair_sd"), [(0.02, 0.1), (0.05, 0.1), (0.05, 0.03)])
-def test_nine_in_ten_comparisons_of_so_many_minutes_tell_the_difference(
-    difference: float, pair_sd: float
-) -> None:
-    minutes = minutes_to_tell(difference, pair_sd, slice_s=0.5)
+def test_nine_in_ten_runs_of_so_many_minutes_tell_the_difference(difference: float, pair_sd: float) -> None:
+    """Of runs that the budget's own function plans for these minutes, with starts and slices as supposed."""
+    minutes = minutes_to_tell(difference, pair_sd, 0.5, TRIAL)
     assert minutes is not None
-    pairs = round(minutes * 60.0 / (2.0 * (0.5 + SETTLE_S)))
+    spreads = Spreads(starts=STARTS_SD, seconds=pair_sd * math.sqrt(0.5 / 2.0))
+    study = a_study().model_copy(update={"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5})
+    workload = study.workload.model_copy(update={"warmup_s": 1.0, "duration_s": TRIAL.longest_s})
+    # What is rounded may just not fit in.
+    fit = fitted(study.model_copy(update={"workload": workload}), 1.03 * 60.0 * minutes, 2.5, spreads)
+    variance = 2.0 * (spreads.starts**2 + spreads.seconds**2 / fit.workload.duration_s)
+    assert fit.blocks >= BLOCKS_LEAST
     random, told = np.random.default_rng(3), 0
-    for logs in random.normal(math.log1p(difference), pair_sd, (600, pairs)):
+    for logs in random.normal(math.log1p(difference), math.sqrt(variance), (600, fit.blocks)):
         ratio = ratio_of("throughput", logs.tolist(), 0.95)
         told += ratio is not None and ratio.low is not None and ratio.low > 1.0
-    assert 0.86 <= told / 600 <= 0.97
+    assert told / 600 >= 0.86
+
+
+def test_minutes_hold_starts_warm_up_and_six_blocks() -> None:
+    least = minutes_to_tell(0.05, 0.001, 0.5, TRIAL)
+    assert least is not None
+    assert least * 60.0 >= 2 * BLOCKS_LEAST * (TRIAL.fixed_s + SHORTEST_S)
+    longer = minutes_to_tell(0.05, 0.001, 0.5, TRIAL.model_copy(update={"fixed_s": 7.0}))
+    assert longer is not None and longer > 1.5 * least
 
 
 def test_what_takes_more_than_a_day_has_no_minutes() -> None:
-    assert minutes_to_tell(0.01, 20.0, slice_s=1.0) is None
+    assert minutes_to_tell(0.01, 20.0, 1.0, TRIAL) is None
 
 
 def test_a_binding_is_best_only_where_it_is_told_from_the_first() -> None:
     random, chosen = np.random.default_rng(4), 0
     for _ in range(200):
-        alike = [finding(each, pairs_of(random.normal(0, 0.1, 24).tolist())) for each in (FREE, BOUND)]
+        alike = [finding(each, pairs_of(random.normal(0, 0.1, 24).tolist()), TRIAL) for each in (FREE, BOUND)]
         chosen += best(alike).arrangement == BOUND
     assert chosen <= 20
-    noisy = finding(FREE, pairs_of(random.normal(0, 0.18, 24).tolist()))
-    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 24).tolist()))
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.18, 24).tolist()), TRIAL)
+    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 24).tolist()), TRIAL)
     assert best([noisy, calm]).arrangement == calm.arrangement
 
 
 def test_a_binding_in_which_the_driver_is_the_limit_is_never_best() -> None:
     random = np.random.default_rng(5)
-    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 24).tolist()))
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 24).tolist()), TRIAL)
     calm = [
         pair.model_copy(update={"saturated": 1}) for pair in pairs_of(random.normal(0, 0.01, 24).tolist())
     ]
-    assert best([noisy, finding(BOUND, calm)]) is noisy
-    assert best([finding(FREE, calm), noisy]).arrangement == noisy.arrangement
+    assert best([noisy, finding(BOUND, calm, TRIAL)]) is noisy
+    assert best([finding(FREE, calm, TRIAL), noisy]).arrangement == noisy.arrangement
 
 
 def test_heavy_tails_ask_for_the_signed_rank_interval() -> None:
@@ -101,7 +127,7 @@ def test_the_figure_that_decided_is_told_and_it_decides() -> None:
     random = np.random.default_rng(7)
 
     def found(binding: Binding, spread: float) -> Finding:
-        return finding(binding, pairs_of(random.normal(0, spread, 24).tolist()))
+        return finding(binding, pairs_of(random.normal(0, spread, 24).tolist()), TRIAL)
 
     free, calm, alike = found(FREE, 0.18), found(BOUND, 0.05), found(BOUND, 0.17)
     first, other = compared([free, calm])
@@ -123,17 +149,17 @@ def test_a_reason_says_no_more_than_was_tested() -> None:
     random = np.random.default_rng(8)
     calm, noisy = (pairs_of(random.normal(0, spread, 24).tolist()) for spread in (0.01, 0.2))
     limited = [pair.model_copy(update={"saturated": 1}) for pair in calm]
-    assert reason([finding(FREE, noisy)], "binding") == "no other binding was tried"
-    chosen = reason(compared([finding(FREE, limited), finding(BOUND, noisy)]), "binding")
+    assert reason([finding(FREE, noisy, TRIAL)], "binding") == "no other binding was tried"
+    chosen = reason(compared([finding(FREE, limited, TRIAL), finding(BOUND, noisy, TRIAL)]), "binding")
     assert "the driver was the limit" in chosen and "not shown" in chosen
-    kept = reason(compared([finding(FREE, noisy), finding(BOUND, limited)]), "binding")
+    kept = reason(compared([finding(FREE, noisy, TRIAL), finding(BOUND, limited, TRIAL)]), "binding")
     assert kept == "with every other binding the driver was the limit"
 
 
 def test_of_several_that_are_shown_to_be_better_the_soonest_is_best() -> None:
     random = np.random.default_rng(9)
-    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 60).tolist()))
+    noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 60).tolist()), TRIAL)
     # Two pairs alone: its cost is least, and its bound is out of reach.
-    lucky = finding(Binding(server="0"), pairs_of([0.0, 0.06, 0.0, 0.06]))
-    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 60).tolist()))
+    lucky = finding(Binding(server="0"), pairs_of([0.0, 0.06, 0.0, 0.06]), TRIAL)
+    calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 60).tolist()), TRIAL)
     assert lucky.cost < calm.cost and best([noisy, lucky, calm]).arrangement == BOUND

@@ -9,6 +9,7 @@ from itertools import compress
 
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
+from dbdyno.analyse.components import components
 from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import is_decided, variant_result
 from dbdyno.analyse.factorial import Cells, factorial
@@ -102,6 +103,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
         aa=_aa_check(study, trials),
         floor=None if run.brought else floor(trials, method),
+        components=None if run.brought else components(trials),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared), study, run.given_up),
         gap=gap_with_losses(_gap(study, compared), study, run.given_up),

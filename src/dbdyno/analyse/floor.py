@@ -20,7 +20,8 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Block, Trials, pairs
 from dbdyno.analyse.intervals import usable
-from dbdyno.analyse.model import Blocking, Floor, Method, Role
+from dbdyno.analyse.model import Method, Role
+from dbdyno.analyse.noise import Blocking, Floor
 from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.frozen import Frozen
 

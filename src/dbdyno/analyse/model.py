@@ -11,6 +11,7 @@ from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.luck import LayoutSpread
+from dbdyno.analyse.noise import Components, Floor
 from dbdyno.analyse.plans import PlansCompared
 from dbdyno.analyse.replays import Replays
 from dbdyno.analyse.restarts import Survival
@@ -409,30 +410,6 @@ class Frontier(Frozen):
     confidence: float
 
 
-class Blocking(Frozen):
-    """What comparing within blocks is worth: without blocks the same precision takes `efficiency` times as
-    many trials. With its 95 % interval."""
-
-    efficiency: float
-    low: float
-    high: float
-
-
-class Floor(Frozen):
-    """How far two runs of one variant differ here: by up to the share `difference`, with `confidence`.
-
-    `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
-    variants and blocks leave unexplained.
-    """
-
-    twin: bool
-    blocks: int
-    log_sd: float
-    difference: float
-    confidence: float
-    blocking: Blocking
-
-
 class Answer(Frozen):
     """The answer's facts: names of variants by verdict, the strongest effect first.
 
@@ -568,6 +545,8 @@ class Analysis(Frozen):
     trials: tuple[TrialResult, ...]
     aa: AaCheck | None = None
     floor: Floor | None = None
+    # Nothing is told where a trial has too few slices or seconds.
+    components: Components | None = Field(default=None, exclude_if=lambda found: found is None)
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None

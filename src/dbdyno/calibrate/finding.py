@@ -1,13 +1,15 @@
 """What slices of one setup against itself tell of a binding: pure functions of their speeds.
 
 The two slices of a pair follow one another on one server, so the log of their ratio is what chance alone does
-to a comparison. n pairs tell a difference d in nine of ten comparisons when
+to a comparison. How long a run takes that tells a difference d in nine of ten comparisons follows from the
+function that fits a run to a budget (`analyse/costs.py`): n blocks, each with a start of both servers, their
+warm-up and their slices, tell it when
 
-    (t(n) + 1.28) * s / sqrt(n) <= log(1 + d),
+    (t(n) + 1.28) * sqrt(2 (b^2 + s^2 / m) / n) <= log(1 + d),
 
-where t(n) is the quantile of the interval that verdicts use (Student's, 95 %), s the spread of the pairs' log
-ratios, and 1.28 the normal quantile of nine in ten. The luck of a server's start is not in it: one server
-runs all slices.
+where t(n) is the quantile of the interval that verdicts use (Student's, 95 %), 1.28 the normal quantile of
+nine in ten, s the spread of a second's log speed by the pairs of slices, m the seconds that a trial measures,
+and b the spread of starts. One server runs all slices, so b is taken to be `STARTS_SD`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
+from dbdyno.analyse.costs import SHORTEST_S, Costs, Spreads, least_budget_s
 from dbdyno.calibrate.binding import Binding
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval
@@ -26,6 +28,9 @@ CONFIDENCE = 0.95
 POWER_QUANTILE = 1.2816
 """Of the normal law: nine comparisons in ten."""
 DIFFERENCES = (0.01, 0.02, 0.05)
+STARTS_SD = 0.01
+"""Of the log speed of a server from start to start. A calibration has one start. A report of a run whose
+servers took turns says what it measured."""
 SATURATED_SHARE_MOST = 0.1
 SMALLEST_COST = 1e-30
 PAIRS_FOR_TAILS, TAILS_LEVEL = 20, 0.01
@@ -45,8 +50,27 @@ class Pair(Frozen):
         return math.log(self.second_per_s / self.first_per_s)
 
 
+class TrialCosts(Frozen):
+    """What a trial of the study takes: `fixed_s` beside its slices (its start, its warm-up and its checks),
+    and at most `longest_s` of slices."""
+
+    fixed_s: float
+    longest_s: float
+
+    def costs(self, slice_s: float) -> Costs:
+        """Of a run of two variants in slices of this length."""
+        return Costs(
+            variants=2,
+            fixed_s=self.fixed_s,
+            each_s=1.0 + SETTLE_S / slice_s,
+            shortest_s=min(SHORTEST_S, self.longest_s),
+            longest_s=self.longest_s,
+            confidence=CONFIDENCE,
+        )
+
+
 class Told(Frozen):
-    """In how many minutes of two variants' slices a difference (a share) is told; None: not in a day."""
+    """In how many minutes of a run of two variants a difference (a share) is told; None: not in a day."""
 
     difference: float
     minutes: float | None
@@ -95,13 +119,19 @@ class Finding(Frozen):
         return self.slices // 2
 
     @property
+    def spreads(self) -> Spreads:
+        """How speeds spread here: from second to second as measured, and from start to start as supposed."""
+        seconds = self.pair_sd * math.sqrt(self.arrangement.slice_s / 2.0)
+        return Spreads(starts=STARTS_SD, seconds=seconds)
+
+    @property
     def cost(self) -> float:
         """What the time that a difference takes is proportional to."""
         return self.pair_sd**2 * (self.arrangement.slice_s + SETTLE_S)
 
 
-def finding(binding: Binding, pairs: Sequence[Pair]) -> Finding:
-    """Needs two pairs at least."""
+def finding(binding: Binding, pairs: Sequence[Pair], trial: TrialCosts) -> Finding:
+    """Needs two pairs at least. `trial` is what a trial of the study takes."""
     logs = [math.log(speed) for pair in pairs for speed in (pair.first_per_s, pair.second_per_s)]
     mean = math.fsum(logs) / len(logs)
     variance = math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
@@ -117,7 +147,7 @@ def finding(binding: Binding, pairs: Sequence[Pair]) -> Finding:
         autocorrelation=1.0 - of_pairs / (2.0 * variance) if variance else 0.0,
         pair_sd=math.sqrt(of_pairs),
         told=tuple(
-            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), binding.slice_s))
+            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), binding.slice_s, trial))
             for one in DIFFERENCES
         ),
         usable=sum(pair.saturated for pair in pairs) <= SATURATED_SHARE_MOST * len(logs),
@@ -135,24 +165,11 @@ def _spread_interval(variance: float, freedom: int) -> tuple[float, float]:
     return low, high
 
 
-def minutes_to_tell(difference: float, pair_sd: float, slice_s: float) -> float | None:
-    """By the formula above; None where it takes more than a day."""
-    pair_s = 2.0 * (slice_s + SETTLE_S)
-
-    def enough(pairs: int) -> bool:
-        reach = (t_quantile(CONFIDENCE, pairs) + POWER_QUANTILE) * pair_sd / math.sqrt(pairs)
-        return reach <= math.log1p(difference)
-
-    most = int(86_400 / pair_s)
-    if not enough(most):
-        return None
-    pairs = too_few = BLOCKS_LEAST
-    while not enough(pairs):
-        too_few, pairs = pairs, min(2 * pairs, most)
-    while pairs - too_few > 1:
-        middle = (too_few + pairs) // 2
-        too_few, pairs = (too_few, middle) if enough(middle) else (middle, pairs)
-    return pairs * pair_s / 60.0
+def minutes_to_tell(difference: float, pair_sd: float, slice_s: float, trial: TrialCosts) -> float | None:
+    """Of a run of two variants, by the formula above; None where it takes more than a day."""
+    spreads = Spreads(starts=STARTS_SD, seconds=pair_sd * math.sqrt(slice_s / 2.0))
+    found_s = least_budget_s(trial.costs(slice_s), difference, POWER_QUANTILE, spreads)
+    return None if found_s is None else found_s / 60.0
 
 
 def compared(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -15,7 +15,7 @@ from dbdyno.cli.estimate import overhead_s
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.arrangement import Arranged
-from dbdyno.plan.budget import fitted
+from dbdyno.plan.budget import GUESSED, fitted
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.study import SLICE_S, Study
 
@@ -65,7 +65,9 @@ def seed_of(study: Study) -> int:
 
 
 def _fitted(study: Study, budget_s: float, made: Calibration | None) -> Study:
-    """The study with blocks and a measured part that fill a budget, in the slices that it will have."""
+    """The study with blocks and a measured part that fill a budget, in the slices that it will have, for the
+    spreads that a calibration of this host found."""
     slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
-    fit = fitted(study.model_copy(update={"slice_s": slice_s}), budget_s, overhead_s(study))
+    spreads = made.best.spreads if made else GUESSED
+    fit = fitted(study.model_copy(update={"slice_s": slice_s}), budget_s, overhead_s(study), spreads)
     return fit.model_copy(update={"slice_s": study.slice_s})

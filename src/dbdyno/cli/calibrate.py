@@ -19,12 +19,22 @@ from rich.text import Text
 
 from dbdyno import __version__
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
-from dbdyno.calibrate.finding import Finding, best, compared, finding, interval_for, reason, with_slices
+from dbdyno.calibrate.finding import (
+    Finding,
+    TrialCosts,
+    best,
+    compared,
+    finding,
+    interval_for,
+    reason,
+    with_slices,
+)
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
 from dbdyno.cli.arrangement import has_pauses
 from dbdyno.cli.catalogue import catalogue
 from dbdyno.cli.checked import require_sound
+from dbdyno.cli.estimate import overhead_s
 from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
@@ -66,9 +76,9 @@ OVERHEAD_S = 20.0
 HEADS = ("server", "driver", "slice", "n", "per s", "sd of log (95 %)", "corr.", "1 %", "2 %", "5 %")
 NOTE = (
     "server, driver: their CPUs. n: slices. corr.: of two slices that follow one another. 1 %, 2 %, 5 %:"
-    " minutes of two variants' slices in which such a difference is told in nine of ten comparisons,"
-    " (t + 1.28) s / sqrt(n) <= log(1 + d), with t as in verdicts and s the spread of the log ratios of n"
-    " pairs of slices. The luck of a server's start is not in them."
+    " minutes of a run of two variants in which such a difference is told in nine of ten comparisons: six"
+    " blocks or more, each with a start of both servers, their warm-up and their slices, fitted as --budget"
+    " does. They suppose that speeds differ by 1 % from start to start, and that slices do not correlate."
 )
 GAIN_NOTE = (
     "gain: how many times as long a difference takes in what the arrangement would replace, by s^2 times the"
@@ -208,6 +218,10 @@ class _Found:
 
 def _found(study: Study, running: Running, time_s: float) -> _Found:
     """All with slices of one length, then the best of them with others."""
+    trial = TrialCosts(
+        fixed_s=study.workload.ramp_s + study.workload.warmup_s + overhead_s(study),
+        longest_s=study.workload.duration_s,
+    )
     draw, tried = random.Random(), bindings(study, running.setup.engine.embedded, usable_cpus())
     pairs = measured(running, tried, BINDINGS_SHARE * time_s, draw)
     if tried[0] not in pairs:
@@ -215,13 +229,13 @@ def _found(study: Study, running: Running, time_s: float) -> _Found:
             f"no transaction ended within a slice of {tried[0].slice_s:g} s",
             "calibrate with a smaller transaction, or with more clients",
         )
-    found = {binding: finding(binding, each) for binding, each in pairs.items()}
+    found = {binding: finding(binding, each, trial) for binding, each in pairs.items()}
     # What gathers is the study's own choice; the others are shown for comparison.
     alike = compared([found[one] for one in pairs if one.gather == tried[0].gather])
     bound = best(alike)
     others = with_slices(bound.arrangement, OTHER_SLICES_S)
     longer = measured(running, others, (1.0 - BINDINGS_SHARE) * time_s, draw)
-    lengths = compared([bound, *(finding(one, each) for one, each in longer.items())])
+    lengths = compared([bound, *(finding(one, each, trial) for one, each in longer.items())])
     found |= {one.arrangement: one for one in (*alike, *lengths)}
     return _Found(
         best=best(lengths),

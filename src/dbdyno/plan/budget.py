@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from dbdyno.analyse.costs import SHORTEST_S, Costs, Spreads
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each, t_quantile
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -26,12 +27,8 @@ from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial
 
-SHORTEST_S = 1.5
-"""A trial that measures less shows how it began rather than how it runs."""
-
-SPREAD_OF_TRIALS, SPREAD_OF_SECONDS = 0.05, 0.10
-"""Standard deviations of the log response: from trial to trial whatever their length, and from second to
-second within one. They weigh blocks against length, and nothing that is printed rests on them."""
+GUESSED = Spreads(starts=0.05, seconds=0.10)
+"""They weigh blocks against length where nothing was measured, and nothing that is printed rests on them."""
 
 
 class Precision(Frozen):
@@ -42,20 +39,29 @@ class Precision(Frozen):
     half_width: float
 
 
-def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
+def costs_of(study: Study, overhead_s: float) -> Costs:
+    """What the blocks of a study take, where a trial has `overhead_s` beside its load."""
+    phase = phases_of(study)[0]
+    longest_s = study.workload.duration_s
+    return Costs(
+        variants=len(variants_of(study)),
+        fixed_s=study.workload.ramp_s + study.workload.warmup_s + overhead_s,
+        # Each slice settles before it is measured.
+        each_s=1.0 + (phase.slices or 0) * phase.settle_s / phase.duration_s,
+        shortest_s=min(SHORTEST_S, longest_s),
+        longest_s=longest_s,
+        confidence=confidence_each(study.goal.confidence, _compared(study)),
+    )
+
+
+def fitted(study: Study, budget_s: float, overhead_s: float, spreads: Spreads = GUESSED) -> Study:
     """The study with blocks and a measured part that fill the budget. The measured part is never longer than
     the study's own, and the warm-up stays.
 
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
-    variants = len(variants_of(study))
-    phase = phases_of(study)[0]
-    # Each slice settles before it is measured.
-    each_s = 1.0 + (phase.slices or 0) * phase.settle_s / phase.duration_s
-    fixed_s = study.workload.ramp_s + study.workload.warmup_s + overhead_s
-    longest_s = study.workload.duration_s
-    shortest_s = min(SHORTEST_S, longest_s)
-    trial_s = fixed_s + each_s * shortest_s
+    costs = costs_of(study, overhead_s)
+    variants, trial_s = costs.variants, costs.trial_s
     least_s = variants * BLOCKS_LEAST * trial_s
     if budget_s < least_s:
         raise UserError(
@@ -65,18 +71,13 @@ def fitted(study: Study, budget_s: float, overhead_s: float) -> Study:
         )
     # What is left of the division may be a rounding error.
     most = max(BLOCKS_LEAST, min(int(budget_s / (variants * trial_s)), TRIALS_MAX // variants))
-    each = confidence_each(study.goal.confidence, _compared(study))
-
-    def measured_s(blocks: int) -> float:
-        return min(longest_s, (budget_s / (variants * blocks) - fixed_s) / each_s)
 
     def width(blocks: int) -> float:
-        variance = SPREAD_OF_TRIALS**2 + SPREAD_OF_SECONDS**2 / measured_s(blocks)
-        return t_quantile(each, blocks) * math.sqrt(variance / blocks)
+        return costs.half_width(blocks, costs.measured_s(blocks, budget_s), spreads)
 
     blocks = min(range(BLOCKS_LEAST, most + 1), key=width)
     # Rounded down, so that the sum of all trials stays within the budget.
-    duration_s = max(shortest_s, math.floor(measured_s(blocks) * 10) / 10)
+    duration_s = max(costs.shortest_s, math.floor(costs.measured_s(blocks, budget_s) * 10) / 10)
     workload = study.workload.model_copy(update={"duration_s": duration_s})
     return study.model_copy(update={"blocks": blocks, "workload": workload})
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 
-from dbdyno.analyse.model import Analysis, Blocking, Floor, Ratio
+from dbdyno.analyse.model import Analysis, Ratio
+from dbdyno.analyse.noise import Blocking, Components, Floor
 from dbdyno.records.record import Doubt, Outcome
-from dbdyno.report.words.numbers import DASH, plural, rough_share_text, share_text, times_text
+from dbdyno.report.words.numbers import (
+    DASH,
+    plural,
+    rough_share_text,
+    share_text,
+    times_text,
+)
 from dbdyno.report.words.safe import clean
 
 DISTURBANCES = {
@@ -23,7 +30,18 @@ def floor_text(analysis: Analysis) -> str:
     floor = analysis.floor
     if floor is None:
         return ""
-    return f"{_smallest(analysis, floor)} {_blocking_text(floor.blocking)}"
+    told = [_smallest(analysis, floor), _blocking_text(floor.blocking)]
+    return " ".join([*told, *([_components_text(analysis.components)] if analysis.components else [])])
+
+
+def _components_text(found: Components) -> str:
+    """What differs from trial to trial, and within one."""
+    pieces = f"slices of {found.piece_s:.2g} s" if found.sliced else "seconds"
+    starts = f"{rough_share_text(found.starts_low)} {DASH} {rough_share_text(found.starts_high)}"
+    return (
+        f"From trial to trial a speed spreads by {rough_share_text(found.starts)} ({starts}) beyond what its"
+        f" {pieces} explain, which spread by {rough_share_text(found.pieces)}."
+    )
 
 
 def _smallest(analysis: Analysis, floor: Floor) -> str:

@@ -1,0 +1,43 @@
+"""What an analysis holds of noise; `floor.py` and `components.py` find it."""
+
+from __future__ import annotations
+
+from dbdyno.frozen import Frozen
+
+
+class Blocking(Frozen):
+    """What comparing within blocks is worth: without blocks the same precision takes `efficiency` times as
+    many trials. With its 95 % interval."""
+
+    efficiency: float
+    low: float
+    high: float
+
+
+class Floor(Frozen):
+    """How far two runs of one variant differ here: by up to the share `difference`, with `confidence`.
+
+    `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
+    variants and blocks leave unexplained.
+    """
+
+    twin: bool
+    blocks: int
+    log_sd: float
+    difference: float
+    confidence: float
+    blocking: Blocking
+
+
+class Components(Frozen):
+    """Spreads of the log speed of one server: of `starts` from trial to trial, whatever their length, with
+    its 95 % interval, and of `pieces` within a trial. Pieces are slices, about `piece_s` long, or seconds.
+    """
+
+    starts: float
+    starts_low: float
+    starts_high: float
+    pieces: float
+    piece_s: float
+    sliced: bool
+    blocks: int
