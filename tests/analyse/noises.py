@@ -6,8 +6,9 @@ Noise goes on from trial to trial in that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +93,32 @@ def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
         phases=(PhaseRecord(name="load", tally=tally),),
     )  # fmt: skip
     return TrialResult(record=record, response=tally.operations)
+
+
+def without(trials: Trials, blocks: Iterable[int]) -> Trials:
+    """The trials as if those of some blocks had failed."""
+    kept = dict(trials.by_block)
+    for block in blocks:
+        trial = kept["here", block]
+        failed = trial.record.model_copy(update={"outcome": Outcome.FAILED, "phases": ()})
+        kept["here", block] = trial.model_copy(update={"record": failed, "response": None})
+    return replace(trials, by_block=kept)
+
+
+def lost_when_slow(random: np.random.Generator, blocks: int, share: float, failing: int) -> Verdict:
+    """The verdict of a candidate that is equal to its baseline, where the trials of a `failing` side (0: the
+    baseline, 1: the candidate) fail that are by chance among the slowest: so many of all, as a share."""
+    goal = Goal(margin=0.002)
+    own = random.normal(0.0, 0.02, (blocks, 2))
+    slow = 0.02 * NormalDist().inv_cdf(share)
+    logs = own + random.normal(0.0, 0.05, (blocks, 1))
+    baseline, candidate = (
+        without(each, np.flatnonzero(own[:, side] < slow).tolist() if side == failing else ())
+        for side, each in enumerate(trials_of(logs, 0.0 * logs))
+    )
+    verdict = variant_result(candidate, baseline, goal, method_of(goal, 1, Interval.STUDENT), ()).verdict
+    assert verdict is not None
+    return verdict
 
 
 Guards = tuple[Guard, ...]

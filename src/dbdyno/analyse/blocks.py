@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import stdev
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
@@ -141,6 +142,17 @@ def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
 
 def paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
     return log_ratios(trials.values(metric), baseline.values(metric))
+
+
+def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: bool) -> list[float]:
+    """Log ratios with those of lost blocks: worse for whoever lost them than the worst that was seen, by the
+    spread of all."""
+    if len(found) < 2:
+        return list(found)
+    spread = stdev(found)
+    low, high = min(found) - spread, max(found) + spread
+    bad, good = (low, high) if higher_is_better else (high, low)
+    return [*found, *[bad] * ours, *[good] * theirs]
 
 
 def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.assurance import Outlook, outlook
-from dbdyno.analyse.blocks import Block, Trials, ending, paired, ratio_between, summary_of
+from dbdyno.analyse.blocks import Block, Trials, ending, paired, pairs, ratio_between, summary_of, with_lost
 from dbdyno.analyse.guards import guard_result
-from dbdyno.analyse.intervals import beyond, judge, usable
+from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
 from dbdyno.analyse.latency import curve, summed
 from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
@@ -29,6 +29,8 @@ from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
 
+LOSING = (Outcome.FAILED, Outcome.MEASURED)
+"""Ends of a trial without a speed that may have to do with how fast it was. One that is blocked never ran."""
 FAILURES_FOR_GOOD = 3
 """A server that did not start once may start the next time."""
 
@@ -153,6 +155,8 @@ def _of_comparison(
     if Kept.BROKEN in states:
         return {"verdict": Verdict.BROKEN}
     verdict, reason = judge(result.effect, method)
+    if _rests_on_luck(verdict, trials, baseline, method):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LOST}
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
     if result.mean is not None and _disagree(verdict, result.effect, result.mean, method):
@@ -161,6 +165,24 @@ def _of_comparison(
     if told and could_be_layout(result.changed, result.effect, method):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LAYOUT}
     return {"verdict": verdict, "reason": reason}
+
+
+def _rests_on_luck(verdict: Verdict, trials: Trials, baseline: Trials, method: Method) -> bool:
+    """Whether a verdict would be another if the blocks that a failure took from either side had been the
+    worst of all for that side: a server that fails when it is slow leaves the blocks in which it was fast."""
+    if verdict is Verdict.INCONCLUSIVE or method.unit is not Unit.BLOCK:
+        return False
+    lost = [drop for drop in _dropped(trials, baseline, method.response) if drop.outcome in LOSING]
+    if not lost:
+        return False
+    worst = with_lost(
+        pairs(trials, baseline, method.response),
+        ours=sum(drop.variant == trials.variant.name for drop in lost),
+        theirs=sum(drop.variant != trials.variant.name for drop in lost),
+        higher_is_better=method.higher_is_better,
+    )
+    effect = ratio_of(method.response, worst, method.confidence_each, method.interval)
+    return effect is None or judge(effect, method)[0] is not verdict
 
 
 def _mean_beside(

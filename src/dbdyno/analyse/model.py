@@ -68,6 +68,7 @@ class Reason(StrEnum):
     NOT_RUN = "not_run"
     LAYOUT = "layout"
     MEAN = "mean"
+    LOST = "lost"
 
 
 class Role(StrEnum):

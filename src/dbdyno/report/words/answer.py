@@ -65,7 +65,11 @@ def headline(analysis: Analysis) -> str:
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
         reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
-        rest = "" if reasons & {Reason.GUARD, Reason.LAYOUT, Reason.MEAN} else " could be faster or slower"
+        rest = (
+            ""
+            if reasons & {Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
+            else " could be faster or slower"
+        )
         if found := _main_effects(analysis):
             return f"{found} No variant is settled by itself yet."
         if reasons == {Reason.LAYOUT}:

@@ -137,6 +137,8 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         Reason.NOT_RUN: "it has not been run yet",
         Reason.LAYOUT: "",
         Reason.MEAN: "",
+        Reason.LOST: "blocks were lost to failures: had they been the slowest of all, the verdict would be"
+        " another",
         None: "",
     }[variant.reason]
 
