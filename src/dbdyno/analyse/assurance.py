@@ -7,10 +7,14 @@ blocks are drawn for each pair, and settled is the share of draws whose whole sa
 assurance, not power (A. O'Hagan, J. W. Stevens and M. J. Campbell, Pharmaceutical Statistics 4, 2005,
 187-201).
 
-The noisier the blocks, the farther the number that settles four of five draws lies above the one that
-settles half of them. Where it is a multiple of it, one figure would claim more than the blocks tell, so both
-are given. Beyond twenty times the blocks that there are none is given: such a run needs less noise, not more
-blocks.
+Assurance keeps its promise on average. For a ratio about half of the margin it does not: that needs the most
+blocks, because its interval has to fit between 1 and the margin. So the number that is called likely has to
+settle four of five draws for the ratio that is hardest of all plausible ones, which are those that an
+interval of 90 % holds.
+
+The noisier the blocks, the farther that number lies above the one that settles half of all draws. Where it is
+a multiple of it, one figure would claim more than the blocks tell, so both are given. Beyond twenty times the
+blocks that there are none is given: such a run needs less noise, not more blocks.
 
 Whoever adds blocks has looked at the answer. So they are counted for the interval that holds at every look,
 which an extended run has, whatever the run had so far.
@@ -26,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.model import Method, Ratio
-from dbdyno.analyse.quantiles import anytime_quantile
+from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 
-ASSURANCE, EVEN = 0.8, 0.5
+ASSURANCE, EVEN, PLAUSIBLE = 0.8, 0.5, 0.9
 WIDE = 4.0
 """An estimate whose two numbers lie farther apart than this factor is no figure."""
 BLOCKS_LIMIT, TIMES_LIMIT = 1000, 20
@@ -38,9 +42,9 @@ Values = npt.NDArray[np.float64]
 
 
 class Outlook(NamedTuple):
-    """The fewest more blocks that settle an inconclusive effect: `likely` does so with probability 0.8, and
-    is None where it is unknown or more than `most_more`. `even`, with probability 0.5, is there where
-    `likely` alone would claim too much."""
+    """The fewest more blocks that settle an inconclusive effect: `likely` does so with probability 0.8 for
+    any plausible ratio, and is None where it is unknown or more than `most_more`. `even`, with probability
+    0.5, is there where `likely` alone would claim too much."""
 
     likely: int | None = None
     even: int | None = None
@@ -59,8 +63,8 @@ def outlook(effect: Ratio, method: Method) -> Outlook:
     """
     if not effect.log_sd or effect.pairs < 2:
         return Outlook()
-    share, most = _Future(effect, method).settled, most_more(effect.pairs)
-    likely, even = _fewest(share, most, ASSURANCE), _fewest(share, most, EVEN)
+    future, most = _Future(effect, method), most_more(effect.pairs)
+    likely, even = _fewest(future.settled_at_worst, most, ASSURANCE), _fewest(future.settled, most, EVEN)
     return Outlook(likely, even if _wide(likely, even, effect.pairs) else None)
 
 
@@ -98,13 +102,25 @@ class _Future:
         self.errors: Values = draw.standard_normal(DRAWS)
         self.confidence, self.margin = effect.confidence, math.log1p(method.margin)
         self.least = method.blocks_least
+        half = t_quantile(PLAUSIBLE, effect.pairs) * effect.log_sd / math.sqrt(effect.pairs)
+        self.hardest = {
+            min(max(middle, self.mean - half), self.mean + half)
+            for middle in (-self.margin / 2.0, self.margin / 2.0)
+        }
+
+    def settled_at_worst(self, more: int) -> float:
+        """The least share that any plausible ratio leaves."""
+        return min(self._settled(more, np.full(DRAWS, mean)) for mean in self.hardest)
 
     def settled(self, more: int) -> float:
         """The share of draws in which `more` blocks, with those there are, give a verdict."""
+        return self._settled(more, self.means)
+
+    def _settled(self, more: int, true: Values) -> float:
         whole = self.pairs + more
         if whole < self.least:
             return 0.0
-        theirs = self.means + self.errors * self.spreads / math.sqrt(more)
+        theirs = true + self.errors * self.spreads / math.sqrt(more)
         chances = np.random.default_rng(more).chisquare(more - 1, DRAWS) if more > 1 else np.zeros(DRAWS)
         squares = self.squares + chances * self.spreads**2
         squares += (theirs - self.mean) ** 2 * self.pairs * more / whole

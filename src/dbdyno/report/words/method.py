@@ -48,7 +48,7 @@ def method_text(analysis: Analysis) -> list[str]:
         f" {share_text(method.confidence)}, not adjusted for the number of comparisons.",
         _margin_text(method),
         "More blocks: this many settle the variant in"
-        f" {share_text(method.assurance)} of cases, as far as the blocks show its ratio and spread."
+        f" {share_text(method.assurance)} of cases, for the hardest ratio that the blocks leave plausible."
         f"{_two_numbers(analysis)}",
         "Noise floor: half the width of each variant’s own interval. A true difference of that size is found"
         " in every second run. Blocks: efficiency relative to trials in any order (Yates 1935; Cochran and"
