@@ -89,7 +89,10 @@ def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record]
     that both meet the same disturbances: in the same rounds of slices, or one after the other. Which of the
     two comes first is drawn like the order of a block. Returns the records of both.
     """
-    kept: dict[str, list[Record]] = {each.run.run: [] for each in (side, reference)}
+    kept = {
+        each.run.run: [record for record in store.records(each.run.run) if record.whole]
+        for each in (side, reference)
+    }
     baseline = variants_of(side.bench.study)[0].name
     while seats := side.next_seats(kept[side.run.run]):
         # The rest of a block whose baseline is over has no trial of the reference beside it, nor have trials

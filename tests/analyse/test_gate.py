@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis
+from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.gate import (
     RUNS_LEAST,
     PastRun,
@@ -19,10 +19,11 @@ from dbdyno.analyse.gate import (
     side_by_side,
     with_floor,
 )
+from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Kept, Reason, Verdict
 from dbdyno.records.record import Outcome
-from dbdyno.study import Goal, Guard
-from tests.analyse.factory import broken, counted, ended
+from dbdyno.study import Goal, Guard, Interval
+from tests.analyse.factory import broken, counted, ended, records_of
 from tests.analyse.gate_cases import SETUP, an_analysis, past_of
 
 STALLS = Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True)
@@ -40,6 +41,33 @@ def test_runs_that_took_turns_are_paired_by_block(speed: float, verdict: Verdict
     assert (gate.way, gate.result.verdict) == (Way.SIDE_BY_SIDE, verdict)
     assert gate.result.effect is not None and gate.result.effect.pairs == 6
     assert gate.result.effect.ratio == pytest.approx(speed, rel=1e-4)
+
+
+@pytest.mark.parametrize(("extended", "most"), [(True, 0.05), (False, 1.0)])
+def test_whoever_asks_for_more_blocks_until_it_is_settled_is_rarely_wrong(
+    extended: bool, most: float
+) -> None:
+    """By more blocks of one run no more often than promised; by a fresh run each time far more often."""
+    random, runs, wrong = np.random.default_rng(6), 200, 0
+    now = an_analysis()
+    longer = now.run.model_copy(update={"sequential": extended})
+    method = side_by_side(
+        "main", analyse(now.study, longer, records_of(now.study)), an_analysis("main")
+    ).method
+    assert method.interval is (Interval.ANYTIME if extended else Interval.STUDENT)
+    for _ in range(runs):
+        logs: list[float] = []
+        for blocks in (6, 12, 24, 48):
+            logs = [*logs[: blocks if extended else 0]]
+            logs += random.normal(0.0, 0.05, blocks - len(logs)).tolist()
+            effect = ratio_of(method.response, logs, method.confidence_each, method.interval)
+            assert effect is not None
+            verdict, _ = judge(effect, method)
+            if verdict is not Verdict.INCONCLUSIVE:
+                wrong += verdict is not Verdict.NO_EFFECT
+                break
+    assert wrong <= most * runs + 3.0 * math.sqrt(0.05 * 0.95 * runs)
+    assert extended or wrong > 0.1 * runs
 
 
 def test_a_guard_is_held_against_the_reference() -> None:

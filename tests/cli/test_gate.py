@@ -68,6 +68,26 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     assert "Slower: the throughput" in page.read_text()
 
 
+def test_more_blocks_of_both_sides_go_on_with_the_same_gate(main: Path) -> None:
+    """So that the verdict holds however often somebody looks and asks for more."""
+    said = dyno("run", str(main / "main.toml"), "--against", "main", "--blocks", "2", "--quiet")
+    run = said.stdout.split("--resume ", 1)[1].split()[0]
+    assert f"dyno run --resume {run} --add-blocks " in " ".join(said.stdout.split())
+    more = dyno("run", "--resume", run, "--add-blocks", "4", "--quiet")
+    assert more.returncode in (0, 6), more.stderr
+    gate = json.loads(dyno("gate", run, "--json").stdout)
+    assert (gate["way"], gate["result"]["effect"]["pairs"]) == ("side by side", 6)
+    assert gate["method"]["interval"] == "anytime"
+    with Store(store_url()) as store:
+        both = store.run(run), store.run(store.run(run).reference or "")
+        assert [one.blocks for one in both] == [6, 6]
+        baselines = [
+            [record.block for record in store.records(one.run) if record.variant == "baseline"]
+            for one in both
+        ]
+    assert baselines == [list(range(6))] * 2
+
+
 def test_trials_follow_one_another_where_the_run_asks_for_it_and_that_is_said(main: Path) -> None:
     path = main / "change.toml"
     path.write_text(EXTRA.replace("blocks = 6", 'blocks = 1\narrangement = "one-after-the-other"'))

@@ -131,6 +131,7 @@ def carry_out(measured: Measured, reference: Measured | None, here: Here) -> lis
         if reference is None:
             return run_study(study, run, ask, on_this_host(bench, store, progress), store)
         store.add_run(reference.run)
+        store.change_run(reference.run)
         # It has trials only beside this run's, so nobody goes on with it alone.
         store.finish_run(reference.run.run)
         again = bench_of(reference, journal, callgrind, here.allowed)

@@ -56,7 +56,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import Study
+from dbdyno.study import BASELINE, Study
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -165,9 +165,13 @@ def command(
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, allowed, add_blocks))
         run = opened.run(run.run)  # A budget may have changed its blocks.
-        gate = None if against is None else gate_of(opened, run, against)
+        gate = _gate(opened, run, against or (run.reference if reference else None))
     analysis = analysed(read.model_copy(update={"blocks": run.blocks}), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
+
+
+def _gate(store: Store, run: Run, against: str | None) -> Gate | None:
+    return None if against is None else gate_of(store, run, against)
 
 
 def _delivered(
@@ -210,7 +214,7 @@ def _reference(
     where its engine or its build is no longer here. In the same slices where all servers can be up at once,
     else trials of both follow one another. Raises UserError where the two cannot be compared."""
     if against is None:
-        return None, study, run
+        return _reference_still(store, run), study, run
     stored = store.run(against)
     asked = study_of(stored)
     require_one_load(study, asked, against)
@@ -227,6 +231,24 @@ def _reference(
     again = measured_again(stored, run.model_copy(update=shared))
     run = run.model_copy(update={"reference": again.run, **shared})
     return Measured(study_of(again), again, installation), study.model_copy(update=shared), run
+
+
+def _reference_still(store: Store, run: Run) -> Measured | None:
+    """The reference that took turns with a run that goes on, with as many blocks as that has now; None where
+    there is none, or where the two were cut short in different blocks. Raises UserError where its engine is
+    gone."""
+    if run.reference is None:
+        return None
+    stored = store.run(run.reference)
+    ours, theirs = (
+        {record.block for record in store.records(one.run) if record.whole and record.variant == BASELINE}
+        for one in (run, stored)
+    )
+    if ours != theirs:
+        return None
+    again = stored.model_copy(update={"blocks": run.blocks, "sequential": run.sequential})
+    asked = study_of(again)
+    return Measured(asked, again, measured_installation(asked, again))
 
 
 def _require_sound_search(study: Study, run: Run, **given: object) -> None:

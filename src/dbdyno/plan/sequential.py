@@ -30,7 +30,8 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
 
 
 def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
-    """The decided variants; all of them, the baseline too, when it has none left to be compared with.
+    """The decided variants; all of them, the baseline too, when it has none left to be compared with. A run
+    that is held against another has that.
 
     Where every second block mirrors the one before it, only whole pairs decide: half of a pair favours
     whoever came first, and both halves must hold the same variants to balance each other.
@@ -42,6 +43,6 @@ def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[st
     variants = variants_of(study)
     over = decided(study, run, [record for record in records if record.block < judged])
     candidates = [variant.name for variant in variants[1:] if variant.candidate]
-    if over and over >= set(candidates):
+    if over and over >= set(candidates) and run.reference is None:
         return frozenset(variant.name for variant in variants)
     return over

@@ -27,7 +27,7 @@ def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_B
         (judged(Verdict.SLOWER), "dyno report now --details"),
         (judged(Verdict.NO_EFFECT), "dyno baseline set main now"),
         (judged(Verdict.BROKEN), "dyno show now"),
-        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD), "--against main --blocks 12"),
+        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD), "--resume now --add-blocks 6"),
         (judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED), "--against main"),
         (judged(Verdict.INCONCLUSIVE, Reason.GUARD), "dyno show now"),
     ],
@@ -43,7 +43,7 @@ def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: 
 
 
 def test_a_path_with_a_space_is_one_argument_of_a_command() -> None:
-    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD)
+    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED)
     run = gate.run.model_copy(update={"study_path": "my studies/it's.toml"})
     step = next(words.next_steps(gate.model_copy(update={"run": run})))
     command = step.partition(": ")[2]

@@ -157,8 +157,10 @@ def next_steps(found: Gate) -> Iterator[str]:
     elif found.way is Way.STORED:
         yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
     elif found.result.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS):
-        blocks = max(found.method.blocks_least, 2 * found.run.blocks)
-        yield f"Measure more blocks: dyno run {study} --against {against} --blocks {blocks}"
+        # A fresh run each time would be a fresh chance to be wrong each time.
+        told = found.result.blocks_more_even or found.result.blocks_more
+        more = told or max(found.run.blocks, found.method.blocks_least - found.run.blocks)
+        yield f"Measure more blocks of both: dyno run --resume {run} --add-blocks {more}"
     else:
         yield f"See what the trials left: dyno show {run}"
     if found.alarms.share_low > found.alarms.promised:
