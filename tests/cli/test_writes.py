@@ -76,4 +76,4 @@ def test_a_store_and_an_allowed_path_are_named_without_a_password(homes: Path) -
     assert "no store speaks mongodb" in said
     shown = " ".join(dyno("plan", str(homes / "study.toml")).stdout.split())
     assert "written by its trials" in shown and "the journal that restores" in shown
-    assert f"its servers: {servers_text()}" in shown
+    assert servers_text() in shown

@@ -158,7 +158,7 @@ def test_a_host_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         assert why_writable() == "this kernel is older than 5.12"
         assert read_only_host([Path("/tmp")]) == ()
-        assert servers_text().startswith("nothing keeps them from writing")
+        assert servers_text().startswith("nothing keeps servers from writing")
     finally:
         why_writable.cache_clear()
 

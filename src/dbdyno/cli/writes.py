@@ -87,4 +87,4 @@ def writes_lines(writes: tuple[Write, ...]) -> Iterator[Text]:
     for one in writes:
         place = one.place.replace(home, "~", 1) if one.place.startswith(f"{home}/") else one.place
         yield Text(f"  {place}: {one.what}; {one.after}")
-    yield Text(f"its servers: {servers_text()}")
+    yield Text(servers_text())

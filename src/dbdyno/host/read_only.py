@@ -63,7 +63,9 @@ def why_writable() -> str:
 def servers_text() -> str:
     """How the servers of a run see the host."""
     refused = why_writable()
-    return f"nothing keeps them from writing to the host: {refused}" if refused else "see the host read-only"
+    if refused:
+        return f"nothing keeps servers from writing to the host: {refused}"
+    return "servers see the host read-only, but for their own folders"
 
 
 def _entering(writable: Sequence[Path]) -> Callable[[], None]:
