@@ -47,7 +47,7 @@ def _to_a_verdict(log: Path, dump: Path, factor: str, folder: Path) -> None:
     text = re.sub(r'warmup( +)= "5s" ', r'warmup\1= "0s" ', study.read_text())
     study.write_text(re.sub(r'duration( +)= "20s"', r'duration\1= "1s"', text))
     _, verb, path, *_ = shlex.split(told["then"])
-    done = dyno(verb, path, "--blocks", "2", "--json")
+    done = dyno(verb, path, "--blocks", "1", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     baseline, other = result["variants"]
