@@ -27,16 +27,18 @@ pytestmark = [pytest.mark.engine]
 def home(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One home for all, so that the pristine data are made once; its name holds a space on purpose."""
     folder = tmp_path_factory.mktemp("a home")
-    with alone_on_host(), pytest.MonkeyPatch.context() as patch, homes_in(folder, patch):
+    with pytest.MonkeyPatch.context() as patch, homes_in(folder, patch):
         (paths.cache() / "engines").symlink_to(fetched_engines)
         yield folder
 
 
 @pytest.fixture(autouse=True)
 def host_as_before() -> Iterator[None]:
-    before = host_state()
-    yield
-    after = host_state()
+    """Others may have the host between two tests, because all of them together take more than a minute."""
+    with alone_on_host():
+        before = host_state()
+        yield
+        after = host_state()
     # A device that others attached meanwhile is left out of the second look.
     assert {name: after[name] for name in before.keys() & after.keys() if after[name] != before[name]} == {}
 
