@@ -2,15 +2,18 @@
 //!
 //! A script that computes keeps all clients of its thread waiting. Nobody can tell beforehand how long it will, so a
 //! watchdog looks at every script now and then, from a thread of its own. One that was left alone for too long gets a
-//! hook, which Lua calls between two instructions of the script; the hook ends the script with an error.
+//! hook, which Lua calls between two instructions of the script; the hook ends the script with an error. Setting it
+//! changes tables that the script runs by, so only the thread that runs the script may do that, be it in the handler of a
+//! signal. The watchdog sends that thread one.
 
 use crate::clock;
 use mlua::ffi::{self, lua_Debug, lua_State};
 use mlua::Thread;
 use std::cell::Cell;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::ffi::{c_int, CStr};
+use std::ptr;
+use std::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,14 +25,23 @@ const TICK: Duration = Duration::from_millis(250);
 
 thread_local! {
     /// The turn of the script that this thread is running.
-    static TURN: Cell<Turn> = const { Cell::new(Turn { begun_ns: 0, patience_ns: u64::MAX }) };
+    static TURN: Cell<Turn> = const { Cell::new(NO_TURN) };
+    /// The system's number of this thread, once it was asked for.
+    static THREAD: Cell<c_int> = const { Cell::new(0) };
 }
 
 #[derive(Clone, Copy)]
 struct Turn {
     begun_ns: u64,
     patience_ns: u64,
+    /// Null where no hook may be set now.
+    state: *mut lua_State,
+    /// Set where the script is to end in any case. It lives as long as the turn does.
+    interrupted: *const AtomicBool,
 }
+
+const NO_TURN: Turn =
+    Turn { begun_ns: 0, patience_ns: u64::MAX, state: ptr::null_mut(), interrupted: ptr::null() };
 
 /// Watches the scripts of one workload for as long as it lives.
 pub(super) struct Watchdog {
@@ -60,22 +72,25 @@ struct States {
 
 struct Watched {
     number: u64,
-    state: StatePointer,
-    begun_ns: Arc<AtomicU64>,
+    now: Arc<Now>,
 }
 
-/// A state of Lua that another thread runs.
-struct StatePointer(*mut lua_State);
-
-// SAFETY: the watchdog does with it only what Lua allows from outside while the state runs: it sets a hook. The state
-// is there, because `Turns` takes it off the list, under the lock, before it is closed.
-unsafe impl Send for StatePointer {}
+/// What a script is at, as the watchdog sees it.
+#[derive(Default)]
+struct Now {
+    /// 0 between turns.
+    begun_ns: AtomicU64,
+    /// The system's number of the thread that runs it.
+    thread: AtomicI32,
+    interrupted: AtomicBool,
+}
 
 /// The turns of one script: from when it is resumed to when it yields.
 pub(super) struct Turns {
     number: u64,
     patience_ns: u64,
-    begun_ns: Arc<AtomicU64>,
+    state: *mut lua_State,
+    now: Arc<Now>,
     counted: Cell<bool>,
     watching: Arc<Watching>,
 }
@@ -88,18 +103,18 @@ impl Watchdog {
 
     /// Watches the state of a coroutine until the turns are dropped, which must be before the state is.
     pub fn watch(&self, coroutine: &Thread) -> Turns {
-        let begun_ns = Arc::new(AtomicU64::new(0));
+        let (state, now) = (coroutine.state(), Arc::<Now>::default());
         let mut states = self.watching.lock();
         states.watched_ever += 1;
         let number = states.watched_ever;
-        let state = StatePointer(coroutine.state());
-        states.watched.push(Watched { number, state, begun_ns: Arc::clone(&begun_ns) });
+        states.watched.push(Watched { number, now: Arc::clone(&now) });
         drop(states);
         self.wake();
         Turns {
             number,
             patience_ns: self.patience_ns,
-            begun_ns,
+            state,
+            now,
             counted: Cell::new(false),
             watching: Arc::clone(&self.watching),
         }
@@ -127,6 +142,7 @@ impl Watchdog {
     fn wake(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
+            HANDLER.call_once(handle_the_signal);
             let watching = Arc::clone(&self.watching);
             *thread = Some(std::thread::spawn(move || watching.look_after()));
         }
@@ -151,13 +167,14 @@ impl Watching {
     fn look_after(&self) {
         let mut states = self.lock();
         while !states.over {
-            let hook = if states.interrupted { end } else { examine };
             let now_ns = clock::now_ns();
-            for watched in &states.watched {
-                let begun_ns = watched.begun_ns.load(Ordering::Relaxed);
+            for Watched { now, .. } in &states.watched {
+                now.interrupted.store(states.interrupted, Ordering::Relaxed);
+                let begun_ns = now.begun_ns.load(Ordering::Acquire);
                 if begun_ns != 0 && now_ns.saturating_sub(begun_ns) >= TICK.as_nanos() as u64 {
-                    // SAFETY: see `StatePointer`.
-                    unsafe { ffi::lua_sethook(watched.state.0, Some(hook), ffi::LUA_MASKCOUNT, 1) };
+                    let thread = now.thread.load(Ordering::Relaxed);
+                    // SAFETY: takes numbers. A thread that is gone by now, or runs another script, takes no harm.
+                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal()) };
                 }
             }
             states = self.over.wait_timeout(states, TICK).unwrap_or_else(PoisonError::into_inner).0;
@@ -174,10 +191,13 @@ impl Turns {
     /// Lets the script go on until it yields or ends.
     pub fn during<T>(&self, script: impl FnOnce() -> T) -> T {
         let begun_ns = clock::coarse_ns().max(1);
-        TURN.set(Turn { begun_ns, patience_ns: self.patience_ns });
-        self.begun_ns.store(begun_ns, Ordering::Relaxed);
+        self.now.thread.store(this_thread(), Ordering::Relaxed);
+        self.now.begun_ns.store(begun_ns, Ordering::Release);
+        let (state, interrupted) = (self.state, &raw const self.now.interrupted);
+        let turn = Running::begin(Turn { begun_ns, patience_ns: self.patience_ns, state, interrupted });
         let outcome = script();
-        self.begun_ns.store(0, Ordering::Relaxed);
+        drop(turn);
+        self.now.begun_ns.store(0, Ordering::Relaxed);
         let held_ns = clock::coarse_ns().saturating_sub(begun_ns);
         if self.counted.get() && held_ns >= LONG_NS {
             self.watching.long_ns.fetch_add(held_ns, Ordering::Relaxed);
@@ -193,6 +213,79 @@ impl Drop for Turns {
     }
 }
 
+/// A turn of this thread, until it is dropped.
+struct Running;
+
+impl Running {
+    fn begin(turn: Turn) -> Self {
+        TURN.set(turn);
+        // The signal's handler, on this thread, must find it before the script runs.
+        compiler_fence(Ordering::SeqCst);
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        TURN.set(NO_TURN);
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+fn this_thread() -> c_int {
+    if THREAD.get() == 0 {
+        // SAFETY: takes no argument.
+        THREAD.set(unsafe { libc::gettid() });
+    }
+    THREAD.get()
+}
+
+/// A signal of real time, which neither the C library nor Python uses.
+fn signal() -> c_int {
+    libc::SIGRTMIN() + 5
+}
+
+static HANDLER: Once = Once::new();
+
+fn handle_the_signal() {
+    let handler: extern "C" fn(c_int) = hook;
+    // SAFETY: zeros are an action, with an empty mask; the handler does only what may be done in one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal(), &action, ptr::null_mut());
+    }
+}
+
+/// Hooks the script that this thread runs. Called between any two instructions of the thread.
+extern "C" fn hook(_: c_int) {
+    let turn = TURN.get();
+    if turn.state.is_null() {
+        return;
+    }
+    // SAFETY: the flag and the state live as long as the turn. Lua's manual allows lua_sethook in the handler of a signal
+    // on the thread that runs the state, and `unhook` keeps this one out while the thread does the same itself.
+    unsafe {
+        let hook = if (*turn.interrupted).load(Ordering::Relaxed) { end } else { examine };
+        ffi::lua_sethook(turn.state, Some(hook), ffi::LUA_MASKCOUNT, 1);
+    }
+    #[cfg(test)]
+    tests::HOOKED.set(true);
+}
+
+/// Takes the hook away.
+///
+/// # Safety
+/// `state` runs on this thread.
+unsafe fn unhook(state: *mut lua_State) {
+    let turn = TURN.replace(NO_TURN);
+    compiler_fence(Ordering::SeqCst);
+    unsafe { ffi::lua_sethook(state, None, 0, 0) };
+    compiler_fence(Ordering::SeqCst);
+    TURN.set(turn);
+}
+
 /// Ends the script that runs on this thread if its turn has lasted too long.
 unsafe extern "C-unwind" fn examine(state: *mut lua_State, _: *mut lua_Debug) {
     let turn = TURN.get();
@@ -201,7 +294,7 @@ unsafe extern "C-unwind" fn examine(state: *mut lua_State, _: *mut lua_Debug) {
         unsafe { fail(state, c"the script asked the server for nothing for longer than patience_s") }
     }
     // SAFETY: as above.
-    unsafe { ffi::lua_sethook(state, None, 0, 0) };
+    unsafe { unhook(state) };
 }
 
 /// Ends the script that runs on this thread, because the user has interrupted the driver.
@@ -216,10 +309,36 @@ unsafe extern "C-unwind" fn end(state: *mut lua_State, _: *mut lua_Debug) {
 /// `state` runs on this thread, and nothing of the caller's needs to be dropped when the error leaves it.
 unsafe fn fail(state: *mut lua_State, why: &CStr) -> ! {
     unsafe {
-        ffi::lua_sethook(state, None, 0, 0);
+        unhook(state);
         ffi::luaL_where(state, 0);
         ffi::lua_pushstring(state, why.as_ptr());
         ffi::lua_concat(state, 2);
         ffi::lua_error(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mlua::{Function, Lua};
+
+    thread_local! {
+        /// Whether this thread has set a hook.
+        pub(super) static HOOKED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    #[test]
+    fn a_script_that_computes_for_ever_is_hooked_on_its_own_thread_and_ends() {
+        let lua = Lua::new();
+        let endless: Function =
+            lua.load("if jit then jit.off() end while true do end").into_function().unwrap();
+        let coroutine = lua.create_thread(endless).unwrap();
+        let watchdog = Watchdog::new(600_000_000);
+        let turns = watchdog.watch(&coroutine);
+        let error = turns.during(|| coroutine.resume::<()>(())).unwrap_err();
+        assert!(error.to_string().contains("longer than patience_s"), "{error}");
+        assert!(HOOKED.get(), "by this thread, and no other");
+        assert!(TURN.get().state.is_null(), "between turns nobody is hooked");
+        hook(0);
     }
 }
