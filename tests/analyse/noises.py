@@ -6,9 +6,11 @@ Noise goes on from trial to trial in that order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from statistics import NormalDist
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +54,36 @@ def stalls(random: np.random.Generator, trials: int) -> Values:
 NOISES: dict[str, Noise] = {
     "lognormal": lognormal, "two states": two_states, "drift": drift, "stalls": stalls
 }  # fmt: skip
+
+
+Shared = Callable[[np.random.Generator, int, int], Values]
+"""Log responses by block and variant, of equal variants each of which has some luck that blocks share."""
+
+
+def correlated(random: np.random.Generator, blocks: int, variants: int) -> Values:
+    """What favours a variant in one block favours it half as much in the next one."""
+    luck = np.empty((blocks, variants))
+    luck[0] = random.normal(0.0, 0.02, variants)
+    for block in range(1, blocks):
+        luck[block] = 0.5 * luck[block - 1] + random.normal(0.0, 0.02 * math.sqrt(0.75), variants)
+    return luck
+
+
+def of_runs(random: np.random.Generator, blocks: int, variants: int) -> Values:
+    """A variant has some luck in all blocks of a run."""
+    return random.normal(0.0, 0.01, (1, variants)) + random.normal(0.0, 0.02, (blocks, variants))
+
+
+def of_images(random: np.random.Generator, blocks: int, variants: int) -> Values:
+    """A variant has some luck with each of two images of the data, which pairs of blocks take in turn."""
+    luck = random.normal(0.0, 0.01, (2, variants))
+    image = np.arange(blocks) // 2 % 2
+    own: Values = luck[image] + random.normal(0.0, 0.02, (blocks, variants))
+    return own
+
+
+SHARED: dict[str, Shared] = {"correlated": correlated, "of runs": of_runs, "of images": of_images}
+"""Under these no interval over the blocks of one run holds what it promises."""
 
 
 def equal_variants(noise: Noise, random: np.random.Generator, blocks: int, variants: int) -> Values:
@@ -140,8 +172,14 @@ def _alarm(results: list[VariantResult]) -> bool:
     return any(result.verdict in wrong for result in results)
 
 
+def _drawn(noise: Noise | Shared, random: np.random.Generator, blocks: int, variants: int) -> Values:
+    if noise in SHARED.values():
+        return cast(Shared, noise)(random, blocks, variants)
+    return equal_variants(cast(Noise, noise), random, blocks, variants)
+
+
 def false_alarm(
-    noise: Noise,
+    noise: Noise | Shared,
     random: np.random.Generator,
     blocks: int,
     interval: Interval,
@@ -151,7 +189,7 @@ def false_alarm(
     """Whether any of three equal candidates is called different, or breaks a guard that all keep."""
     goal = Goal(margin=0.02, guards=guards, interval=interval)
     method = method_of(goal, 3, interval)
-    logs, latencies = (equal_variants(noise, random, blocks, 3 + baselines) for _ in range(2))
+    logs, latencies = (_drawn(noise, random, blocks, 3 + baselines) for _ in range(2))
     looks = range(6, blocks + 1) if interval is Interval.ANYTIME else [blocks]
     for look in looks:
         first, *others = trials_of(logs[:look], -latencies[:look])

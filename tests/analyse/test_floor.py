@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.floor import blocking, variances
+from dbdyno.analyse.floor import blocking, neighbours, variances
+from dbdyno.report.words.noise import floor_text
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.noises import correlated
 
 LEVELS = {"config.page_cache": ["2k", "4k", "8k", "64k"]}
 
@@ -82,3 +84,22 @@ def test_several_baselines_lower_the_floor() -> None:
     found = analyse(study, a_run(study), records_of(study, trial_sd=0.02)).floor
     assert found is not None
     assert found.log_sd == pytest.approx(0.02 * math.sqrt(1 + 1 / 3), rel=0.15)
+
+
+@pytest.mark.parametrize(("alike", "least", "most"), [(False, 0.0, 0.06), (True, 0.7, 1.0)])
+def test_blocks_that_are_alike_are_told_from_independent_ones(alike: bool, least: float, most: float) -> None:
+    random, blocks, found = np.random.default_rng(7), 60, []
+    for _ in range(200):
+        logs = correlated(random, blocks, 2) if alike else random.normal(0.0, 0.02, (blocks, 2))
+        found.append(neighbours([(logs[:, 1] - logs[:, 0]).tolist()]))
+    assert np.mean(found) == pytest.approx(0.5 if alike else 0.0, abs=0.04)
+    told = np.mean(np.array(found) - 1.96 / math.sqrt(blocks) > 0.0)
+    assert least <= told <= most
+
+
+def test_a_report_tells_how_neighbouring_blocks_correlate() -> None:
+    found = analysed(1, block_sd=0.05, trial_sd=0.02)
+    assert found.floor is not None and found.floor.neighbours_low < 0.0 < found.floor.neighbours_high
+    assert "Neighbouring blocks correlate by " in floor_text(found) and "narrow" not in floor_text(found)
+    above = found.floor.model_copy(update={"neighbours_low": 0.1})
+    assert "too narrow" in floor_text(found.model_copy(update={"floor": above}))

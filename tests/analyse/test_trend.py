@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse.compare import excludes_one
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.trend import (
     Circumstance,
     Movement,
     Omission,
     Trend,
+    beyond_blocks,
     run_of,
     trend,
 )
@@ -215,3 +217,21 @@ def test_a_step_of_three_spreads_has_moved_the_ratio_after_three_runs() -> None:
         found = followed(np.exp(0.4 + 0.03 * (steps + random.standard_normal(15))).tolist())
         moved += any(shift.movement is Movement.MOVED for shift in found.variants[0].shifts)
     assert moved > 0.8 * PAGES
+
+
+@pytest.mark.parametrize(("of_runs", "least", "most"), [(0.0, 0.0, 0.09), (0.02, 0.8, 1.0)])
+def test_luck_of_a_run_is_told_from_the_spread_of_its_blocks(
+    of_runs: float, least: float, most: float
+) -> None:
+    random, shown = np.random.default_rng(8), 0
+    for _ in range(200):
+        logs = random.normal(0.0, of_runs, (6, 1)) + random.normal(0.0, 0.02, (6, 12))
+        effects = [ratio_of("throughput", row, 0.95) for row in logs.tolist()]
+        found = beyond_blocks([one for one in effects if one is not None])
+        assert found is not None and found.runs == 6
+        shown += found.shown
+    assert least <= shown / 200 <= most
+
+
+def test_what_tells_no_spread_of_its_blocks_is_not_held_against_them() -> None:
+    assert followed([1.5, 1.51, 1.49, 1.5]).variants[0].beyond_blocks is None

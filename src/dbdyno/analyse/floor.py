@@ -25,7 +25,7 @@ from dbdyno.analyse.noise import Blocking, Floor
 from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.frozen import Frozen
 
-CONFIDENCE = 0.95
+CONFIDENCE, Z_95 = 0.95, 1.96
 
 
 class Variances(Frozen):
@@ -51,7 +51,12 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
     half_width = quantile(method.confidence_each, found.blocks) * log_sd / math.sqrt(found.blocks)
     if math.isinf(half_width):
         return None
+    alike = neighbours([pairs(each, trials[0], method.response) for each in trials[1:]])
+    reach = Z_95 / math.sqrt(found.blocks)
     return Floor(
+        neighbours=alike,
+        neighbours_low=max(alike - reach, -1.0),
+        neighbours_high=min(alike + reach, 1.0),
         twin=of_twins is not None,
         blocks=found.blocks,
         log_sd=log_sd,
@@ -59,6 +64,17 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
         confidence=method.confidence_each,
         blocking=blocking(found),
     )
+
+
+def neighbours(ratios: Sequence[Sequence[float]]) -> float:
+    """The first-order autocorrelation of log ratios in the order of blocks, the mean over variants, without
+    the bias that taking off a mean brings (M. S. Bartlett, Suppl. J. R. Stat. Soc. 8, 1946)."""
+    found = []
+    for each in ratios:
+        values = np.asarray(each) - np.mean(each) if len(each) > 2 else np.zeros(0)
+        if power := float(values @ values):
+            found.append(float(values[1:] @ values[:-1]) / power + 1.0 / len(values))
+    return float(np.mean(found)) if found else 0.0
 
 
 def _spread_of_twins(trials: Sequence[Trials], method: Method) -> float | None:

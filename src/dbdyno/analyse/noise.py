@@ -18,7 +18,8 @@ class Floor(Frozen):
     """How far two runs of one variant differ here: by up to the share `difference`, with `confidence`.
 
     `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
-    variants and blocks leave unexplained.
+    variants and blocks leave unexplained. `neighbours` is the correlation of the log ratios of blocks that
+    follow one another, with its 95 % interval: intervals take blocks for independent.
     """
 
     twin: bool
@@ -27,6 +28,9 @@ class Floor(Frozen):
     difference: float
     confidence: float
     blocking: Blocking
+    neighbours: float
+    neighbours_low: float
+    neighbours_high: float
 
 
 class Components(Frozen):

@@ -122,12 +122,26 @@ class Shift(Frozen):
     movement: Movement
 
 
+class BeyondBlocks(Frozen):
+    """Whether runs differ by more than their blocks explain: the variance of the runs' log ratios over that
+    which the spreads of their blocks give, an F ratio, and its quantile at 95 %."""
+
+    ratio: float
+    limit: float
+    runs: int
+
+    @property
+    def shown(self) -> bool:
+        return self.ratio > self.limit
+
+
 class VariantTrend(Frozen):
-    """What may be said of one variant over all runs. `mean` is over the last stretch."""
+    """What may be said of one variant over all runs. `mean` and `beyond_blocks` are over the last stretch."""
 
     variant: str
     role: Role
     mean: Ratio | None
+    beyond_blocks: BeyondBlocks | None = None
     shifts: tuple[Shift, ...]
 
 
@@ -205,6 +219,7 @@ def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, in
                 variant=name,
                 role=role,
                 mean=_mean(metric, _logs(last, name), each),
+                beyond_blocks=beyond_blocks(_effects(last, name)),
                 shifts=tuple(_shift(pair, name, study, each) for pair in sides),
             )
             for name, role in roles.items()
@@ -313,6 +328,29 @@ def _logs(runs: Runs, variant: str) -> list[float]:
     """A variant's log ratios, of the runs that have one."""
     found = [run.ratio(variant) for run in runs]
     return [math.log(one.effect.ratio) for one in found if one is not None and one.effect is not None]
+
+
+def _effects(runs: Runs, variant: str) -> list[Ratio]:
+    found = [run.ratio(variant) for run in runs]
+    return [one.effect for one in found if one is not None and one.effect is not None]
+
+
+def beyond_blocks(effects: Sequence[Ratio]) -> BeyondBlocks | None:
+    """None with too few runs, or where a run tells no spread of its blocks."""
+    spreads = [one.log_sd for one in effects if one.log_sd and one.pairs > 1]
+    if len(effects) < RUNS_LEAST or len(spreads) < len(effects):
+        return None
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
+    explained = [spread**2 / one.pairs for spread, one in zip(spreads, effects, strict=True)]
+    freedom = len(effects) - 1, sum(one.pairs - 1 for one in effects)
+    between = stdev([math.log(one.ratio) for one in effects]) ** 2
+    return BeyondBlocks(
+        ratio=between / (math.fsum(explained) / len(explained)),
+        limit=float(stats.f.ppf(0.95, *freedom)),
+        runs=len(effects),
+    )
 
 
 def _speeds(runs: Runs) -> list[float]:

@@ -138,11 +138,26 @@ def notes(found: Trend) -> Iterator[str]:
         f" confidence of {numbers.share_text(found.confidence)} on this page. Who looks after"
         " every run looks often, and must expect a false alarm now and then."
     )
+    yield from _beyond_blocks(found)
     if any(run.doubtful for run in found.runs):
         doubtful = [str(place) for place, run in enumerate(found.runs, 1) if run.doubtful]
         yield f"Runs with doubtful trials: {', '.join(doubtful)}; see dyno report RUN."
     if found.left_out:
         yield f"Left out: {omitted(found.left_out)}."
+
+
+def _beyond_blocks(found: Trend) -> Iterator[str]:
+    """Of the variant whose runs differ most beyond their blocks."""
+    known = [(one.beyond_blocks, one.variant) for one in found.variants if one.beyond_blocks is not None]
+    if not known:
+        return
+    most, name = max(known, key=lambda one: one[0].ratio / one[0].limit)
+    told = (
+        f"Runs against blocks: over the last {most.runs} runs the ratio of {safe.clean(name)} varied"
+        f" {numbers.times_text(most.ratio)} times as much as its blocks explain (F; by chance up to"
+        f" {numbers.times_text(most.limit)} in 95 % of cases)"
+    )
+    yield f"{told}, so a single run's interval is too narrow." if most.shown else f"{told}."
 
 
 def omitted(left_out: dict[Omission, int]) -> str:

@@ -30,8 +30,17 @@ def floor_text(analysis: Analysis) -> str:
     floor = analysis.floor
     if floor is None:
         return ""
-    told = [_smallest(analysis, floor), _blocking_text(floor.blocking)]
+    told = [_smallest(analysis, floor), _blocking_text(floor.blocking), _neighbours_text(floor)]
     return " ".join([*told, *([_components_text(analysis.components)] if analysis.components else [])])
+
+
+def _neighbours_text(floor: Floor) -> str:
+    """Whether blocks are independent, as every interval supposes."""
+    spread = f"{floor.neighbours_low:+.2f} {DASH} {floor.neighbours_high:+.2f}"
+    told = f"Neighbouring blocks correlate by {floor.neighbours:+.2f} ({spread})"
+    if floor.neighbours_low > 0.0:
+        return f"{told}, so intervals are too narrow: measure longer blocks."
+    return f"{told}."
 
 
 def _components_text(found: Components) -> str:
