@@ -60,12 +60,12 @@ def test_an_interval_of_a_run_is_that_of_one_more_of_the_same() -> None:
     assert math.log(against.low) + math.log(against.high) == pytest.approx(2 * 0.05)
 
 
-def test_every_run_that_is_held_against_earlier_ones_counts() -> None:
-    """27 runs, the mean, and the last three runs over those before them."""
+def test_of_the_runs_that_are_held_against_earlier_ones_the_last_one_counts() -> None:
+    """It, the mean, and the last three runs over those before them: 27 earlier pages had their own."""
     found = followed([1.5, 1.51, 1.49] * 10)
     intervals = [one.against_earlier for run in found.runs for one in run.ratios if one.against_earlier]
     assert len(intervals) == 27
-    assert [one.confidence for one in intervals] == pytest.approx([0.95 ** (1 / 29)] * 27)
+    assert [one.confidence for one in intervals] == pytest.approx([0.95 ** (1 / 3)] * 27)
 
 
 def test_equal_runs_stand_out_no_more_often_than_promised() -> None:
@@ -198,15 +198,25 @@ Draw = Callable[[np.random.Generator], list[float]]
     ids=["few runs", "many runs", "few runs with long tails", "many runs with long tails"],
 )
 def test_a_page_of_equal_runs_seldom_says_that_something_moved(draw: Draw) -> None:
-    """In no more than one page of twenty, in whichever of its runs."""
+    """In no more than one page of twenty, of its last run or of a shift."""
     random = np.random.default_rng(5)
     alarms = 0
     for _ in range(PAGES):
         found = followed(draw(random))
-        against = [one.against_earlier for run in found.runs for one in run.ratios if one.against_earlier]
         moved = any(shift.movement is Movement.MOVED for shift in found.variants[0].shifts)
-        alarms += moved or any(map(excludes_one, against))
+        against = of_last(found)
+        alarms += moved or (against is not None and excludes_one(against))
     assert alarms <= 0.05 * PAGES + 3.0 * math.sqrt(0.05 * 0.95 * PAGES)
+
+
+def test_a_run_of_seven_spreads_stands_out() -> None:
+    random = np.random.default_rng(6)
+    told = 0
+    for _ in range(200):
+        steps = np.repeat([0.0, -7.0], [20, 1])
+        against = of_last(followed(np.exp(0.4 + 0.03 * (steps + random.standard_normal(21))).tolist()))
+        told += against is not None and excludes_one(against)
+    assert told > 0.8 * 200
 
 
 def test_a_step_of_three_spreads_has_moved_the_ratio_after_three_runs() -> None:

@@ -37,10 +37,11 @@ from dbdyno.study import Arrangement, Study
 from dbdyno.study.differences import meaning_of
 from dbdyno.study.space import Promise
 
-FREEDOM_MOST = 2.5
+FREEDOM_MOST = 3.0
 """Degrees of freedom of the limit for single runs. More runs tell the spread better, but not the tail, and
-Student's law of many runs has none. So chosen, pages of 5 to 20 equal runs whose noise has three degrees of
-freedom raise any alarm in 2.6 to 4.4 % of cases (20,000 simulated pages for each length)."""
+Student's law of many runs has none. So chosen, pages of 4 to 50 equal runs whose noise has three degrees of
+freedom raise an alarm of their last run or a shift in 2.5 to 4.2 % of cases (200,000 simulated pages for each
+length, one variant)."""
 WITHOUT_SPEED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT)
 
 
@@ -146,9 +147,9 @@ class VariantTrend(Frozen):
 
 
 class Trend(Frozen):
-    """One study over its runs, the earliest first. All intervals of `variants`, and of each run against the
-    earlier ones, hold together with `confidence`, one page at a time. `speed_log_sd` is the spread of the
-    baseline's log response over the runs of the last stretch."""
+    """One study over its runs, the earliest first. All intervals of `variants`, and of the last run against
+    the earlier ones, hold together with `confidence`, one page at a time. Those of earlier runs hold each by
+    itself. `speed_log_sd` is the spread of the baseline's log response over the runs of the last stretch."""
 
     title: str
     study_path: str
@@ -319,9 +320,9 @@ def _sides(stretches: Sequence[Runs]) -> list[tuple[Runs, Runs]]:
 
 
 def _intervals_each(stretches: Sequence[Runs], sides: Sequence[tuple[Runs, Runs]]) -> int:
-    """How many intervals a variant may have: its mean, each run against the earlier ones, and its shifts."""
-    against_earlier = sum(max(len(stretch) - RUNS_LEAST, 0) for stretch in stretches)
-    return 1 + against_earlier + sum(min(map(len, pair)) >= RUNS_LEAST for pair in sides)
+    """How many intervals a variant may have that a page rests on: its mean, the last run against the earlier
+    ones, and its shifts. Whoever reads a page has read the earlier runs on pages of their own."""
+    return 1 + (len(stretches[-1]) > RUNS_LEAST) + sum(min(map(len, pair)) >= RUNS_LEAST for pair in sides)
 
 
 def _logs(runs: Runs, variant: str) -> list[float]:

@@ -116,7 +116,7 @@ RATIO_HEADS = ("#", "began", "variant / baseline", "to the runs before it", "say
 def ratio_rows(found: Trend, variant: str) -> list[tuple[str, ...]]:
     """One variant in every run."""
     return [
-        (str(place), began(run), *_ratio_cells(run.ratio(variant), found.margin))
+        (str(place), began(run), *_ratio_cells(run.ratio(variant), found, run))
         for place, run in enumerate(found.runs, 1)
     ]
 
@@ -135,8 +135,8 @@ def notes(found: Trend) -> Iterator[str]:
     yield (
         "The run is the unit, because all its blocks share a day. A ratio in a run has the interval of that"
         " run's report. All else has Student's or Welch's intervals over runs, which hold together with a"
-        f" confidence of {numbers.share_text(found.confidence)} on this page. Who looks after"
-        " every run looks often, and must expect a false alarm now and then."
+        f" confidence of {numbers.share_text(found.confidence)} on this page. An earlier run that stood out"
+        " did so by itself: of many runs one does by chance."
     )
     yield from _beyond_blocks(found)
     if any(run.doubtful for run in found.runs):
@@ -234,14 +234,15 @@ def _speed(run: TrendRun, metric: metrics.Metric) -> str:
     return f"{metric.format(run.baseline.mean)} ({ends})"
 
 
-def _ratio_cells(one: RunRatio | None, margin: float) -> tuple[str, str, str]:
+def _ratio_cells(one: RunRatio | None, found: Trend, run: TrendRun) -> tuple[str, str, str]:
     if one is None:
         return numbers.DASH, numbers.DASH, ""
     verdict = verdicts.losing(verdicts.marked(one.verdict), one.gives_up) if one.verdict else ""
     if one.effect is None:
         return numbers.DASH, numbers.DASH, verdict
     against = multiple_text(one.against_earlier) if one.against_earlier else numbers.DASH
-    remark = "stands out" if _stands_out(one, margin) else ""
+    stands = "stands out" if run is found.runs[-1] else "stood out"
+    remark = stands if _stands_out(one, found.margin) else ""
     return multiple_text(one.effect), against, ", ".join(filter(None, (verdict, remark)))
 
 
