@@ -15,9 +15,11 @@ from dbdyno.analyse.factorial import Cells
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio
 from dbdyno.records.record import Outcome
+from dbdyno.report.words.numbers import differs
 from dbdyno.study import Design, Factor
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
+from tests.analyse.intervals_cases import within_binomial_error
 
 GAINS = {"config.cache": 5.0, "memory.pages": 2.0, "config.threads": 0.9}
 STUDY = a_study({name: ["slow", "fast"] for name in GAINS}, design=Design.FACTORIAL, blocks=5)
@@ -121,3 +123,24 @@ def test_a_factor_whose_fast_level_is_blocked_is_left_out_with_its_cause() -> No
     assert value(gap.total) == pytest.approx(5.0 * 0.9, rel=0.01)
     assert [(one.factor, one.level) for one in gap.left_out] == [("memory.pages", "fast")]
     assert gap.left_out[0].cause == "the server forbids it to itself"
+
+
+def test_what_the_headline_says_of_a_gap_holds_together() -> None:
+    """The total and all shares of a factorial without any effect; the others hold each by itself."""
+    random, runs, blocks = np.random.default_rng(9), 300, 12
+    factors = tuple(Factor(name=f"config.{letter}", levels=(0, 1)) for letter in "ab")
+    wrong = alone = 0
+    for _ in range(runs):
+        cells: Cells = {
+            setting: {("here", block): math.exp(random.normal(0.0, 0.02)) for block in range(blocks)}
+            for setting in [(0, 0), (0, 1), (1, 0), (1, 1)]
+        }
+        gap = explain("throughput", factors, cells, (0, 0), (1, 1), 0.95)
+        ratios = [gap.total, *(share.share for share in gap.shares)]
+        assert [one.confidence for one in ratios if one] == pytest.approx([0.95 ** (1 / 3)] * 3)
+        wrong += any(differs(one) for one in ratios if one is not None)
+        first = gap.shares[0].alone
+        assert first is not None and first.confidence == 0.95
+        alone += differs(first)
+    assert wrong <= 0.05 * runs + 3.0 * math.sqrt(0.05 * 0.95 * runs)
+    assert within_binomial_error(alone, runs, 0.05)

@@ -52,10 +52,11 @@ def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, con
     totals = [math.log(cells[fast][block]) - math.log(cells[slow][block]) for block in blocks]
     mains = [_contrasts(logs, fraction.column(rows, (index,)), 2.0) for index in range(count)]
     residuals = [total - math.fsum(main[i] for main in mains) for i, total in enumerate(totals)]
-    each = confidence_each(confidence, count)
+    # The headline says the total and the shares, so these hold together.
+    each = confidence_each(confidence, count + 1)
     return found.model_copy(
         update={
-            "total": ratio_of(metric, totals, confidence),
+            "total": ratio_of(metric, totals, each),
             "shares": tuple(
                 _share(factors, index, ratio_of(metric, mains[index], each)) for index in range(count)
             ),

@@ -52,8 +52,8 @@ def explain(
         subset: {block: math.log(cells[setting][block]) for block in blocks}
         for subset, setting in settings.items()
     }
-    # The shares are the family whose intervals hold together; total and interactions stand by themselves.
-    each = confidence_each(confidence, len(moved))
+    # The headline says the total and the shares, so these hold together. All else stands by itself.
+    each = confidence_each(confidence, len(moved) + 1)
     everything, nothing = frozenset(moved), frozenset[int]()
     return Gap(
         metric=metric,
@@ -61,16 +61,16 @@ def explain(
         slow=slow,
         fast=fast,
         confidence=confidence,
-        total=_ratio(metric, logs, everything, nothing, confidence),
+        total=_ratio(metric, logs, everything, nothing, each),
         shares=tuple(
             Share(
                 factor=names[index],
                 slow=slow[index],
                 fast=fast[index],
                 share=ratio_of(metric, _shapley(logs, index, moved), each),
-                alone=_ratio(metric, logs, frozenset({index}), nothing, each),
-                last=_ratio(metric, logs, everything, everything - {index}, each),
-                step=_ratio(metric, logs, frozenset(moved[: step + 1]), frozenset(moved[:step]), each),
+                alone=_ratio(metric, logs, frozenset({index}), nothing, confidence),
+                last=_ratio(metric, logs, everything, everything - {index}, confidence),
+                step=_ratio(metric, logs, frozenset(moved[: step + 1]), frozenset(moved[:step]), confidence),
             )
             for step, index in enumerate(moved)
         ),

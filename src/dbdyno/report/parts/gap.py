@@ -98,8 +98,8 @@ def note(gap: Gap) -> str:
         return over + _note_of_fraction(gap)
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
-        f"total exactly, with no residual; their intervals hold together with "
-        f"{numbers.share_text(gap.confidence)}. "
+        f"total exactly, with no residual. The intervals of total and shares hold together with "
+        f"{numbers.share_text(gap.confidence)}; each of all others holds by itself. "
         "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
     )
@@ -114,8 +114,8 @@ def _note_of_fraction(gap: Gap) -> str:
     return (
         f"{gap.variants_measured} of {2 ** len(gap.factors):,} variants were measured. "
         "Share: the factor's effect, averaged over the settings of the others, clear of interactions of two "
-        "factors; where no three interact it is Shapley's share. Intervals hold together with "
-        f"{numbers.share_text(gap.confidence)} within each table; residual and total by themselves. "
+        "factors; where no three interact it is Shapley's share. Total and shares hold together with "
+        f"{numbers.share_text(gap.confidence)}, as does the table of interactions; the residual by itself. "
         "Residual: the total, measured, over the product of the "
         "shares: interactions of three or more factors, and noise. "
         f"{hidden if besides else ''}Interactions of two factors do not change the total: what one "
