@@ -53,6 +53,7 @@ pub(crate) fn overseen<T: Send>(
     watch: &mut Watch<'_>,
     work: impl FnOnce() -> Result<Option<Result<T>>> + Send,
 ) -> Result<T> {
+    AnySession::load_library(target);
     let (done, is_done) = channel::<()>();
     let mut stop = Stop::default();
     let outcome = std::thread::scope(|scope| {

@@ -70,6 +70,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
     let course = Course::new(job)
         .gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) })
         .keeping(ledger::<W>(job)?);
+    AnySession::load_library(&target);
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);

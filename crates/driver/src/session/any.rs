@@ -279,6 +279,10 @@ impl Session for AnySession {
     /// Those of some protocols do: `is_blocking` tells which.
     const BLOCKING: bool = true;
 
+    fn load_library(target: &Target) {
+        by_protocol!(target.protocol, S => S::load_library(target));
+    }
+
     async fn connect(target: &Target) -> Result<Self> {
         let session: Box<dyn Dynamic> = by_protocol!(target.protocol, S => {
             Box::new(Held(Box::pin(S::connect(target)).await?))

@@ -49,6 +49,11 @@ pub trait Session: Sized + 'static {
     /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
     const BLOCKING: bool;
 
+    /// Loads the library that sessions of an embedded engine live on. A library may change how its thread computes, and
+    /// threads inherit that from the one that begins them: so the one that begins all others loads it, as in an
+    /// application. Where that fails, `connect` says why.
+    fn load_library(_target: &Target) {}
+
     /// Opens a session within `target.connect_timeout`; errors are of kind `Connect` or `User`.
     async fn connect(target: &Target) -> Result<Self>;
 

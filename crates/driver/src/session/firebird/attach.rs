@@ -91,13 +91,17 @@ extern "C" fn end_at_once(status: c_int, _: *mut c_void) {
     unsafe { libc::_exit(status) }
 }
 
+pub(super) fn load_library(target: &Target) -> Result<Library> {
+    Library::load(target.parameter("library"))
+}
+
 fn attach_now(target: &Target) -> Result<Attached> {
     target.allow(PARAMETERS)?;
     let name =
         CString::new(database(target)).map_err(|_| Error::user("the database's path holds a zero byte"))?;
     let create = wants_to_create(target)?;
     let dpb = parameter_block(target, create)?;
-    let library = Library::load(target.parameter("library"))?;
+    let library = load_library(target)?;
     let mut status = library.status();
     let (text, length) = (name.as_ptr(), dpb.len() as c_uint);
     // SAFETY: name and block outlive the call; the reference that comes back is owned.

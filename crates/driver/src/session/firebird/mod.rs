@@ -128,6 +128,10 @@ impl Firebird {
 impl Session for Firebird {
     const BLOCKING: bool = true;
 
+    fn load_library(target: &Target) {
+        let _ = attach::load_library(target);
+    }
+
     async fn connect(target: &Target) -> Result<Self> {
         let (library, status, attachment) = attach::attach(target)?;
         let cancel = Arc::new(Cancel::new(library.status(), &attachment, target.host.is_empty()));

@@ -102,6 +102,10 @@ impl Sqlite {
 impl Session for Sqlite {
     const BLOCKING: bool = true;
 
+    fn load_library(target: &Target) {
+        let _ = open::load_library(target);
+    }
+
     async fn connect(target: &Target) -> Result<Self> {
         let begin = if open::begins_immediately(target)? { "BEGIN IMMEDIATE" } else { "BEGIN DEFERRED" };
         let connection = open::open(target)?;

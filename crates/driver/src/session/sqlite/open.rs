@@ -26,6 +26,10 @@ const TRANSACTION: &str = "transaction";
 /// The library's path; without one, what the dynamic loader finds.
 const LIBRARY: &str = "library";
 
+pub(super) fn load_library(target: &Target) -> Result<&'static Library> {
+    Library::load(target.parameter(LIBRARY))
+}
+
 /// Loads the library, opens the file (or makes it), and sets the URL's pragmas.
 pub(super) fn open(target: &Target) -> Result<Connection> {
     let names: Vec<&str> = PRAGMAS.iter().map(|(name, _)| *name).chain([TRANSACTION, LIBRARY]).collect();
@@ -35,7 +39,7 @@ pub(super) fn open(target: &Target) -> Result<Connection> {
             .hint("write sqlite:///PATH, with three slashes"));
     }
     let path = target.path();
-    let connection = Connection::open(Library::load(target.parameter(LIBRARY))?, &path)?;
+    let connection = Connection::open(load_library(target)?, &path)?;
     // The file is read only now; what is no database is found out here.
     Prepared::new(&connection, "PRAGMA schema_version")
         .and_then(|mut statement| statement.run(&connection, &[], &mut ()))
