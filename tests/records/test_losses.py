@@ -60,9 +60,9 @@ def test_a_power_cut_loses_no_trial_and_leaves_nothing_torn_under_a_name() -> No
     assert counted["bad"] == [] and counted["things"] != 0
 
 
-def test_nobody_is_told_of_a_trial_before_the_store_has_its_last_record(
-    homes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def told(homes: Path, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
+    """The trials whose end is told, each of which the store has by then."""
     told: list[Record] = []
 
     def look(_: Stages, record: Record) -> None:
@@ -71,7 +71,13 @@ def test_nobody_is_told_of_a_trial_before_the_store_has_its_last_record(
             assert record in store.records(record.run)
 
     monkeypatch.setattr(Stages, "trial_ended", look)
+    return told
+
+
+def test_nobody_is_told_of_a_trial_before_the_store_has_its_last_record(told: list[Record]) -> None:
     assert told == carry_out(make_study(1, 2, blocks=2)) and len(told) == 4
-    told.clear()
+
+
+def test_nor_of_one_beside_a_reference(told: list[Record]) -> None:
     in_turn(beside(1, 2, blocks=1), Stages(), FakeEngine())
     assert sorted(one.run for one in told) == ["again", "first", "first"]

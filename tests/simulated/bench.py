@@ -48,6 +48,7 @@ class Server:
     ready_s: float = 0.01
     process_ids: tuple[int, ...] = ()
     driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
 
     def at(self, name: str) -> str:
         """A step of this server. A server that dies is dead from there on."""

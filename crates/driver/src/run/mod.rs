@@ -34,7 +34,7 @@ use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::Backend;
 use crate::job::{Gather, Job, Load};
-use crate::session::{end_what_was_left, AnySession, Session};
+use crate::session::{end_what_was_left, AnySession, Session, Target};
 use crate::watch::Watch;
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -57,9 +57,16 @@ pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut 
     }
 }
 
+/// Where the load goes, with the library loaded that it needs in this process.
+fn target_of(job: &Job) -> Result<Target> {
+    let target = job.target()?;
+    AnySession::load_library(&target);
+    Ok(target)
+}
+
 /// Runs the workload on as many threads as there should be.
 fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
-    let target = job.target()?;
+    let target = target_of(job)?;
     let backend = if S::BLOCKING { Backend::Blocking } else { Backend::choose(&job.backend)? };
     let rate = match &job.load {
         Load::Open { rate_per_s, schedule, .. } => Some(Rate::new(*rate_per_s, schedule.as_ref())?),
@@ -70,7 +77,6 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
     let course = Course::new(job)
         .gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) })
         .keeping(ledger::<W>(job)?);
-    AnySession::load_library(&target);
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads);
