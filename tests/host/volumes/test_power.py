@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,6 +15,8 @@ import pytest
 from dbdyno.errors import Blocked
 from dbdyno.host import once, paths
 from dbdyno.host.journal import open_journal
+from dbdyno.host.process import confine
+from dbdyno.host.read_only import read_only_host
 from dbdyno.host.volumes import in_flight, mounts, power, volume
 from dbdyno.host.volumes.in_flight import pages_in_flight, tear
 from dbdyno.host.volumes.power import Switch
@@ -59,6 +62,19 @@ def write(path: Path, content: bytes, offset: int = 0, synced: bool = False) -> 
 def cut(cut_volume: Volume) -> None:
     with Switch(cut_volume) as switch:
         switch.off()
+
+
+def test_a_volume_is_off_when_the_namespace_of_a_server_that_ends_has_let_go_of_it(homes: Path) -> None:
+    """Else the file system that was shut down would be mounted again, and answer nothing."""
+    with a_volume("ext4") as found:
+        server = subprocess.Popen(
+            ["sleep", "1"], preexec_fn=confine(before_exec=read_only_host([found.data]))
+        )
+        cut(found)
+        power.lift(found)
+        power.put_on(found)
+        assert (found.data / "rows").read_bytes() == b"o" * PAGE_BYTES * 10
+        server.wait()
 
 
 @pytest.mark.parametrize("kind", KINDS)

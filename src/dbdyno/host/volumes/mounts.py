@@ -21,7 +21,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _HOST_NAMESPACE = Path("/proc/self/ns/mnt").readlink()
 """The namespace in which this process began."""
 
-BUSY_S = 5.0
+BUSY_S, RETRY_S = 5.0, 0.02
 """How long a mount may stay busy: the kernel takes an io_uring apart after its process has ended."""
 
 _C_LOCALE = {**os.environ, "LC_ALL": "C"}
@@ -147,23 +147,37 @@ def _unmount(entry: Mapping[str, Any]) -> None:
 
 
 def unmount(point: Path) -> None:
-    """Unmounts all that is mounted there, and waits where it is still busy. Raises OSError where it stays
-    so."""
+    """Unmounts all that is mounted there, and waits where it is still busy, or where the namespace of a
+    server that ends still holds it. Raises OSError where it stays so."""
     deadline = time.monotonic() + BUSY_S
-    while _is_mounted(point):
+    while found := _mounted_there(point):
         if _LIBC.umount2(os.fsencode(point), 0) == 0:
+            _await_release(Path(found[-1].source), deadline)
             continue
         failure = ctypes.get_errno()
         if failure == errno.EINVAL:
             return
         if failure != errno.EBUSY or time.monotonic() > deadline:
             raise OSError(failure, os.strerror(failure), str(point))
-        time.sleep(0.02)
+        time.sleep(RETRY_S)
 
 
-def _is_mounted(point: Path) -> bool:
+def _await_release(device: Path, deadline: float) -> None:
+    """Waits until no namespace has a block device mounted: O_EXCL finds it claimed (open(2))."""
+    while device.is_block_device():
+        try:
+            os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_S)
+        else:
+            return
+
+
+def _mounted_there(point: Path) -> list[Mount]:
     """Asked of the kernel's list, because a file system that was shut down does not answer."""
-    return any(at == point.resolve() for at, _ in mounts())
+    return [found for at, found in mounts() if at == point.resolve()]
 
 
 def is_private() -> bool:
