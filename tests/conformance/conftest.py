@@ -183,9 +183,9 @@ class Bench:
         shutil.copytree(self.pristine, self.data)
 
     def _make_pristine(self) -> None:
-        with once.held(self.pristine.with_suffix(".lock")):
+        with once.held(self.pristine.with_name(f"{self.pristine.name}.lock")):
             if not self.pristine.exists():
-                making = self.pristine.with_suffix(f".{os.getpid()}")
+                making = self.pristine.with_name(f"{self.pristine.name}.{os.getpid()}")
                 self.engine.life.initialise(self.installation, making, {})
                 making.rename(self.pristine)
 
@@ -228,7 +228,7 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pristine data is kept for the session and all its workers, a folder per engine."""
+    """Where pristine data is kept for all workers of a session, a folder for each version of an engine."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -244,7 +244,9 @@ def bench_for(name: str, folder: Path, shelf: Path) -> Iterator[Bench]:
     if installation is None:
         pytest.skip(f"{name} cannot be had here: {reason}")
     runtime = Path(tempfile.mkdtemp(prefix="dyno-test-"))
-    made = Bench(ENGINES[name], installation, SAMPLES[name], folder / "data", runtime, shelf / name)
+    # Workers may have found different versions, because another test fetches one meanwhile.
+    pristine = shelf / f"{name}-{installation.version}"
+    made = Bench(ENGINES[name], installation, SAMPLES[name], folder / "data", runtime, pristine)
     try:
         yield made
     finally:

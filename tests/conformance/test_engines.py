@@ -290,13 +290,12 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from dbdyno.host.launch import Launch
-from dbdyno.obtain import debian
-from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.engines.registry import ENGINES
-from tests.conformance.conftest import obtain
-engine = ENGINES[sys.argv[1]]
-installation, _ = obtain(engine.name)
-server = engine.life.start(installation, Path(sys.argv[2]), Path(sys.argv[3]), {}, Launch())
+from dbdyno.study.reference import Reference
+name, version, data, runtime = sys.argv[1:]
+engine = ENGINES[name]
+installation = engine.obtaining.locate(Reference(name, version))
+server = engine.life.start(installation, Path(data), Path(runtime), {}, Launch())
 print(*server.process_ids, flush=True)
 time.sleep(600)
 """
@@ -305,7 +304,9 @@ time.sleep(600)
 def test_a_server_dies_with_dyno(bench: Bench) -> None:
     with_processes(bench)
     bench.initialise()
-    arguments = [bench.engine.name, str(bench.data), str(bench.runtime)]
+    # By its version, because another worker may fetch a later one meanwhile.
+    version = bench.installation.version
+    arguments = [bench.engine.name, version, str(bench.data), str(bench.runtime)]
     dyno = subprocess.Popen(
         [sys.executable, "-c", KILLED, *arguments], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     )
