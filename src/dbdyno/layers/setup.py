@@ -117,6 +117,12 @@ class Setup:
         """Where the server's data directory is, or will be."""
         return self.volume.data if self.volume else self.scratch / "data"
 
+    def launch_of_load(self, server: Server) -> Launch:
+        """How the load process of this server is started. An embedded engine runs in it, so what the layers
+        ask for the engine's process goes there, and it may write where the engine writes."""
+        launch = self.launch if self.engine.embedded else self.load_launch
+        return launch.confined_to(*server.driver_folders)
+
     def join_group(self, controller: str, values: Mapping[str, str], factor: str) -> Path:
         """Puts the server into a control group with these values (file name: content): into the one that it
         has, where that will do. Raises Blocked, for `factor`."""

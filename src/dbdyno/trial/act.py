@@ -159,9 +159,7 @@ def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Runni
     server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
     undo.callback(server.kill)
     setup.journal.note_processes(server.process_ids)
-    launch = setup.launch if setup.engine.embedded else setup.load_launch
-    launch = launch.confined_to(*server.driver_folders)
-    load = open_load(server.driver_environment, launch)
+    load = open_load(server.driver_environment, setup.launch_of_load(server))
     undo.callback(load.kill)
     setup.job = setup.job.but(url=server.url)
     return replace(running, server=server, load=load)

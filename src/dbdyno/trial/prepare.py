@@ -73,10 +73,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if front is not None:
         patience_s = min(ANSWER_TIMEOUT_S, REQUEST_PATIENCE_S * setup.launch.patience)
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
-    # An embedded engine runs in the load process: what the layers ask for its process goes there.
-    launch = setup.launch if setup.engine.embedded else setup.load_launch
-    launch = launch.confined_to(*server.driver_folders)
-    load = bench.open_load(server.driver_environment, launch)
+    load = bench.open_load(server.driver_environment, setup.launch_of_load(server))
     undo.push(_stop_or_kill(load.close, load.kill))
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
