@@ -22,7 +22,7 @@ from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
-from dbdyno.host import once
+from dbdyno.host import once, paths
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -125,6 +125,7 @@ SAMPLES = {
         ),
     ),
 }
+SESSIONS_CACHE = paths.cache_place()
 ASK = """
 import json, sys
 from dbdyno.driver import _driver
@@ -138,6 +139,13 @@ except _driver.DriverError as error:
 @cache
 def obtain(name: str) -> tuple[Installation | None, str]:
     """The engine's installation, fetched when it is not here; or the reason why it cannot be had."""
+    with pytest.MonkeyPatch.context() as patch:
+        # It is kept for all tests, and the one that asks first may have folders that end with it.
+        patch.setenv("XDG_CACHE_HOME", str(SESSIONS_CACHE.parent))
+        return _obtained(name)
+
+
+def _obtained(name: str) -> tuple[Installation | None, str]:
     engine, reference = ENGINES[name], Reference(name, SAMPLES[name].version)
     try:
         return engine.obtaining.locate(reference), ""
