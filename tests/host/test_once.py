@@ -116,6 +116,17 @@ def test_a_making_that_fails_leaves_nothing() -> None:
     assert list(builds().folder.iterdir()) == []
 
 
+def test_a_making_is_noted_before_it_is_there() -> None:
+    noted = []
+
+    def note(making: Path) -> None:
+        assert not making.exists()
+        noted.append(making)
+
+    with builds().making("one", note=note) as making:
+        assert noted == [making]
+
+
 def test_a_making_that_can_resume_goes_on_in_what_was_left() -> None:
     with another(MAKE) as maker:
         maker.kill()

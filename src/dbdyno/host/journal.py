@@ -93,6 +93,10 @@ class Journal:
         self._append(entry)
         self._standing.append(entry)
 
+    def note_tree(self, path: Path) -> None:
+        """Notes a folder or file that is about to be made, and goes with all that is in it."""
+        self.note("tree", path=str(path))
+
     def note_processes(self, process_ids: Iterable[int]) -> None:
         """Notes processes that must end with what is noted here. The start time of each tells it from a later
         process of the same number."""

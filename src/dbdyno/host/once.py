@@ -35,6 +35,14 @@ def silently(line: str) -> None:
     """Tells nobody."""
 
 
+Note = Callable[[Path], None]
+"""Notes a folder that is about to be made."""
+
+
+def unnoted(_folder: Path) -> None:
+    """Notes nothing: what a killed making leaves stays until the next one, or until `sweep`."""
+
+
 ACCOUNT = "account.json"
 """What a thing is and where it comes from. Things that older versions made have none."""
 
@@ -112,10 +120,12 @@ class Shelf:
         return thing
 
     @contextmanager
-    def making(self, key: str, tell: Tell = silently, resume: bool = False) -> Iterator[Path]:
-        """An empty folder to make a thing in, under the lock of its key. It is gone afterwards, unless `keep`
-        gave it a name. What a killed making of this key left is removed first. With `resume` that stays, and
-        so does what an interrupted making leaves."""
+    def making(
+        self, key: str, tell: Tell = silently, resume: bool = False, note: Note = unnoted
+    ) -> Iterator[Path]:
+        """An empty folder to make a thing in, under the lock of its key, noted before it is there. It is gone
+        afterwards, unless `keep` gave it a name. What a killed making of this key left is removed first. With
+        `resume` that stays, and so does what an interrupted making leaves."""
         # Raises where the cache cannot be made or written.
         paths.cache()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -123,6 +133,7 @@ class Shelf:
             making = self.folder / f"{key}.making"
             if not resume:
                 _remove(making)
+            note(making)
             making.mkdir(exist_ok=resume)
             interrupted = False
             try:
@@ -154,11 +165,12 @@ class Shelf:
         make: Callable[[Path], tuple[str, str]],
         tell: Tell = silently,
         resume: bool = False,
+        note: Note = unnoted,
     ) -> Path:
         """The thing of that name, taken; `make` fills a folder where there is none, and says what it is and
         where it comes from."""
         while (thing := self.take(name, tell)) is None:
-            with self.making(name, tell, resume) as making:
+            with self.making(name, tell, resume, note) as making:
                 if not self.holds(name):
                     self.keep(making, name, *make(making))
         return thing

@@ -248,7 +248,7 @@ def _storage(journal: Journal) -> Iterator[_Line]:
 def _scratch(journal: Journal) -> Iterator[Path]:
     folder = paths.cache() / f"probe-{os.getpid()}"
     with journal.scope():
-        journal.note("tree", path=str(folder))
+        journal.note_tree(folder)
         folder.mkdir(parents=True)
         yield folder
 

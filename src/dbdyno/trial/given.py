@@ -205,7 +205,7 @@ def _running(given: Given, data: Path, first: Mapping[str, Level], kept: bool = 
     """The server on the data, as pristine data are loaded; it ends cleanly where they are `kept`."""
     setup, bench = given.setup, given.bench
     runtime = paths.runtime() / f"{setup.scratch.name}p"
-    bench.journal.note("tree", path=str(runtime))
+    bench.journal.note_tree(runtime)
     runtime.mkdir(exist_ok=True)
     settings = {**setup.engine.settings.LOADING, **given.creation, **first}
     launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)

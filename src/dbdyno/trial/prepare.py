@@ -57,7 +57,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     baseline = next((check.value for check in pristine.checks if check.value), None)
     reset = _placed(setup, pristine, bench)
     runtime = paths.runtime() / setup.scratch.name
-    bench.journal.note("tree", path=str(runtime))
+    bench.journal.note_tree(runtime)
     runtime.mkdir()
     if bench.callgrind:
         _put_under(bench.callgrind, setup)
@@ -139,7 +139,7 @@ def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callabl
 def _setup(trial: Trial, bench: Bench) -> Setup:
     """The trial's own folder, and what its levels ask for before the data are in place."""
     scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
-    bench.journal.note("tree", path=str(scratch))
+    bench.journal.note_tree(scratch)
     scratch.mkdir(parents=True)
     job = _job(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)

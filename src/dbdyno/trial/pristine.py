@@ -137,7 +137,10 @@ def _folder(
     once.shelf("engines").take(setup.data_maker.prefix.name)
     key = _key(setup, creation, bench, seed, given)
     return once.shelf("pristine").once(
-        key, lambda making: _make(making, setup, creation, bench, seed, given), bench.tell
+        key,
+        lambda making: _make(making, setup, creation, bench, seed, given),
+        bench.tell,
+        note=bench.journal.note_tree,
     )
 
 
@@ -197,7 +200,6 @@ def _make(
 ) -> tuple[str, str]:
     """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
     engine = f"{setup.engine.name} {setup.data_maker.version}"
-    bench.journal.note("tree", path=str(making))
     with bench.journal.scope():
         require_disk(making, SPARE_BYTES, "the pristine data")
         began = time.monotonic()
@@ -231,7 +233,7 @@ def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
 ) -> tuple[Prepared, list[Invariant]]:
     runtime = paths.runtime() / f"{setup.scratch.name}p"
-    bench.journal.note("tree", path=str(runtime))
+    bench.journal.note_tree(runtime)
     runtime.mkdir()
     settings = {**setup.engine.settings.LOADING, **creation}
     # Of the trial's own launch its patience alone: an instrumented build may make the data.

@@ -164,7 +164,7 @@ def _server(folder: Path, asked: Asked, journal: Journal) -> Iterator[tuple[Load
     creation = {name: asked.settings[name] for name in asked.settings.keys() & asked.engine.settings.CREATION}
     runtime = paths.runtime() / f"statements-{os.getpid()}"
     for path in (folder / "data", runtime):
-        journal.note("tree", path=str(path))
+        journal.note_tree(path)
     runtime.mkdir()
     if asked.study.data is None:
         require_disk(folder, SPARE_BYTES, "an empty copy of the schema")

@@ -125,14 +125,13 @@ def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Pat
     size_bytes = size_for(tree_size_bytes(pristine / "data"), wish)
 
     def make(making: Path) -> tuple[str, str]:
-        journal.note("tree", path=str(making))
         _make_image(journal, pristine, raw_file, wish, making / IMAGE, size_bytes)
         options = f" ({' '.join(wish.mkfs)})" if wish.mkfs else ""
         return f"{wish.filesystem}{options}, {size_bytes >> 20} MiB", f"pristine data {pristine.name}"
 
     # The data's name makes this one the only one of its name in the cache.
     name = f"{image_name(wish, size_bytes)}-{pristine.name[:8]}"
-    return once.shelf("volumes", pristine).once(name, make) / IMAGE
+    return once.shelf("volumes", pristine).once(name, make, note=journal.note_tree) / IMAGE
 
 
 def image_name(wish: Wish, size_bytes: int) -> str:
@@ -275,7 +274,7 @@ def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> 
     make_file_system(image, wish)
     point = image.with_suffix(".mount")
     with journal.scope():
-        journal.note("tree", path=str(point))
+        journal.note_tree(point)
         attached = loop.attach(journal, image, "storage.filesystem")
         try:
             mounts.mount(journal, wish.filesystem, str(attached.path), point, (), "storage.filesystem")
