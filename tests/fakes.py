@@ -25,7 +25,7 @@ from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.plan import ask_for
 from dbdyno.records.record import Loss, Reading, Record, Run
 from dbdyno.records.store import Store
-from dbdyno.run import Progress, on_this_host, run_study
+from dbdyno.run import Progress, Side, run_study
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
@@ -245,8 +245,7 @@ class FakeLoad:
 
 def carried_out(bench: Bench, store: Store, progress: Progress | None = None) -> list[Record]:
     """All records of the bench's study and run."""
-    carry_out = on_this_host(bench, store, progress or Stages())
-    return run_study(bench.study, bench.run, ask_for(bench.run), carry_out, store)
+    return run_study(Side(ask_for(bench.run), bench, progress or Stages()), store)
 
 
 class Stages:

@@ -30,7 +30,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
 from dbdyno.records.store import Store
-from dbdyno.run import on_this_host, run_trial
+from dbdyno.run import Seat, carried_out, run_trial
 from dbdyno.study import Study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
@@ -439,7 +439,7 @@ def test_a_search_ends_the_loads_of_what_is_hopeless_and_a_confirmation_ends_non
         trials = [
             trial.model_copy(update={"purpose": purpose}) for trial in make_plan(study, Order(seed=1)).trials
         ]
-        records = list(on_this_host(bench, store, Stages())(trials))
+        records = list(carried_out([Seat(trial, bench, Stages()) for trial in trials], store))
     slices = {record.variant: len(record.tally.slices) for record in records if record.tally is not None}
     assert [record.outcome for record in records] == [Outcome.MEASURED] * 3
     assert [record.purpose for record in records] == [purpose] * 3

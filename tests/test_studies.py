@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from dbdyno.cli.catalogue import catalogue
-from dbdyno.cli.estimate import overhead_s
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.estimate import overhead_s
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.search.pace import least_s

@@ -57,7 +57,7 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
-SPINE = frozenset({"run", "gate", "cli"})
+SPINE = frozenset({"run", "gate", "begin", "cli"})
 ROOT_MODULES = frozenset(
     {"__init__", "__main__", "errors", "frozen", "gate", "interrupts", "passwords", "run"}
 )
@@ -406,6 +406,7 @@ UNKNOWN_TO_A_ROOM: dict[str, tuple[str, ...]] = {
     "studies": ("study",),
     "the flow": FLOW,
     "trials": ("trial",),
+    "verbs": ("cli",),
     "workloads": (f"{DRIVER}workload",),
 }
 """What the map says that a room knows nothing of, and the modules that it means."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Record, Run
 from dbdyno.records.store import Store
-from dbdyno.study import Arrangement, Study
+from dbdyno.study import Arrangement
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Purpose, Trial, Variant
@@ -48,22 +48,14 @@ class Progress(Protocol):
     def trial_ended(self, record: Record) -> None: ...
 
 
-CarryOut = Callable[[Sequence[Trial]], Iterable[Record]]
-"""Gives the record of each trial as soon as that has ended."""
+class Unwatched:
+    """Sees nothing of a run."""
 
+    def trial_began(self, trial: Trial) -> None: ...
 
-def run_study(study: Study, run: Run, ask: Ask, carry_out: CarryOut, store: Store) -> list[Record]:
-    """Carries out what `ask` gives until it gives nothing. Returns all the run's records.
+    def stage_began(self, trial: Trial, stage: str) -> None: ...
 
-    What comes next follows from the records alone, so a run that was cut short goes on in the same way.
-    """
-    records = [record for record in store.records(run.run) if record.whole]
-    while trials := ask(study, run, records):
-        for record in carry_out(trials):
-            store.add_record(record)
-            records.append(record)
-    store.finish_run(run.run)
-    return records
+    def trial_ended(self, record: Record) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -84,53 +76,53 @@ class Side:
         return [Seat(trial, self.bench, self.progress) for trial in trials]
 
 
-def run_in_turn(side: Side, reference: Side, store: Store) -> tuple[list[Record], list[Record]]:
-    """Carries out a run, and in each of its blocks the reference's trial beside that of its own baseline, so
-    that both meet the same disturbances: in the same rounds of slices, or one after the other. Which of the
-    two comes first is drawn like the order of a block. Returns the records of both.
+def run_study(side: Side, store: Store, reference: Side | None = None) -> list[Record]:
+    """Carries out what a run asks for until it asks for nothing. Returns all the run's records. What comes
+    next follows from the records alone, so a run that was cut short goes on in the same way.
+
+    With a reference, its trial has a turn beside that of the run's baseline in each block, so that both meet
+    the same disturbances: in the same rounds of slices, or one after the other.
     """
+    sides = [side] if reference is None else [side, reference]
     kept = {
-        each.run.run: [record for record in store.records(each.run.run) if record.whole]
-        for each in (side, reference)
+        each.run.run: [record for record in store.records(each.run.run) if record.whole] for each in sides
     }
-    baseline = variants_of(side.bench.study)[0].name
     while seats := side.next_seats(kept[side.run.run]):
-        # The rest of a block whose baseline is over has no trial of the reference beside it, nor have trials
-        # of no block.
-        due = any(seat.trial.variant.name == baseline and not seat.trial.of_no_block for seat in seats)
-        again = reference.next_seats(kept[reference.run.run]) if due else []
-        for together in up_together(_woven(seats, again, baseline)):
-            for seat, record in zip(together, run_together(together, store.add_record), strict=True):
-                store.add_record(record)
-                seat.progress.trial_ended(record)
-                kept[record.run].append(record)
+        if reference is not None and _has_baseline(seats):
+            seats = _woven(seats, reference.next_seats(kept[reference.run.run]))
+        for record in carried_out(seats, store):
+            kept[record.run].append(record)
     store.finish_run(side.run.run)
-    return kept[side.run.run], kept[reference.run.run]
+    return kept[side.run.run]
 
 
-def _woven(seats: list[Seat], again: list[Seat], baseline: str) -> list[Seat]:
-    """A block's trials, with the reference's next to that of the baseline."""
+def carried_out(seats: Sequence[Seat], store: Store) -> Iterator[Record]:
+    """Carries trials out: those of a block side by side, or each by itself. Nobody is told of one that is not
+    kept yet."""
+    for together in up_together(seats):
+        for seat, record in zip(together, run_together(together, store.add_record), strict=True):
+            store.add_record(record)
+            seat.progress.trial_ended(record)
+            yield record
+
+
+def _has_baseline(seats: Sequence[Seat]) -> bool:
+    """Whether the run's baseline is among a block's trials. It is not where the rest of a block follows whose
+    baseline is over, nor among trials of no block."""
+    return any(seat.of_baseline and not seat.trial.of_no_block for seat in seats)
+
+
+def _woven(seats: list[Seat], again: list[Seat]) -> list[Seat]:
+    """A block's trials, with the reference's next to that of the baseline. Which of the two comes first is
+    drawn like the order of a block."""
     if not again:
         return seats
-    place = next(index for index, seat in enumerate(seats) if seat.trial.variant.name == baseline)
+    place = next(index for index, seat in enumerate(seats) if seat.of_baseline)
     own, other = seats[place].bench.run, again[0].bench.run
     sides = tuple(Variant(name=run.run, levels={}) for run in (own, other))
     drawn = Order.of(own).of_block(sides, seats[place].trial.block)
     place += drawn[0].name == own.run
     return [*seats[:place], *again, *seats[place:]]
-
-
-def on_this_host(bench: Bench, store: Store, progress: Progress) -> CarryOut:
-    """Carries trials out here: those of a block side by side, or each by itself."""
-
-    def carry_out(trials: Sequence[Trial]) -> Iterator[Record]:
-        for together in up_together([Seat(trial, bench, progress) for trial in trials]):
-            for seat, record in zip(together, run_together(together, store.add_record), strict=True):
-                yield record
-                # Whoever asks for the next one has kept this one: nobody is told of a trial that can be lost.
-                seat.progress.trial_ended(record)
-
-    return carry_out
 
 
 @dataclass(frozen=True)
@@ -140,6 +132,10 @@ class Seat:
     trial: Trial
     bench: Bench
     progress: Progress
+
+    @property
+    def of_baseline(self) -> bool:
+        return self.trial.variant.name == variants_of(self.bench.study)[0].name
 
 
 def up_together(seats: Sequence[Seat]) -> list[list[Seat]]:
@@ -159,10 +155,19 @@ Keep = Callable[[Record], None]
 """Puts on disk what is known of a trial so far."""
 
 
+def unkept(_record: Record) -> None:
+    """Keeps nothing."""
+
+
 def run_trial(
-    trial: Trial, bench: Bench, keep: Keep, progress: Progress, beside: Beside = nullcontext
+    trial: Trial,
+    bench: Bench,
+    keep: Keep = unkept,
+    progress: Progress | None = None,
+    beside: Beside = nullcontext,
 ) -> Record:
-    """One trial by itself."""
+    """One trial by itself; no run keeps it and nobody watches it, unless the caller says so."""
+    progress = progress or Unwatched()
     [record] = run_together([Seat(trial, bench, progress)], keep, beside)
     progress.trial_ended(record)
     return record

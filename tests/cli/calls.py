@@ -18,7 +18,8 @@ from unittest import mock
 import pytest
 
 import dbdyno
-from dbdyno.cli import catalogue, main
+from dbdyno.begin import catalogue
+from dbdyno.cli import main
 from dbdyno.interrupts import SIGNALS
 
 STUDY = """

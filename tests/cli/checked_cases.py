@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.catalogue import located
+from dbdyno.begin.catalogue import located
 from dbdyno.host import paths
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference

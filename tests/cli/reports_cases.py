@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.cli.stored_study import study_of
+from dbdyno.begin.stored_study import study_of
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dbdyno.cli.building import builds_of
-from dbdyno.cli.study_file import study_at
+from dbdyno.begin.building import builds_of
+from dbdyno.begin.study_file import study_at
 from tests.applications.keystone.obtaining_cases import ALL, environment
 from tests.cli.calls import dyno
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.cli.study_file import study_at
+from dbdyno.begin.study_file import study_at
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError

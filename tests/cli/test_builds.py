@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno import gate
-from dbdyno.cli import counting
+from dbdyno.begin import counting
 from dbdyno.cli.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import once, paths

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from dbdyno.cli.stored_study import study_of
+from dbdyno.begin.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record, Run
 from dbdyno.records.store import Store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.study_file import study_at
+from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.host.fingerprint import core_count
 from dbdyno.study import Design

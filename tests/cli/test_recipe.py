@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.stored_study import study_of
+from dbdyno.begin.stored_study import study_of
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.host.launch import Launch
 from dbdyno.records.place import store_url

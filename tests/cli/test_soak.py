@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dbdyno.cli.soak import rung_by_rung
+from dbdyno.begin.soak import rung_by_rung
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dbdyno.cli.catalogue import catalogue
+from dbdyno.begin.catalogue import catalogue
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.study import parse_study

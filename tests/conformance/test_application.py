@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from dbdyno.applications.registry import installed
-from dbdyno.cli.progress import Quiet
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.records.record import Doubt, Outcome, Record
@@ -48,7 +47,7 @@ def test_keystone_takes_the_load_in_front_of_mariadb(homes_with_engines: Path) -
     trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
     with open_journal() as journal:
         bench = replace(bench_of(study, journal), application=installed(wish))
-        record = run_trial(trial, bench, lambda _: None, Quiet())
+        record = run_trial(trial, bench)
     assert record.outcome is Outcome.MEASURED, (record.cause, record.server_log)
     proofs = {one.factor: one for one in record.evidence}
     assert proofs["application.workers"].requested == str(WORKERS)
@@ -84,7 +83,7 @@ def behind_the_shop(manner: str, script: Path, **levels: Level) -> Record:
     trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
     with open_journal() as journal:
         bench = replace(bench_of(study, journal), application=shop(manner))
-        record = run_trial(trial, bench, lambda _: None, Quiet())
+        record = run_trial(trial, bench)
     left = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
     assert not [command for command in left if "shop_served" in command or "mariadbd" in command], left
     return record

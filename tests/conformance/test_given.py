@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.given import given_mistakes
+from dbdyno.begin.given import given_mistakes
 from dbdyno.engines import registry
 from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
 from dbdyno.engines.postgresql.obtaining import SERVER

@@ -17,7 +17,6 @@ from dbdyno.records import database
 from dbdyno.records import store as store_module
 from dbdyno.records.spool import Spool
 from dbdyno.records.store import Store
-from dbdyno.run import run_study
 from tests.fakes import make_run, make_study
 from tests.records.store_cases import make_record
 
@@ -74,17 +73,11 @@ def test_the_end_of_a_run_waits_for_a_busy_store(
             other.execute("COMMIT")
 
     monkeypatch.setattr("time.sleep", wait)
-    study, run = make_study(), make_run(make_study())
-    trials = iter([[0, 1, 2], []])
     with Store(url) as store:
-        records = run_study(
-            study,
-            run,
-            lambda *_: next(trials),  # type: ignore[arg-type]
-            lambda due: map(make_record, due),  # type: ignore[arg-type]
-            store,
-        )
-        assert [record.trial for record in records] == [0, 1, 2]
+        for trial in range(3):
+            store.add_record(make_record(trial))
+        store.finish_run("first")
+        assert [record.trial for record in store.records("first")] == [0, 1, 2]
         [summary] = store.runs()
         assert summary.finished and summary.outcomes == {"measured": 3}
     assert waits[1] > waits[0]

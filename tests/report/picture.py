@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from dbdyno.analyse import Analysis
-from dbdyno.cli.analysed import analysed
-from dbdyno.cli.stored_study import study_of
+from dbdyno.begin.stored_study import study_of
+from dbdyno.cli.stored_run import analysed
 from dbdyno.records.record import Record, Run
 from dbdyno.report import terminal
 

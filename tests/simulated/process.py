@@ -26,7 +26,7 @@ from dbdyno.records.database import Unavailable
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store
-from dbdyno.run import Side, on_this_host, run_in_turn, run_study
+from dbdyno.run import Side, run_study
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 from dbdyno.trial import act, pristine
@@ -181,13 +181,13 @@ def _carry_on(case: Case, world: World, ended: Ended) -> None:
         if not left.endswith(MAKING_FOLDER):
             world.wrong(f"after the replay: {left}")
     with SimulatedStore(world) as store, open_journal() as opened:
-        study, run = case.study, case.run
+        run = case.run
         resumed = any(summary.run.run == run.run for summary in store.runs())
         store.add_run(run)
         engine = SimulatedEngine(world=world, embedded=case.embedded)
         bench = _bench(case, world, engine, opened)
         progress = SimulatedProgress(world, run.run)
-        ask = _noted(ask_for(run), ended)
+        side, other = Side(_noted(ask_for(run), ended), bench, progress), None
         try:
             if case.kind == "in turn" and not resumed:
                 again = run.model_copy(update={"run": REFERENCE})
@@ -197,9 +197,7 @@ def _carry_on(case: Case, world: World, ended: Ended) -> None:
                     _bench(case, world, engine, opened, again),
                     SimulatedProgress(world, REFERENCE),
                 )
-                ended.records = run_in_turn(Side(ask, bench, progress), other, store)[0]
-            else:
-                ended.records = run_study(study, run, ask, on_this_host(bench, store, progress), store)
+            ended.records = run_study(side, store, other)
         finally:
             _require_end(world, engine)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.given import data_of
+from dbdyno.begin.given import data_of
 from dbdyno.errors import UserError
 from dbdyno.host import once
 from dbdyno.study.nouns import GivenData

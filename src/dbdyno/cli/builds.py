@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
@@ -13,17 +12,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.building import NOT_YET, builds_lines
-from dbdyno.cli.building_ahead import made_ahead
+from dbdyno.begin.building import NOT_YET, builds_lines
+from dbdyno.begin.building_ahead import made_ahead
+from dbdyno.begin.study_file import study_at
 from dbdyno.cli.options import ListingGroup, json_option, paths_option
-from dbdyno.cli.study_file import study_at
-from dbdyno.cli.terminal import terminal
-from dbdyno.cli.wording import duration, size
+from dbdyno.cli.terminal import tell, terminal
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
+from dbdyno.report.words.amounts import duration, size
 from dbdyno.report.words.safe import json_text
 from dbdyno.trial.correctness import all_kept
 
@@ -115,7 +114,7 @@ def make(study: Path, names: tuple[str, ...], allowed_paths: tuple[Path, ...], a
     long as another Dyno measures.
     """
     allowed = Allowed.of((), allowed_paths)
-    found = made_ahead(study_at(study, allowed=allowed), names, allowed, partial(click.echo, err=True))
+    found = made_ahead(study_at(study, allowed=allowed), names, allowed, tell)
     if as_json:
         click.echo(json_text(found))
     else:

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from dbdyno.cli.options import Age, ListingGroup, json_option
 from dbdyno.cli.terminal import terminal
-from dbdyno.cli.wording import size
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
+from dbdyno.report.words.amounts import size
 from dbdyno.report.words.safe import json_text
 
 

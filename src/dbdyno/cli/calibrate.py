@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import click
@@ -18,6 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import __version__
+from dbdyno.begin.arrangement import has_pauses
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.estimate import overhead_s
+from dbdyno.begin.study_file import study_at
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
     Finding,
@@ -31,10 +35,6 @@ from dbdyno.calibrate.finding import (
 )
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
-from dbdyno.cli.arrangement import has_pauses
-from dbdyno.cli.catalogue import catalogue
-from dbdyno.cli.checked import require_sound
-from dbdyno.cli.estimate import overhead_s
 from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
@@ -43,9 +43,7 @@ from dbdyno.cli.options import (
     paths_option,
     wait_option,
 )
-from dbdyno.cli.progress import Quiet
-from dbdyno.cli.study_file import study_at
-from dbdyno.cli.terminal import terminal
+from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
@@ -116,10 +114,9 @@ def command(
     """
     allowed = Allowed.of(devices, allowed_paths)
     asked = study_at(study, allowed=allowed) if study else _asked(engine, workload, clients)
-    require_sound(asked, allowed=allowed)
+    require_sound(asked, tell, allowed=allowed)
     _require_server_alone(asked)
     _require_closed_loop(asked)
-    tell = partial(click.echo, err=True)
     with alone(f"calibration of {asked.title}", time_s + OVERHEAD_S, wait_s, tell):
         tell(f"calibrating {asked.engine.engine}, {asked.workload.name}: {time_s:g} s of slices")
         found = _calibrated(asked, time_s, allowed)
@@ -186,7 +183,7 @@ def _calibrated(study: Study, time_s: float, allowed: Allowed) -> Calibration:
         phases = (Phase(name="load", duration_s=LAST_LOAD_S),)
         trial = Trial(index=0, block=0, position=0, variant=variants_of(study)[0], phases=phases)
         # The record is kept nowhere: its load is the least of what the server was put through.
-        record = run_trial(trial, bench, lambda _: None, Quiet(), slicing)
+        record = run_trial(trial, bench, beside=slicing)
     if record.outcome is not Outcome.MEASURED or not made:
         raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)
     [found] = made

@@ -9,10 +9,10 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
-from dbdyno.cli.analysed import analysed
+from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of, tell_unknown
+from dbdyno.cli.stored_run import analysed, tell_unknown
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors

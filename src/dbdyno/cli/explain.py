@@ -10,10 +10,11 @@ import click
 from dbdyno.analyse import explain_gap
 from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.analyse.losses import gap_with_losses
-from dbdyno.cli.analysed import with_losses
+from dbdyno.begin.losses import with_losses
+from dbdyno.begin.stored_study import require_speeds, study_of
 from dbdyno.cli.formats import deliver, format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import require_speeds, run_to_read, study_of
+from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url

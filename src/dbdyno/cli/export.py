@@ -10,7 +10,7 @@ import click
 import polars
 
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import run_to_read
+from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.export.tables import csv_of, series_table, trials_table
 from dbdyno.records.place import store_url

@@ -13,12 +13,14 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
-from dbdyno.cli.analysed import analysed, between_setups
+from dbdyno.begin.losses import between_setups
+from dbdyno.begin.reference import require_one_load
+from dbdyno.begin.stored_study import require_measured, require_one_data, study_of
 from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.stored_study import require_measured, require_one_data, run_to_read, study_of, tell_unknown
+from dbdyno.cli.stored_run import analysed, run_to_read, tell_unknown
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in
@@ -27,20 +29,14 @@ from dbdyno.records.record import Run
 from dbdyno.records.store import Store
 from dbdyno.report import as_json, html, junit, markdown
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.study import BASELINE, Study
-from dbdyno.study.differences import OF_THE_LOAD, difference, meaning_of
+from dbdyno.study import BASELINE
+from dbdyno.study.differences import OF_THE_LOAD, meaning_of
 
 HISTORY_MOST = 200
 """Runs of the past that are looked at, the latest first."""
 
 BUILT = frozenset(("build", "source"))
 """Layers whose levels name what an engine is built from. What was built, the records tell."""
-
-SHARED_BY_TURNS = (
-    *("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host"),
-    *("calibrated", "arrangement", "slice_s"),
-)
-"""Of a run, what the reference that takes turns with it has as well."""
 
 
 @click.command()
@@ -103,34 +99,6 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
     lost = between_setups(ours.study, theirs.study)
     made = made.model_copy(update={"result": made.result.model_copy(update={"gives_up": lost})})
     return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
-
-
-def require_one_load(study: Study, reference: Study, against: str) -> None:
-    """Raises UserError where two studies cannot be held against each other."""
-    same = study.workload == reference.workload and study.goal.response == reference.goal.response
-    if not same:
-        raise UserError(
-            f"{against} measured another load or response",
-            "a gate needs one [workload] and one response on both sides; engine and settings may differ",
-        )
-    if found := difference(reference.files, study.files, OF_THE_LOAD):
-        raise UserError(
-            f"{against} ran other statements: {found}",
-            "a gate needs one load on both sides: put the file back, or measure a new baseline",
-        )
-
-
-def measured_again(stored: Run, run: Run) -> Run:
-    """The run that measures a stored one again, in turn with `run`."""
-    return stored.model_copy(
-        update={
-            "run": f"reference-{run.run}",
-            "reference": None,
-            "sequential": False,
-            "budget_s": None,
-            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
-        }
-    )
 
 
 def setup_of(store: Store, run: Run) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
+from dbdyno.begin.naming import keep, name_of_run, require_free
 from dbdyno.brought import pgbench, sysbench
 from dbdyno.brought.counted import Counted
 from dbdyno.brought.files import Repetition, of_threads, one_each
 from dbdyno.brought.run import Log, Question, records_of, run_of
-from dbdyno.cli.beginning import keep, name_of_run, require_free
 from dbdyno.cli.options import store_option
 from dbdyno.errors import UserError
 from dbdyno.records import metrics

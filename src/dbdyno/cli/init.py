@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dbdyno.begin.catalogue import catalogue, installation_of
 from dbdyno.cli import first_study
-from dbdyno.cli.catalogue import catalogue, installation_of
 from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.formats import write
 from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here

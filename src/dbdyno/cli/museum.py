@@ -10,10 +10,10 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.collection import Ending, Museum, chosen, collection
-from dbdyno.cli.analysed import analysed
+from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.formats import TABLE_FORMATS, deliver, format_of, table_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_study import study_of
+from dbdyno.cli.stored_run import analysed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS

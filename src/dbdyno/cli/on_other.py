@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse.model import Analysis
-from dbdyno.cli.catalogue import catalogue
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.stored_study import is_of
 from dbdyno.cli.report import analysis_of
-from dbdyno.cli.stored_study import is_of
 from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level

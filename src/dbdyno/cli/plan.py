@@ -13,16 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.adapted import Adapted, adapted, seed_of
+from dbdyno.begin.adapted import Adapted, adapted, seed_of
+from dbdyno.begin.arrangement import arranged_text, memory_text
+from dbdyno.begin.budget import budget_text
+from dbdyno.begin.building import builds_lines, builds_of
+from dbdyno.begin.catalogue import unchecked_text
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.counted import counted_text, counting_text, why_counted
+from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
+from dbdyno.begin.given import PlannedData, data_text, planned_data
+from dbdyno.begin.space import require_space
+from dbdyno.begin.study_file import study_at
 from dbdyno.cli.application import PlannedApplication, application_lines, planned_application
-from dbdyno.cli.arrangement import arranged_text, memory_text
-from dbdyno.cli.budget import budget_text
-from dbdyno.cli.building import builds_lines, builds_of
-from dbdyno.cli.catalogue import unchecked_text
-from dbdyno.cli.checked import require_sound
-from dbdyno.cli.counted import counted_text, counting_text, why_counted
-from dbdyno.cli.estimate import counted_s, overhead_s, restarts_s
-from dbdyno.cli.given import PlannedData, data_text, planned_data
 from dbdyno.cli.options import (
     budget_option,
     calibration_option,
@@ -32,10 +34,8 @@ from dbdyno.cli.options import (
     store_option,
 )
 from dbdyno.cli.restarts import restarts_text
-from dbdyno.cli.space import print_space, require_space
-from dbdyno.cli.study_file import study_at
-from dbdyno.cli.terminal import terminal
-from dbdyno.cli.wording import duration
+from dbdyno.cli.space import print_space
+from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.writes import Write, writes_lines, writes_of
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
@@ -50,6 +50,7 @@ from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
+from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural, seconds_text
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, fraction
@@ -133,7 +134,7 @@ def command(
     allowed = Allowed.of((), allowed_paths)
     asked = study_at(study, blocks, seed, allowed)
     builds = builds_of(asked)
-    checks = require_sound(asked, builds, allowed=allowed)
+    checks = require_sound(asked, tell, builds, allowed=allowed)
     here = adapted(asked, budget_s, calibration)
     whole = _Whole(here, builds, budget_s, checks, store_url(store), allowed)
     if as_json:

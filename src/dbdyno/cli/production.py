@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from dbdyno.begin.given import given_mistakes
 from dbdyno.cli import first_study
 from dbdyno.cli.drawn import Drawn, drawn_from, tell
 from dbdyno.cli.first_study import Host, Load, Question, Row
 from dbdyno.cli.formats import write
-from dbdyno.cli.given import given_mistakes
 from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
 from dbdyno.cli.options import json_option
 from dbdyno.cli.terminal import terminal

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +13,8 @@ import click
 
 from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
-from dbdyno.cli.estimate import COUNTED_S, overhead_s
+from dbdyno.begin.estimate import COUNTED_S, overhead_s
+from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.options import (
     WaitingCommand,
@@ -24,9 +24,8 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.progress import Quiet
-from dbdyno.cli.stored_study import measured_installation, require_measured, run_to_read, study_of
-from dbdyno.cli.terminal import terminal
+from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -120,7 +119,7 @@ def command(
     expected_s = (
         COUNTED_S * len(trials) if counted else expected_duration_s(len(trials), study, overhead_s(study))
     )
-    with alone(f"profile of {study.title}", expected_s, wait_s, partial(click.echo, err=True)):
+    with alone(f"profile of {study.title}", expected_s, wait_s, tell):
         if counted:
             require_countable(study)
             simulated = {"cache_sim": cache_sim, "branch_sim": branch_sim}
@@ -155,7 +154,7 @@ def _profiled(trial: Trial, study: Study, run: Run, allowed: Allowed) -> Profile
     with _bench(study, run, allowed) as bench:
         # The record is kept nowhere: sampling slowed the trial down.
         found = sampled(
-            lambda beside: run_trial(trial, bench, lambda record: None, Quiet(), beside),
+            lambda beside: run_trial(trial, bench, beside=beside),
             bench.engine.embedded,
         )
     made = profile_of(found.variant, found.samples, found.cpu_us_per_op, way=found.way, event=EVENT)
@@ -190,7 +189,7 @@ def _counted(
     click.echo(f"counting {trial.variant.name}", err=True)
     with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, allowed) as bench:
         counting = replace(bench, callgrind=Callgrind(Path(folder), **simulated))
-        record = run_trial(trial, counting, lambda record: None, Quiet())
+        record = run_trial(trial, counting)
     if record.outcome is not Outcome.MEASURED or record.counted is None:
         raise DynoError(f"{record.variant} could not be counted: {record.cause}", record.remedy)
     return record.variant, record.counted

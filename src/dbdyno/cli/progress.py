@@ -10,15 +10,15 @@ from contextlib import contextmanager
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dbdyno.cli.budget import replan_text
+from dbdyno.begin.budget import replan_text
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
-from dbdyno.cli.wording import duration
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run, inert_in, over_for_good
 from dbdyno.records.store import Store
+from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all, variants_of

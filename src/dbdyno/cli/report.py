@@ -10,12 +10,12 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
-from dbdyno.cli.analysed import analysed
+from dbdyno.begin.stored_study import require_speeds, study_of
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
 from dbdyno.cli.soak_report import deliver_soak
-from dbdyno.cli.stored_study import require_speeds, run_to_read, study_of
+from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.errors import UserError
 from dbdyno.host import paths
 from dbdyno.records.place import store_url

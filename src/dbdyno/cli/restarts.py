@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dbdyno.cli.estimate import restarts_s
-from dbdyno.cli.wording import duration
+from dbdyno.begin.estimate import restarts_s
 from dbdyno.records.record import ACT_WORDS
+from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import restart_trial_count

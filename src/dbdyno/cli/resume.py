@@ -10,11 +10,10 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.stored_study import is_of, study_of
-from dbdyno.cli.study_file import study_at
+from dbdyno.begin.stored_study import is_of, study_of
+from dbdyno.begin.study_file import study_at
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural
@@ -54,14 +53,6 @@ def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, 
         raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
     _ask(store, unfinished[0])
     return unfinished[0]
-
-
-def extended(run: Run, add_blocks: int) -> Run:
-    """The run with more blocks. Its intervals hold at every look from now on, because somebody looked at the
-    answer before asking for more."""
-    longer = run.model_copy(update={"blocks": run.blocks + add_blocks, "sequential": True})
-    require_few_enough(study_of(longer))
-    return longer
 
 
 def verb_of(run: Run) -> str:

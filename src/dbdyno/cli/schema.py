@@ -6,7 +6,7 @@ import json
 
 import click
 
-from dbdyno.cli.catalogue import catalogue
+from dbdyno.begin.catalogue import catalogue
 from dbdyno.cli.outputs import OUTPUTS, schema_of
 from dbdyno.study.schema import study_schema
 

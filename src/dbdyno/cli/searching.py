@@ -9,12 +9,12 @@ import click
 
 from dbdyno.analyse.candidates import candidates_of
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.wording import duration
 from dbdyno.plan import Ask
 from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.report.words import numbers
+from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.search import DOING
 from dbdyno.study import Study
 from dbdyno.study.trials import Purpose, Trial

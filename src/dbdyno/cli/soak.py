@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dbdyno.analyse.soak import soaked
-from dbdyno.cli.arrangement import server_bytes
-from dbdyno.cli.checked import require_sound
-from dbdyno.cli.estimate import overhead_s
+from dbdyno.begin.begun import Begun, make_builds_of
+from dbdyno.begin.soak import begin_soak, expected_soak_s, soak_gone_on_with
+from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.exit_codes import soak_code
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
-from dbdyno.cli.measured import Here, Measured, carry_out, make_builds_of, new_run
 from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
@@ -28,30 +26,17 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.soak_report import deliver_soak, page_beside
-from dbdyno.cli.stored_study import measured_installation, study_of
-from dbdyno.cli.study_file import study_at
-from dbdyno.cli.wording import duration
-from dbdyno.engines import registry
-from dbdyno.engines.engine import Engine
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
-from dbdyno.host.room import available_memory_bytes, require_descriptors
-from dbdyno.plan.soak import expected_s
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
+from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import Arrangement, Goal, Study
-from dbdyno.study.phases import GUESTS_SHARE
-from dbdyno.study.rungs import rungs, soak_of
-from dbdyno.study.soak import Soak
+from dbdyno.study.rungs import rungs
 from dbdyno.study.values import Fault
-
-CLIENT_LEAST_BYTES = 64 << 10
-"""Less than any server takes for a session: where not even that is there, the rung is not tried."""
-DESCRIPTORS_BESIDE = 1_000
-"""What a server opens beside its connections: tables, logs, libraries."""
 
 
 class Ladder(click.ParamType[tuple[int, ...]]):
@@ -119,119 +104,31 @@ def command(
     refuse_both("--resume", resume, smoke=smoke or None, clients=clients, duration=duration_s, seed=seed)
     with writable_store(store_url(store)) as opened:
         if resume is not None:
-            measured = _gone_on_with(run_to_resume(opened, study, resume, allowed, soak=True))
+            begun = soak_gone_on_with(run_to_resume(opened, study, resume, allowed, soak=True))
+        elif study is not None:
+            begun = begin_soak(study, smoke, clients, duration_s, seed, allowed, tell)
         else:
-            measured = _begin(study, smoke, clients, duration_s, seed, allowed)
-        here = Here(opened, _expected_s(measured), quiet, allowed)
-        records = _soak(measured, here, wait_s)
-    found = soaked(measured.study, measured.run, records)
+            raise UserError("no study was named", "dyno soak STUDY, or dyno soak --resume")
+        here = Here(opened, expected_soak_s(begun), quiet, allowed)
+        records = _soak(begun, here, wait_s)
+    found = soaked(begun.study, begun.run, records)
     deliver_soak(found, form, output)
     click.echo(f"report: {page_beside(found)}", err=form != "terminal")
     sys.exit(soak_code(found))
 
 
-def _begin(
-    path: Path | None,
-    smoke: bool,
-    clients: tuple[int, ...] | None,
-    duration_s: float | None,
-    seed: int | None,
-    allowed: Allowed,
-) -> Measured:
-    """A soak that begins; nothing has been touched until all that it needs was found."""
-    if path is None:
-        raise UserError("no study was named", "dyno soak STUDY, or dyno soak --resume")
-    read = study_at(path, seed=seed, allowed=allowed)
-    for line in require_sound(read, allowed=allowed):
-        click.echo(line, err=True)
-    engine = registry.engine(read.engine.engine)
-    soak = _wanted(read, smoke, clients, duration_s, engine)
-    read = rung_by_rung(read, soak)
-    installation = engine.obtaining.locate(read.engine)
-    require_clients(soak, read, engine)
-    run = new_run(read, path, installation).model_copy(update={"soak": soak})
-    return Measured(read, run, installation)
-
-
-def _wanted(
-    study: Study, smoke: bool, clients: tuple[int, ...] | None, duration_s: float | None, engine: Engine
-) -> Soak:
-    """How a study is soaked, with what the command line changes."""
-    soak = soak_of(study, smoke)
-    given = {"clients": clients, "duration_s": duration_s}
-    soak = soak.model_copy(update={name: value for name, value in given.items() if value is not None})
-    if engine.embedded:
-        click.echo(f"{engine.title} lives in the load process, so no other clients disturb it", err=True)
-        return soak.within_process()
-    return soak
-
-
-def rung_by_rung(study: Study, soak: Soak) -> Study:
-    """The study as a soak carries it out: a block for each rung, one trial after the other, and no other
-    trials. Raises UserError where it varies what the rungs give, or has an application that would not follow
-    the server when that is started again."""
-    if study.application is not None:
-        raise UserError(
-            f"{study.application.name} stands in front of the server, and a soak asks the server alone",
-            "leave [application] out and take a workload of the server's",
-        )
-    if any(factor.name == "workload.clients" for factor in study.factors):
-        raise UserError(
-            "workload.clients is a factor, and the rungs of a soak give the clients",
-            "write one number under [workload], and the ladder as `clients` under [soak]",
-        )
-    return study.model_copy(
-        update={
-            "blocks": len(soak.clients),
-            "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
-            "images": study.images or 1,
-            "restarts": None,
-            # How sure a drift must be. What else the goal asks is for runs, as is what is counted, not timed.
-            "goal": Goal(margin=study.goal.margin, confidence=study.goal.confidence, counted=False),
-        }
-    )
-
-
-def _gone_on_with(run: Run) -> Measured:
-    """A soak that goes on, as it was begun."""
-    assert run.soak is not None, "the run is a soak"
-    study = rung_by_rung(study_of(run), run.soak)
-    return Measured(study, run, measured_installation(study, run))
-
-
-def _expected_s(measured: Measured) -> float:
-    assert measured.run.soak is not None, "the run is a soak"
-    return expected_s(measured.run.soak, measured.study, overhead_s(measured.study))
-
-
-def require_clients(soak: Soak, study: Study, engine: Engine) -> None:
-    """Raises UserError where this host cannot hold the clients of the highest rung, before anything runs."""
-    clients = max(soak.clients)
-    what = plural(clients, "client")
-    if not engine.embedded:
-        require_descriptors(round(clients * (1.0 + GUESTS_SHARE)) + DESCRIPTORS_BESIDE, what)
-    needed_bytes = server_bytes(study, {**study.settings, **study.baseline}) + clients * CLIENT_LEAST_BYTES
-    available_bytes = available_memory_bytes()
-    if needed_bytes > available_bytes:
-        raise UserError(
-            f"{what} and the server's caches need at least {needed_bytes >> 20:,} MiB of memory, and"
-            f" {available_bytes >> 20:,} MiB are available",
-            "take fewer clients (--clients), or smaller caches",
-        )
-
-
-def _soak(measured: Measured, here: Here, wait_s: float) -> list[Record]:
+def _soak(begun: Begun, here: Here, wait_s: float) -> list[Record]:
     """Carries out what is left of a soak. Where it is interrupted it tells how to go on, and ends the
     program."""
-    study, run = measured.study, measured.run
+    study, run = begun.study, begun.run
     trials = study.size.trials
     try:
-        with alone(study.title, here.trials_s, wait_s, partial(click.echo, err=True), run.run):
+        with alone(study.title, here.trials_s, wait_s, tell, run.run):
             here.store.add_run(run)
             here.tell(
                 f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {duration(here.trials_s)}"
             )
-            make_builds_of(measured, None, here)
-            return carry_out(measured, None, here)
+            make_builds_of(begun, None, here.store, here.allowed, here.tell)
+            return carry_out(begun, None, here)
     except KeyboardInterrupt:
         sys.exit(interrupted(here.store, run, here.allowed, planned=trials))

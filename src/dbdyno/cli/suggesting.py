@@ -6,13 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 
-import click
-
-from dbdyno.cli.measured import Measured, bench_of, new_run
-from dbdyno.cli.progress import Quiet
+from dbdyno.begin.begun import Begun, bench_of, new_run
+from dbdyno.cli.terminal import tell
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError
@@ -49,13 +45,13 @@ class Counted:
         self.after = running.status()
 
 
-def suggested(study: Study, path: Path, allowed: Allowed, wait_s: float) -> str:
+def suggested(study: Study, allowed: Allowed, wait_s: float) -> str:
     """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
     DynoError where that trial has no speed."""
     engine = registry.engine(study.engine.engine)
     installation = engine.obtaining.locate(study.engine)
     alone_study = _baseline_of(study)
-    run = new_run(alone_study, path, installation)
+    run = new_run(alone_study, installation, tell)
     trial = Trial(
         index=0,
         block=0,
@@ -65,9 +61,9 @@ def suggested(study: Study, path: Path, allowed: Allowed, wait_s: float) -> str:
     )
     expected_s = expected_duration_s(1, alone_study, OVERHEAD_S)
     counted = Counted()
-    with alone(study.title, expected_s, wait_s, partial(click.echo, err=True)), open_journal() as journal:
-        bench = bench_of(Measured(alone_study, run, installation), journal, None, allowed)
-        record = run_trial(trial, bench, lambda record: None, Quiet(), counted.looking)
+    with alone(study.title, expected_s, wait_s, tell), open_journal() as journal:
+        bench = bench_of(Begun(alone_study, run, installation), journal, None, allowed)
+        record = run_trial(trial, bench, beside=counted.looking)
     if record.outcome is not Outcome.MEASURED:
         raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)
     return table_of(engine, installation, study, counted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
+import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -27,3 +28,8 @@ def terminal(stderr: bool = False, soft_wrap: bool = False) -> Console:
 def on_paper(width: int) -> Console:
     """A console whose text `export_text` gives."""
     return _Console(record=True, highlight=False, width=width, file=io.StringIO())
+
+
+def tell(line: str) -> None:
+    """Says how things go: on standard error, because standard output is for data."""
+    click.echo(line, err=True)

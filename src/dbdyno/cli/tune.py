@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.study_file import study_at
 from dbdyno.cli import run as run_verb
-from dbdyno.cli.checked import require_sound
 from dbdyno.cli.exit_codes import fail_on_option
 from dbdyno.cli.formats import verdict_format_options
 from dbdyno.cli.on_other import study_on
@@ -25,8 +26,8 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.study_file import study_at
 from dbdyno.cli.suggesting import suggested
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.study import Design
@@ -88,8 +89,8 @@ def command(
     refuse_both("--on", other, budget=budget_s, suggest=suggest or None)
     refuse_both("--suggest", suggest or None, budget=budget_s)
     if suggest:
-        require_sound(read, allowed=allowed)
-        click.echo(suggested(read, study, allowed, wait_s), nl=False)
+        require_sound(read, tell, allowed=allowed)
+        click.echo(suggested(read, allowed, wait_s), nl=False)
         return
     context.invoke(
         run_verb.command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dbdyno.cli.catalogue import catalogue
+from dbdyno.begin.catalogue import catalogue
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.study import parse_study
 

@@ -1,0 +1,73 @@
+"""A study as a run that begins now on this host carries it out."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from dbdyno.begin.arrangement import arranged_for
+from dbdyno.begin.calibrated import taken, with_calibration
+from dbdyno.begin.counted import why_counted, with_counting
+from dbdyno.begin.counting import counting_of
+from dbdyno.begin.estimate import overhead_s
+from dbdyno.calibrate.kept import Calibration, found_for, place_of
+from dbdyno.errors import UserError
+from dbdyno.host.fingerprint import identity
+from dbdyno.plan.arrangement import Arranged
+from dbdyno.plan.budget import GUESSED, fitted
+from dbdyno.records.record import Calibrated, Counting
+from dbdyno.study import SLICE_S, Study
+
+DRAWN_SEEDS = 10**9
+"""Enough to tell runs apart, and few digits to type again."""
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A study as a run of it that begins now on this host carries it out. `calibrated` is what it takes from
+    the host's calibration, and `told` a sentence on that; empty where there is none. `counting` is how builds
+    are counted where the study leaves that open."""
+
+    study: Study
+    arranged: Arranged
+    calibrated: Calibrated | None
+    told: str
+    counting: Counting | None
+
+
+def adapted(study: Study, budget_s: float | None = None, calibration: bool = True) -> Adapted:
+    """Arranges the study's trials, fits them to a budget, and takes over the host's calibration. Raises
+    UserError where the study does not go with this host or with a budget."""
+    counted = bool(why_counted(study))
+    if (counted or study.goal.counted) and budget_s is not None:
+        raise UserError(
+            "--budget does not go with counted work, which takes as long as its transactions",
+            "leave --budget out, and give --blocks",
+        )
+    counting = counting_of(study, budget_s)
+    study = with_counting(study, counting)
+    found = arranged_for(study, counted)
+    study = study.model_copy(update={"arrangement": found.arrangement})
+    made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
+    if budget_s is not None and study.search is None:
+        study = _fitted(study, budget_s, made)
+    calibrated, told = taken(study, made, why_not)
+    study = with_calibration(study, calibrated)
+    whole = study.model_copy(update={"slice_s": study.slice_s or SLICE_S})
+    return Adapted(whole, found, calibrated, told, counting)
+
+
+def seed_of(study: Study) -> int:
+    """What draws the order of a run that begins now: the study's seed, or else one of its own, because
+    runs that share an order share whatever favour it does to a variant."""
+    return secrets.randbelow(DRAWN_SEEDS) if study.seed is None else study.seed
+
+
+def _fitted(study: Study, budget_s: float, made: Calibration | None) -> Study:
+    """The study with blocks and a measured part that fill a budget, in the slices that it will have, for the
+    spreads that a calibration of this host found."""
+    slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
+    spreads = made.best.spreads if made else GUESSED
+    fit = fitted(study.model_copy(update={"slice_s": slice_s}), budget_s, overhead_s(study), spreads)
+    return fit.model_copy(update={"slice_s": study.slice_s})

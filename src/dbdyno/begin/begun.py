@@ -1,0 +1,106 @@
+"""A run that has begun: a study, the run that keeps it, and the engine that is measured."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dbdyno import __version__
+from dbdyno.applications.registry import installed
+from dbdyno.begin.adapted import seed_of
+from dbdyno.begin.building import make_builds, wishes_of
+from dbdyno.begin.counted import why_counted
+from dbdyno.begin.given import data_of
+from dbdyno.begin.losses import losses_of
+from dbdyno.begin.naming import name_of_run
+from dbdyno.begin.stored_study import application_of, facts_of
+from dbdyno.begin.training import training_on
+from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines import registry
+from dbdyno.gate import pass_gate
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.fingerprint import core_count, fingerprint
+from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.once import Tell
+from dbdyno.layers.registry import LAYERS
+from dbdyno.obtain.installation import Installation
+from dbdyno.plan.search.dropping import can_drop, hopeless
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store
+from dbdyno.study import Design, Study
+from dbdyno.trial.bench import Bench, nobody
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A study, its run, and the engine that it measures."""
+
+    study: Study
+    run: Run
+    installation: Installation
+
+
+def new_run(study: Study, installation: Installation, tell: Tell, name: str = "") -> Run:
+    """A run of a study that begins now on this host. Raises UserError for vectors and for an application
+    that cannot be had, which would end every trial of it."""
+    application = application_of(study)
+    with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
+    return Run(
+        run=name or name_of_run(),
+        study_path=study.path,
+        study_text=study.text,
+        study_digest=study.digest,
+        study_folder=str(study.folder),
+        files=study.files,
+        configuration=study.configuration,
+        seed=seed_of(study),
+        mirrored=True,
+        blocks=study.blocks,
+        created_unix_s=time.time(),
+        dyno_version=__version__,
+        host=fingerprint(),
+        installation={**facts_of(installation), **({"application": application} if application else {})},
+        arrangement=study.arrangement,
+        slice_s=study.slice_s,
+        data=data_of(study, tell),
+        given_up=None if study.design is Design.SEARCH else losses_of(study),
+    )
+
+
+def make_builds_of(begun: Begun, reference: Begun | None, store: Store, allowed: Allowed, tell: Tell) -> None:
+    """Makes the builds of both sides before the first trial, so that no compiler disturbs one, and has each
+    pass the correctness gate. Raises UserError where the run was begun with others, and BaselineFailed where
+    that of a baseline does not pass."""
+    with open_journal() as journal:
+        for side in filter(None, (begun, reference)):
+            bench = replace(bench_of(side, journal, None, allowed), tell=tell)
+            make_builds(
+                side.study,
+                wishes_of(side.study, of_reference=side is reference),
+                training_on(bench, tell),
+                tell,
+                partial(store.records, side.run.run),
+                partial(pass_gate, bench, tell),
+            )
+
+
+def bench_of(begun: Begun, journal: Journal, callgrind: Callgrind | None, allowed: Allowed) -> Bench:
+    """The bench of a run, with what counts its trials under Valgrind, if they are to be."""
+    return Bench(
+        study=begun.study,
+        run=begun.run,
+        engine=registry.engine(begun.study.engine.engine),
+        installation=begun.installation,
+        layers=LAYERS,
+        journal=journal,
+        open_load=LoadProcess,
+        cores=core_count(),
+        allowed=allowed,
+        callgrind=callgrind if why_counted(begun.study) else None,
+        counter=callgrind,
+        application=installed(begun.study.application),
+        drop=hopeless if can_drop(begun.study) else nobody,
+    )

@@ -1,0 +1,36 @@
+"""What is told of a budget: what it gives, and how small a difference that can tell."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.begin.estimate import overhead_s
+from dbdyno.plan.budget import Replan, precision
+from dbdyno.report.words import numbers
+from dbdyno.study import Study
+
+
+def budget_text(study: Study) -> str:
+    """What was made of a budget, and what the intervals can tell apart."""
+    return (
+        f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial, if a "
+        f"trial takes {overhead_s(study):g} s beside its load; {_reached(study)}"
+    )
+
+
+def replan_text(study: Study, replan: Replan) -> str:
+    """What the first block showed, and what the rest of the budget gives."""
+    blocked = (
+        f", {numbers.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
+    )
+    seen = f"the first block took {replan.overhead_s:.1f} s per trial beside the load{blocked}"
+    if replan.blocks == 1:
+        need = f"{BLOCKS_LEAST} blocks need {replan.enough_s:.0f} s"
+        return f"{seen}: no second block fits, and one gives no interval; {need}"
+    settled = study.model_copy(update={"blocks": replan.blocks})
+    return f"{seen}: the budget gives {replan.blocks} blocks; {_reached(settled, replan.left_out)}"
+
+
+def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
+    reached = (precision(study, spread, left_out) for spread in (0.02, 0.05, 0.10))
+    told = ", ".join(f"±{each.half_width:.1%} if ratios vary by {each.spread:.0%}" for each in reached)
+    return f"half of an interval's width: {told} from block to block"

@@ -1,0 +1,107 @@
+"""What a study may name here: made from the real registries, and from the engine where it is installed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from dbdyno.applications.registry import PRODUCTS
+from dbdyno.begin.given import given_mistakes
+from dbdyno.driver import _driver
+from dbdyno.engines import registry
+from dbdyno.engines.configuration import read_configuration
+from dbdyno.errors import DynoError, Mistake, UserError
+from dbdyno.frozen import Configuration, Level
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.layer import Layer
+from dbdyno.layers.registry import KNOBS, LAYERS, files_of_level, gives_up
+from dbdyno.layers.workload import files_named
+from dbdyno.obtain.installation import Installation
+from dbdyno.records import metrics
+from dbdyno.study import Catalogue, Factor, Study, workload_offers
+from dbdyno.study.catalogue import NamesFiles
+from dbdyno.study.nouns import Application, GivenData
+from dbdyno.study.reference import Reference
+from dbdyno.study.space import Promise
+from dbdyno.traffic import recording
+
+
+def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> Catalogue:
+    """What a study may name here. With `ask_engines`, settings are checked against the engine where it is
+    installed. Levels may lead to what is `allowed`."""
+    return Catalogue(
+        engines=frozenset(registry.ENGINES),
+        choosing=frozenset(name for name, engine in registry.ENGINES.items() if engine.sessions_choose),
+        workloads=workload_offers(_driver.workloads()),
+        layers={name: _factor_check(layer, ask_engines, allowed) for name, layer in LAYERS.items()},
+        metrics=frozenset(metrics.METRICS),
+        knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
+        configure=_configure,
+        # What a stored run may give up was decided when it began.
+        gives_up=_gives_up if ask_engines else None,
+        losing=lambda reference: registry.engine(reference.engine).settings.LOSING,
+        applications=dict.fromkeys(PRODUCTS, _application_check),
+        given=_given if ask_engines else None,
+        # A stored run keeps its own.
+        files=NamesFiles(files_named, files_of_level) if ask_engines else None,
+        # A stored study is read where its files may be gone.
+        recorded=recording.about if ask_engines else None,
+    )
+
+
+def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
+    return read_configuration(registry.engine(reference.engine), installation_of(reference), name, folder)
+
+
+def _gives_up(factor: str, level: Level, reference: Reference) -> Promise | None:
+    return gives_up(factor, level, registry.engine(reference.engine))
+
+
+def _factor_check(
+    layer: Layer, ask_engines: bool, allowed: Allowed
+) -> Callable[[Factor, Reference], list[Mistake]]:
+    def check(factor: Factor, reference: Reference) -> list[Mistake]:
+        if not ask_engines:
+            return []
+        try:
+            engine = registry.engine(reference.engine)
+        except UserError:
+            # The reader reports an unknown engine itself.
+            return []
+        return layer.mistakes(factor, engine, installation_of(reference), allowed)
+
+    return check
+
+
+def _application_check(wish: Application, reference: Reference) -> list[Mistake]:
+    production = registry.engine(reference.engine).production
+    return PRODUCTS[wish.name].mistakes(wish, production.protocols if production else ())
+
+
+def _given(data: GivenData, folder: Path, reference: Reference, factors: tuple[Factor, ...]) -> list[Mistake]:
+    return given_mistakes(data, folder, installation_of(reference), reference, factors)
+
+
+def unchecked_text(study: Study) -> str:
+    """What could not be checked of the study's levels, and what allows it; empty where they were."""
+    names = {*study.settings, *study.baseline}
+    found = located(study.engine)
+    if isinstance(found, Installation) or not any(name.startswith("config.") for name in names):
+        return ""
+    return f"the levels of `config` were not checked, because {found.message}; {found.hint}"
+
+
+def installation_of(reference: Reference) -> Installation | None:
+    """The installation, where there is one: a study can be read where its engine is not."""
+    found = located(reference)
+    return found if isinstance(found, Installation) else None
+
+
+@functools.cache
+def located(reference: Reference) -> Installation | DynoError:
+    """The installation, or why there is none."""
+    try:
+        return registry.engine(reference.engine).obtaining.locate(reference)
+    except DynoError as missing:
+        return missing

@@ -1,0 +1,224 @@
+"""What can be found out about a study before its first trial: all its mistakes at once, each with its line.
+
+The reader has judged the file. Here the study meets this host: its engine, the files of its workload, the
+memory that its servers are allowed, its builds, and its statements on a server of the baseline that has its
+tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dbdyno.begin.arrangement import server_bytes
+from dbdyno.begin.building import builds_of
+from dbdyno.begin.catalogue import located
+from dbdyno.begin.given import data_of
+from dbdyno.begin.study_lines import StudyLines
+from dbdyno.driver.load import Examined
+from dbdyno.driver.review import review
+from dbdyno.engines import registry
+from dbdyno.engines.built import Foreseen
+from dbdyno.errors import (
+    DriverFailed,
+    DynoError,
+    EngineMissing,
+    EngineUnobtainable,
+    Mistake,
+    RunLocked,
+    ServerFailed,
+    StudyError,
+    UserError,
+)
+from dbdyno.frozen import Level, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.alone import alone
+from dbdyno.host.once import Tell
+from dbdyno.host.room import memory_limit
+from dbdyno.layers.layer import by_layer
+from dbdyno.obtain.installation import Installation
+from dbdyno.plan.arrangement import MEMORY_SHARE
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.designs import extremes_of
+from dbdyno.trial import statements
+from dbdyno.trial.pristine import place_brought
+from dbdyno.trial.statements import Asked
+
+OF_FILES = ("script", "lua")
+"""Workloads whose statements are the user's own."""
+STATEMENTS_S = 10.0
+"""About how long a server takes that is asked once, for those who wait for this host."""
+
+
+def require_sound(
+    study: Study,
+    tell: Tell,
+    builds: Sequence[Foreseen] | None = None,
+    *,
+    allowed: Allowed = NOTHING_ALLOWED,
+) -> tuple[str, ...]:
+    """What was checked of a study's statements, and what was not and why, in sentences. Raises StudyError
+    with every mistake. Whoever knows the study's `builds` already hands them in. Data that a study brings
+    may take long to load: `tell` says so."""
+    checks = _Checks(study, tell, builds, allowed=allowed)
+    mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds()]
+    _require_none(study, [*mistakes, *checks.statements(startable=not mistakes)])
+    return tuple(dict.fromkeys(checks.told))
+
+
+def require_statements(study: Study, tell: Tell, allowed: Allowed) -> None:
+    """Checks the statements that were not while another Dyno had this host, which this process has now.
+    Raises StudyError like `require_sound`."""
+    _require_none(study, list(_Checks(study, tell, has_host=True, allowed=allowed).statements()))
+
+
+def _require_none(study: Study, mistakes: list[Mistake]) -> None:
+    if mistakes:
+        raise StudyError(study.path, list(dict.fromkeys(mistakes)))
+
+
+@dataclass
+class _Checks:
+    study: Study
+    tell: Tell
+    known_builds: Sequence[Foreseen] | None = None
+    has_host: bool = False
+    allowed: Allowed = NOTHING_ALLOWED
+
+    def __post_init__(self) -> None:
+        self.lines = StudyLines(self.study.text)
+        self.told: list[str] = []
+
+    def engine(self) -> Iterator[Mistake]:
+        """An engine that is not there and cannot be had, or that is none."""
+        found = located(self.study.engine)
+        if isinstance(found, Installation):
+            return
+        if isinstance(found, EngineUnobtainable) or not isinstance(found, EngineMissing):
+            yield Mistake(self.lines.of_engine(), found.message, found.hint)
+
+    def files(self) -> Iterator[Mistake]:
+        """All that is wrong with the files of the workload."""
+        line = self.lines.of_factor("workload.file") or self.lines.of_factor("workload.name")
+        for options in self.options:
+            for flaw in review(self.study.workload.name, options, self.study.folder).mistakes:
+                yield Mistake(line, flaw.words, flaw.hint)
+
+    def memory(self) -> Iterator[Mistake]:
+        """Levels with which one server alone would be allowed more memory than there is."""
+        limit_bytes, who = memory_limit()
+        settings = registry.engine(self.study.engine.engine).settings
+        for variant in extremes_of(self.study):
+            levels = {**self.study.settings, **variant.levels}
+            needed_bytes = server_bytes(self.study, levels)
+            if needed_bytes <= limit_bytes:
+                continue
+            config = by_layer(levels).get("config", {})
+            without = {
+                name: settings.memory_bytes({key: config[key] for key in config.keys() - {name}})
+                for name in config
+            }
+            largest = min(without, key=without.__getitem__, default="")
+            level = f"`config.{largest}` = {level_text(config[largest])}" if largest else "the default"
+            yield Mistake(
+                self.lines.of_factor(f"config.{largest}"),
+                f"with {level} a server may take about {needed_bytes >> 20:,} MiB of memory, and {who}"
+                f" {limit_bytes >> 20:,} MiB",
+                f"choose a level with which it takes at most {int(MEMORY_SHARE * limit_bytes) >> 20:,} MiB",
+            )
+
+    def builds(self) -> Iterator[Mistake]:
+        """Builds that cannot be made here."""
+        variants = {variant.name: variant.levels for variant in extremes_of(self.study)}
+        for build in builds_of(self.study) if self.known_builds is None else self.known_builds:
+            if build.problem:
+                levels = variants.get(build.variants[0], self.study.baseline)
+                line = self.lines.of_build({**self.study.settings, **levels}, self.study.baseline)
+                told = f"the build {build.words} cannot be made: {build.problem}"
+                yield Mistake(line, told, build.remedy)
+
+    def statements(self, startable: bool = True) -> Iterator[Mistake]:
+        """What a server of the baseline refuses of the user's statements."""
+        for options in self.options:
+            own_sql = review(self.study.workload.name, options, self.study.folder).own_sql
+            if own_sql and self.study.application is None:
+                yield from self._statements(options, own_sql, startable)
+            elif self.study.workload.name == "lua":
+                self.told.append(f"the statements of {options['file']} are known in a run only")
+
+    def _statements(self, options: Mapping[str, Level], own_sql: str, startable: bool) -> Iterator[Mistake]:
+        found = located(self.study.engine)
+        if not isinstance(found, Installation):
+            self._untold(f"{found.message}; {found.hint}")
+            return
+        if not startable:
+            return
+        asked = Asked(
+            study=self.study,
+            engine=registry.engine(self.study.engine.engine),
+            installation=found,
+            settings=by_layer({**self.study.settings, **self.study.baseline}).get("config", {}),
+            options=options,
+            own_sql=own_sql,
+            digests=tuple(one.sha256 for one in data_of(self.study, self.tell)),
+            writable=tuple(sorted(self.allowed.paths)),
+        )
+        try:
+            examined = self._examined(asked)
+        except RunLocked as locked:
+            self._untold(locked.message)
+            return
+        except (ServerFailed, DriverFailed) as failed:
+            yield from self._not_asked(failed)
+            return
+        except UserError as refused:
+            if self.study.data is None:
+                raise
+            yield Mistake(self.lines.of_data(), refused.message, refused.hint)
+            return
+        line = self.lines.of_factor("workload.file") or self.lines.of_factor("workload.name")
+        for flaw in examined.refused:
+            yield Mistake(line, flaw.words, flaw.hint)
+        rest = f"; {plural(examined.left_out, 'other')} known in a run only" if examined.left_out else ""
+        brought = self.study.data is not None
+        copy = "a copy of the data that the study brings" if brought else "an empty copy of the schema"
+        self.told.append(
+            f"{asked.engine.title} {found.version} prepared {plural(examined.asked, 'statement')} of"
+            f" {options['file']} on {copy}{rest}"
+        )
+
+    def _examined(self, asked: Asked) -> Examined:
+        if (found := statements.kept(asked)) is not None:
+            return found
+        if self.has_host:
+            return statements.examined(asked, place_brought, self.tell)
+        # A server that starts would disturb whoever measures.
+        with alone(f"the statements of {self.study.title}", STATEMENTS_S):
+            return statements.examined(asked, place_brought, self.tell)
+
+    def _not_asked(self, failed: DynoError) -> Iterator[Mistake]:
+        """A baseline that does not start is a mistake where nothing but its settings makes it up."""
+        layers = by_layer({**self.study.settings, **self.study.baseline}).keys()
+        if layers <= {"config", "workload"}:
+            told = f"the baseline's server, started to check the statements, failed: {failed.message}"
+            yield Mistake(self.lines.of_engine(), told, failed.hint)
+        else:
+            self._untold(failed.message)
+
+    def _untold(self, why: str) -> None:
+        self.told.append(f"the statements were not checked, because {why}")
+
+    @cached_property
+    def options(self) -> list[dict[str, Level]]:
+        """The options of each variant whose workload reads files of the user's, without repetition."""
+        if self.study.workload.name not in OF_FILES:
+            return []
+        given, found = self.study.workload.options, list[dict[str, Level]]()
+        for variant in extremes_of(self.study):
+            levels = by_layer(variant.levels).get("workload", {})
+            options = {name: levels.get(name, level) for name, level in given.items()}
+            if options not in found:
+                found.append(options)
+        return found

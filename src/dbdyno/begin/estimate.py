@@ -1,0 +1,125 @@
+"""How long a run will take: by what trials of its engine took before, or by a rule where there are none."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from dbdyno.begin.counted import why_counted
+from dbdyno.driver.tally import Tally
+from dbdyno.engines import registry
+from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.records.record import Outcome, Run
+from dbdyno.report.words.amounts import duration
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.designs import (
+    counted_variants,
+    restart_trial_count,
+    restarted_variants,
+    trial_count,
+    trials_in_all,
+    variants_of,
+)
+from dbdyno.study.phases import SETTLE_S
+from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of
+
+if TYPE_CHECKING:
+    # A plan needs the rule alone, and no store.
+    from dbdyno.records.store import Store
+
+SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
+COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
+"""About what a trial takes that is counted under Valgrind."""
+
+ROUND_S = 3.0
+"""About what a restart takes beside its load: mounting, recovery, and a look at all data."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes: `trials_s` all its trials, with the `again` of a reference that takes turns with it,
+    and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on."""
+
+    trials_s: float
+    trials_seen: int
+    again: int = 0
+    builds_s: float = 0.0
+
+    @property
+    def whole_s(self) -> float:
+        return self.builds_s + self.trials_s
+
+
+def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> Estimate:
+    """By the median of what measured trials of the engine's latest run took beside their load. The `again`
+    trials of a reference are taken to be as long as the study's."""
+    seen_s = _beside_load_s(store, study.engine.engine)
+    beside_s = median(seen_s) if seen_s else overhead_s(study)
+    timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
+    return Estimate(timed_s + counted_s(study) + restarts_s(study), len(seen_s), again, builds_s)
+
+
+def overhead_s(study: Study) -> float:
+    """Seconds that a trial is taken to need beside its load: restoring the data, starting, checking,
+    stopping. As seen on two cores; what it really takes is in every record."""
+    if why_counted(study):
+        return COUNTED_S
+    embedded = registry.engine(study.engine.engine).embedded
+    return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
+
+
+def counted_s(study: Study) -> float:
+    """About what the trials take whose work is counted beside the timed ones."""
+    embedded = registry.engine(study.engine.engine).embedded
+    return (EMBEDDED_COUNTED_S if embedded else COUNTED_S) * len(counted_variants(study))
+
+
+def restarts_s(study: Study) -> float:
+    """About what the trials take in which engines are restarted."""
+    if study.restarts is None:
+        return 0.0
+    rounds = len(acts_of(study.restarts)) * len(restarted_variants(study))
+    rounds += CONTROL_CUTS if control_of(study) is not None else 0
+    return restart_trial_count(study) * overhead_s(study) + rounds * (study.restarts.load_s + ROUND_S)
+
+
+def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:
+    """What begins: the study, the run, its size, and when it will end by the estimate."""
+    trials = trials_in_all(study)
+    whole = trials + found.again
+    left_s = found.builds_s + found.trials_s * (whole - kept) / whole
+    end = time.strftime("%H:%M", time.localtime(now_unix_s + left_s))
+    basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
+    size = f"{plural(len(variants_of(study)), 'variant')}, {plural(study.blocks, 'block')}"
+    done = f", {kept} of them kept" if kept else ""
+    done += f" and {found.again} of the reference" if found.again else ""
+    return (
+        f"{study.title}\n"
+        f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "
+        f"about {duration(left_s)}, until {end} (an estimate {basis})"
+    )
+
+
+def _beside_load_s(store: Store, engine: str) -> list[float]:
+    """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
+    takes its own time."""
+    for summary in store.runs():
+        of_engine = summary.run.installation.get("engine") == engine and summary.run.soak is None
+        if not of_engine or Outcome.MEASURED not in summary.outcomes:
+            continue
+        seen_s = [
+            max(0.0, record.beside_load_s - _settling_s(record.tally))
+            for record in store.readable_records(summary.run.run)
+            if record.outcome is Outcome.MEASURED and record.tally is not None
+        ]
+        if seen_s:
+            return seen_s
+    return []
+
+
+def _settling_s(tally: Tally) -> float:
+    """Seconds before a trial's slices, which `Phase.takes_s` holds as well."""
+    return SETTLE_S * len(tally.slices)

@@ -1,0 +1,93 @@
+"""The run that a new one is held against, measured again in turn with it."""
+
+from __future__ import annotations
+
+from dbdyno.begin.arrangement import arranged_in_turn
+from dbdyno.begin.begun import Begun
+from dbdyno.begin.building import require_baseline_build
+from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.errors import DynoError, UserError
+from dbdyno.host.once import Tell, silently
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import BASELINE, Study
+from dbdyno.study.differences import OF_THE_LOAD, difference
+
+SHARED_BY_TURNS = (
+    *("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host"),
+    *("calibrated", "arrangement", "slice_s"),
+)
+"""Of a run, what the reference that takes turns with it has as well."""
+
+
+def reference_of(
+    store: Store, against: str | None, study: Study, run: Run, tell: Tell
+) -> tuple[Begun | None, Study, Run]:
+    """The run that is held against, as it is measured again in turn with this one, which then names it; None
+    where its engine or its build is no longer here. In the same slices where all servers can be up at once,
+    else trials of both follow one another. Raises UserError where the two cannot be compared."""
+    if against is None:
+        return _reference_still(store, run), study, run
+    stored = store.run(against)
+    asked = study_of(stored)
+    require_one_load(study, asked, against)
+    try:
+        installation = measured_installation(asked, stored)
+        require_baseline_build(asked, store.records(stored.run), silently)
+    except DynoError as error:
+        tell(f"{against} is not measured again: {error.message}")
+        return None, study, run
+    found = arranged_in_turn(study, asked)
+    how = f"in turn with this run's: {found.why}" if found.why else "in the same slices as this run's"
+    tell(f"{against} is measured again: {plural(run.blocks, 'trial')}, {how}")
+    shared = {"arrangement": found.arrangement}
+    again = _measured_again(stored, run.model_copy(update=shared))
+    run = run.model_copy(update={"reference": again.run, **shared})
+    return Begun(study_of(again), again, installation), study.model_copy(update=shared), run
+
+
+def _reference_still(store: Store, run: Run) -> Begun | None:
+    """The reference that took turns with a run that goes on, with as many blocks as that has now; None where
+    there is none, or where the two were cut short in different blocks. Raises UserError where its engine is
+    gone."""
+    if run.reference is None:
+        return None
+    stored = store.run(run.reference)
+    ours, theirs = (
+        {record.block for record in store.records(one.run) if record.whole and record.variant == BASELINE}
+        for one in (run, stored)
+    )
+    if ours != theirs:
+        return None
+    again = stored.model_copy(update={"blocks": run.blocks, "sequential": run.sequential})
+    asked = study_of(again)
+    return Begun(asked, again, measured_installation(asked, again))
+
+
+def require_one_load(study: Study, reference: Study, against: str) -> None:
+    """Raises UserError where two studies cannot be held against each other."""
+    same = study.workload == reference.workload and study.goal.response == reference.goal.response
+    if not same:
+        raise UserError(
+            f"{against} measured another load or response",
+            "a gate needs one [workload] and one response on both sides; engine and settings may differ",
+        )
+    if found := difference(reference.files, study.files, OF_THE_LOAD):
+        raise UserError(
+            f"{against} ran other statements: {found}",
+            "a gate needs one load on both sides: put the file back, or measure a new baseline",
+        )
+
+
+def _measured_again(stored: Run, run: Run) -> Run:
+    """The run that measures a stored one again, in turn with `run`."""
+    return stored.model_copy(
+        update={
+            "run": f"reference-{run.run}",
+            "reference": None,
+            "sequential": False,
+            "budget_s": None,
+            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
+        }
+    )

@@ -1,0 +1,163 @@
+"""`dyno run`: from a question and what the command line says of it to a run that has begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dbdyno.begin import space
+from dbdyno.begin.adapted import adapted, seed_of
+from dbdyno.begin.again import study_again
+from dbdyno.begin.arrangement import room_bytes
+from dbdyno.begin.begun import Begun, new_run
+from dbdyno.begin.building import builds_of
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.counted import counting_text
+from dbdyno.begin.estimate import Estimate, counted_s, estimate
+from dbdyno.begin.naming import name_of_run
+from dbdyno.begin.reference import reference_of
+from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.begin.study_file import study_at
+from dbdyno.engines import registry
+from dbdyno.engines.built import Foreseen
+from dbdyno.errors import UserError
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.once import Tell
+from dbdyno.plan.blocks import require_few_enough
+from dbdyno.records.record import Run
+from dbdyno.records.store import Store
+from dbdyno.study import Study
+
+SEQUENTIAL_BLOCKS = 50
+"""How far a run goes on that stops by itself, when a variant cannot be decided."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a user may say of a run: of a study at `path`, of a stored run that is carried out `again`, or of
+    one that goes on (`resume`)."""
+
+    path: Path | None = None
+    again: str | None = None
+    resume: Run | None = None
+    add_blocks: int | None = None
+    blocks: int | None = None
+    until: str | None = None
+    budget_s: float | None = None
+    seed: int | None = None
+    against: str | None = None
+    calibration: bool = True
+    allowed: Allowed = NOTHING_ALLOWED
+
+    @property
+    def blocks_most(self) -> int | None:
+        """As many blocks as were named, or as a run has at most that stops by itself."""
+        return self.blocks or (SEQUENTIAL_BLOCKS if self.until else None)
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A run that is to be carried out, the reference that takes turns with it, the builds that both need,
+    and how long all of it will take."""
+
+    begun: Begun
+    reference: Begun | None
+    builds: tuple[Foreseen, ...]
+    expected: Estimate
+
+
+def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
+    """A run that begins, or that goes on. Nothing has been touched until all that it needs was found. Raises
+    UserError where the options do not go with the study, and StudyError with all its mistakes."""
+    found = _go_on(options.resume, options) if options.resume is not None else _new(store, options, tell)
+    _require_sound_search(found, options)
+    run = found.run.model_copy(update={"sequential": found.run.sequential or options.until is not None})
+    reference, study, run = reference_of(store, options.against, found.study, run, tell)
+    begun = Begun(study, run, found.installation)
+    if study.search is not None:
+        return Beginning(begun, reference, (), Estimate(run.budget_s or 0.0, 0))
+    builds = builds_of(study, reference.study if reference else None)
+    again = study.blocks if reference else 0
+    expected = estimate(store, study, again, sum(build.whole_s for build in builds))
+    return Beginning(begun, reference, builds, expected)
+
+
+def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
+    """A new run of the study that was asked for."""
+    name = name_of_run() if options.again is not None else ""
+    read = _asked(store, options, name, tell)
+    for line in require_sound(read, tell, allowed=options.allowed):
+        tell(line)
+    budget_s = options.budget_s
+    here = adapted(read, budget_s, options.calibration)
+    study = here.study.model_copy(update={"seed": seed_of(here.study)})
+    require_few_enough(study)
+    searched = study.search is not None
+    if study.search is not None:
+        budget_s = budget_s or study.search.time_s
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
+        tell(line)
+    run = new_run(study, installation, tell, name).model_copy(
+        update={
+            "duration_s": study.workload.duration_s if budget_s is not None and not searched else None,
+            "budget_s": budget_s,
+            "calibrated": here.calibrated,
+            "counting": here.counting,
+            "room_bytes": room_bytes() if searched else None,
+        }
+    )
+    return Begun(study, run, installation)
+
+
+def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
+    """The study in a file, or that of a stored run as the run `name` carries it out again, with what the
+    command line changes. A stored run is carried out with as many blocks as it had. Raises UserError where
+    there is nothing to compare: without factors a study can be held against another run alone."""
+    if options.again is not None and options.path is not None:
+        told = "--again takes the study that the run kept, and not a file"
+        raise UserError(told, f"leave {options.path} out")
+    if options.again is not None:
+        kept = store.run(options.again)
+        blocks = options.blocks_most or kept.blocks
+        study = study_again(kept, name, blocks, options.seed, options.allowed)
+        tell(f"run {kept.run} again, from its files in {study.folder}")
+    elif options.path is not None:
+        names = replace(catalogue(allowed=options.allowed), lone=options.against is not None)
+        study = study_at(options.path, options.blocks_most, options.seed, names=names)
+    else:
+        raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
+    compares = study.factors or study.aa or study.search is not None
+    if not compares and options.against is None:
+        told = f"{study.path} compares nothing: it has no factors"
+        raise UserError(told, f"dyno soak {study.path} soaks it")
+    return study
+
+
+def _go_on(run: Run, options: RunOptions) -> Begun:
+    """A stored run, which has more blocks where some are added."""
+    installation = measured_installation(study_of(run), run)
+    if options.add_blocks is not None:
+        run = _extended(run, options.add_blocks)
+    return Begun(study_of(run), run, installation)
+
+
+def _extended(run: Run, add_blocks: int) -> Run:
+    """The run with more blocks. Its intervals hold at every look from now on, because somebody looked at the
+    answer before asking for more."""
+    longer = run.model_copy(update={"blocks": run.blocks + add_blocks, "sequential": True})
+    require_few_enough(study_of(longer))
+    return longer
+
+
+def _require_sound_search(begun: Begun, options: RunOptions) -> None:
+    """Raises UserError for an option that a search has no use for, because it has its own end and its own
+    verdict, and for a search that cannot come to one."""
+    if begun.study.search is None:
+        return
+    given = {"until": options.until, "against": options.against, "add-blocks": options.add_blocks}
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    if named:
+        raise UserError(f"a search does not go with {named[0]}", "leave it out; --budget gives it more time")
+    space.require_space(begun.study, begun.run.budget_s or 0.0)

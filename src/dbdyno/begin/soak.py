@@ -1,0 +1,125 @@
+"""`dyno soak`: from a study to a soak that has begun, or that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dbdyno.begin.arrangement import server_bytes
+from dbdyno.begin.begun import Begun, new_run
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.estimate import overhead_s
+from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.begin.study_file import study_at
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import UserError
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.once import Tell
+from dbdyno.host.room import available_memory_bytes, require_descriptors
+from dbdyno.plan.soak import expected_s
+from dbdyno.records.record import Run
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Arrangement, Goal, Study
+from dbdyno.study.phases import GUESTS_SHARE
+from dbdyno.study.rungs import soak_of
+from dbdyno.study.soak import Soak
+
+CLIENT_LEAST_BYTES = 64 << 10
+"""Less than any server takes for a session: where not even that is there, the rung is not tried."""
+DESCRIPTORS_BESIDE = 1_000
+"""What a server opens beside its connections: tables, logs, libraries."""
+
+
+def begin_soak(
+    path: Path,
+    smoke: bool,
+    clients: tuple[int, ...] | None,
+    duration_s: float | None,
+    seed: int | None,
+    allowed: Allowed,
+    tell: Tell,
+) -> Begun:
+    """A soak that begins; nothing has been touched until all that it needs was found."""
+    read = study_at(path, seed=seed, allowed=allowed)
+    for line in require_sound(read, tell, allowed=allowed):
+        tell(line)
+    engine = registry.engine(read.engine.engine)
+    soak = _wanted(read, smoke, clients, duration_s, engine, tell)
+    read = rung_by_rung(read, soak)
+    installation = engine.obtaining.locate(read.engine)
+    require_clients(soak, read, engine)
+    run = new_run(read, installation, tell).model_copy(update={"soak": soak})
+    return Begun(read, run, installation)
+
+
+def _wanted(
+    study: Study,
+    smoke: bool,
+    clients: tuple[int, ...] | None,
+    duration_s: float | None,
+    engine: Engine,
+    tell: Tell,
+) -> Soak:
+    """How a study is soaked, with what the command line changes."""
+    soak = soak_of(study, smoke)
+    given = {"clients": clients, "duration_s": duration_s}
+    soak = soak.model_copy(update={name: value for name, value in given.items() if value is not None})
+    if engine.embedded:
+        tell(f"{engine.title} lives in the load process, so no other clients disturb it")
+        return soak.within_process()
+    return soak
+
+
+def rung_by_rung(study: Study, soak: Soak) -> Study:
+    """The study as a soak carries it out: a block for each rung, one trial after the other, and no other
+    trials. Raises UserError where it varies what the rungs give, or has an application that would not follow
+    the server when that is started again."""
+    if study.application is not None:
+        raise UserError(
+            f"{study.application.name} stands in front of the server, and a soak asks the server alone",
+            "leave [application] out and take a workload of the server's",
+        )
+    if any(factor.name == "workload.clients" for factor in study.factors):
+        raise UserError(
+            "workload.clients is a factor, and the rungs of a soak give the clients",
+            "write one number under [workload], and the ladder as `clients` under [soak]",
+        )
+    return study.model_copy(
+        update={
+            "blocks": len(soak.clients),
+            "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
+            "images": study.images or 1,
+            "restarts": None,
+            # How sure a drift must be. What else the goal asks is for runs, as is what is counted, not timed.
+            "goal": Goal(margin=study.goal.margin, confidence=study.goal.confidence, counted=False),
+        }
+    )
+
+
+def soak_gone_on_with(run: Run) -> Begun:
+    """A soak that goes on, as it was begun."""
+    assert run.soak is not None, "the run is a soak"
+    study = rung_by_rung(study_of(run), run.soak)
+    return Begun(study, run, measured_installation(study, run))
+
+
+def expected_soak_s(begun: Begun) -> float:
+    """Seconds that all rungs will take."""
+    assert begun.run.soak is not None, "the run is a soak"
+    return expected_s(begun.run.soak, begun.study, overhead_s(begun.study))
+
+
+def require_clients(soak: Soak, study: Study, engine: Engine) -> None:
+    """Raises UserError where this host cannot hold the clients of the highest rung, before anything runs."""
+    clients = max(soak.clients)
+    what = plural(clients, "client")
+    if not engine.embedded:
+        require_descriptors(round(clients * (1.0 + GUESTS_SHARE)) + DESCRIPTORS_BESIDE, what)
+    needed_bytes = server_bytes(study, {**study.settings, **study.baseline}) + clients * CLIENT_LEAST_BYTES
+    available_bytes = available_memory_bytes()
+    if needed_bytes > available_bytes:
+        raise UserError(
+            f"{what} and the server's caches need at least {needed_bytes >> 20:,} MiB of memory, and"
+            f" {available_bytes >> 20:,} MiB are available",
+            "take fewer clients (--clients), or smaller caches",
+        )

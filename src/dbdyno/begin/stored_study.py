@@ -1,0 +1,143 @@
+"""The study of a stored run, as it was when the run began, and the engine that the run measured."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.applications.registry import installed
+from dbdyno.begin.calibrated import with_calibration
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.counted import with_counting
+from dbdyno.begin.study_file import changed
+from dbdyno.brought import study as brought_study
+from dbdyno.engines import registry
+from dbdyno.errors import StudyError, UserError
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Run
+from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
+from dbdyno.study.differences import difference
+from dbdyno.study.files import NamedFile, read_file
+
+
+def study_of(run: Run) -> Study:
+    """The study of a run as it was when the run began. Looks at no engine: none need be here."""
+    study = asked_of(run)
+    if run.brought is not None:
+        return study
+    given = {
+        "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
+        "slice_s": run.slice_s or study.slice_s or SLICE_S,
+    }
+    whole = changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
+    return with_counting(with_calibration(whole, run.calibrated), run.counting)
+
+
+def asked_of(run: Run) -> Study:
+    """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
+    are compared by."""
+    if run.brought is not None:
+        return brought_study.study_of(run, run.brought)
+    kept = run.configuration
+    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None, lone=True)
+    folder = Path(run.study_folder or Path(run.study_path).parent)
+    study = parse_study(run.study_text.encode(), names, run.study_path, folder)
+    return study.model_copy(update={"files": run.files})
+
+
+def is_of(run: Run, study: Study) -> bool:
+    """Whether a run is of this study by what it asks; its file may be spelled otherwise."""
+    if run.study_digest == study.digest and run.configuration == study.configuration:
+        return True
+    with suppress(StudyError):
+        return asked_of(run).meaning == study.meaning
+    return False
+
+
+def require_one_data(left: Run, right: Run) -> None:
+    """Raises UserError where the studies of two runs brought other data. Their paths may differ."""
+    ours, theirs = ([data.sha256 for data in run.data] for run in (left, right))
+    if ours != theirs:
+        named = (
+            ", ".join(f"{Path(data.path).name} {data.sha256[:12]}" for data in run.data) or "none"
+            for run in (left, right)
+        )
+        raise UserError(
+            f"{left.run} and {right.run} had other data of their users': {' -> '.join(named)}",
+            "measure both with the same [data]",
+        )
+
+
+def require_kept(run: Run) -> None:
+    """Raises UserError where a file that a run's study refers to is not as it was when the run began."""
+    for file in run.files or ():
+        try:
+            now = read_file(NamedFile(file.kind, file.place), Path())
+        except OSError as error:
+            found = f"{file.place} cannot be read now: {error.strerror}"
+        else:
+            changed = difference([file], [now.model_copy(update={"path": file.path})])
+            found = f"{file.place} has changed since: {changed}" if now.digest != file.digest else ""
+        if found:
+            raise UserError(
+                f"run {run.run} cannot go on as it began, because {found}",
+                f"put the file back, or begin a new run from what was kept: dyno run --again {run.run}",
+            )
+
+
+def require_measured(run: Run) -> None:
+    """Raises UserError for a run that was brought: no trial of it can be repeated here."""
+    if run.brought is not None:
+        raise UserError(
+            f"run {run.run} was made of logs of {run.brought.tool}, so Dyno has no setup to measure again",
+            "`report`, `compare`, `show` and `export` read such a run",
+        )
+
+
+def require_speeds(run: Run) -> None:
+    """Raises UserError for a soak, whose trials are no repetitions of each other."""
+    if run.soak is not None:
+        raise UserError(
+            f"run {run.run} is a soak, which compares no speeds",
+            f"dyno report {run.run} shows it; dyno run {run.study_path} compares speeds",
+        )
+
+
+def measured_installation(study: Study, run: Run) -> Installation:
+    """The engine that a run measured. Raises UserError when there is another in its place now."""
+    require_measured(run)
+    require_kept(run)
+    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    if installation.digest != run.installation.get("digest"):
+        raise UserError(
+            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
+            "restore that engine, or start a new run",
+        )
+    kept, now = run.installation.get("application"), application_of(study)
+    if kept != now:
+        raise UserError(
+            f"run {run.run} measured {kept}; now there is {now}",
+            "restore that application, or start a new run",
+        )
+    return installation
+
+
+def application_of(study: Study) -> str | None:
+    """The application in front of a study's server, with what identifies all that it runs on; None without
+    one."""
+    found = installed(study.application)
+    if found is None:
+        return None
+    return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
+
+
+def facts_of(installation: Installation) -> dict[str, str]:
+    """What a run keeps of the engine that it measures."""
+    return {
+        "engine": installation.engine,
+        "version": installation.version,
+        "origin": installation.origin,
+        "digest": installation.digest,
+        **installation.facts,
+    }

@@ -1,0 +1,85 @@
+"""A run's trials carried out here, with the progress that its user sees."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dbdyno.begin.arrangement import server_bytes
+from dbdyno.begin.begun import Begun, bench_of
+from dbdyno.begin.counted import counted_text, why_counted
+from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
+from dbdyno.cli.searching import Searching, told_of
+from dbdyno.cli.terminal import tell
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.journal import open_journal
+from dbdyno.plan import ask_for
+from dbdyno.plan import reference as reference_plan
+from dbdyno.records.record import Record
+from dbdyno.records.store import Store
+from dbdyno.run import Side, run_study
+from dbdyno.study import Design, Study
+from dbdyno.study.designs import trials_in_all
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.count import require_countable
+
+
+@dataclass(frozen=True)
+class Here:
+    """What the runs of one call share. All their trials take about `trials_s`."""
+
+    store: Store
+    trials_s: float
+    quiet: bool
+    allowed: Allowed
+
+    def tell(self, line: str) -> None:
+        """Says what is done before the first trial."""
+        if not self.quiet:
+            tell(line)
+
+
+def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]:
+    """Carries out all trials that are left of the run, with a reference in turn with it. Returns the run's
+    records."""
+    study, run, store = begun.study, begun.run, here.store
+    trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
+    with ExitStack() as stack:
+        journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
+        bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell)
+        if study.design is Design.SEARCH and run.soak is None:
+            return _searched(bench, here)
+        progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
+        bench = replace(bench, tell=progress.say)
+        ask = told_to(progress, ask_for(run), store)
+        other = None
+        if reference is not None:
+            store.add_run(reference.run)
+            store.change_run(reference.run)
+            # It has trials only beside this run's, so nobody goes on with it alone.
+            store.finish_run(reference.run.run)
+            again = bench_of(reference, journal, callgrind, here.allowed)
+            other = Side(reference_plan.ask, again, OfReference(progress))
+        return run_study(Side(ask, bench, progress), store, other)
+
+
+def _searched(bench: Bench, here: Here) -> list[Record]:
+    """Carries out a search, whose progress is not counted in trials."""
+    progress = Quiet() if here.quiet else Searching(bench.study, bench.run)
+    ask = told_of(progress, ask_for(bench.run, partial(server_bytes, bench.study)))
+    return run_study(Side(ask, bench, progress), here.store)
+
+
+def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
+    """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
+    be read, or beside the timed ones."""
+    told = why_counted(study) or counted_text(study)
+    if not told:
+        return None
+    require_countable(study)
+    tell(told)
+    return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))

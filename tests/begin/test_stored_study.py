@@ -1,0 +1,66 @@
+"""The study of a stored run is as it was when the run began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.stored_study import is_of, study_of
+from dbdyno.begin.study_file import study_at
+from dbdyno.errors import StudyError
+from dbdyno.records.record import Calibrated, Run
+from dbdyno.study import Arrangement, Interval, parse_study
+from dbdyno.study.phases import phases_of
+from tests.cli.calls import STUDY
+from tests.fakes import make_run
+
+
+def test_a_run_from_before_slices_is_read_as_it_was_made() -> None:
+    study = parse_study(STUDY.encode(), catalogue(ask_engines=False), "study.toml")
+    # Neither the arrangement nor the length of slices, mirrored blocks or a calibration was kept then.
+    old = make_run(study).model_copy(update={"mirrored": False})
+    assert (old.arrangement, old.slice_s, old.calibrated) == (None, None, None)
+    read = study_of(old)
+    assert read.arrangement is Arrangement.ONE_AFTER_THE_OTHER
+    assert [phase.slices for phase in phases_of(read)] == [None]
+    assert (read.settings, read.goal, read.blocks) == (study.settings, study.goal, study.blocks)
+    assert Run.model_validate_json(old.model_dump_json()) == old
+
+
+def test_a_run_keeps_its_arrangement_its_slices_and_its_calibration() -> None:
+    study = parse_study(STUDY.encode(), catalogue(ask_engines=False), "study.toml")
+    used = Calibrated(
+        made_unix_s=1.0, settings={"cpu.server": "0"}, interval=Interval.SIGNED_RANK, slice_s=0.25
+    )
+    kept = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.25, "calibrated": used, "blocks": 9}
+    read = study_of(make_run(study).model_copy(update=kept))
+    assert [phase.slices for phase in phases_of(read)] == [4]
+    assert (read.settings, read.goal.interval, read.blocks) == (used.settings, used.interval, 9)
+
+
+def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(
+        """
+        engine = { name = "firebird@5", configuration = "my/firebird.conf" }
+        workload.name = "tpcb"
+        settings."config.LockMemSize" = "2M"
+        factors."config.TempBlockSize" = ["1M", "2M"]
+        """
+    )
+    with pytest.raises(StudyError) as missing:
+        study_at(path)
+    assert [mistake.line for mistake in missing.value.mistakes] == [2]
+    (homes / "my").mkdir()
+    file = homes / "my" / "firebird.conf"
+    file.write_text("TempCacheLimit = 32M\nRemoteServicePort = 1\nLockMemSize = 4M\nTempBlockSize = 4M\n")
+    study = study_at(path)
+    assert study.settings == {"config.TempCacheLimit": "32M", "config.LockMemSize": "2M"}
+    assert study.configuration is not None
+    assert [one.line for one in study.configuration.not_taken] == [2]
+    run = make_run(study).model_copy(update={"configuration": study.configuration})
+    file.write_text("TempCacheLimit = 16M\n")
+    assert study_of(run).settings == study.settings
+    assert is_of(run, study) and not is_of(run, study_at(path))
