@@ -191,7 +191,7 @@ def the_root_holds_what_all_stand_on_and_the_spine(source: Source) -> Iterator[s
 @rule
 def files_are_short(source: Source) -> Iterator[str]:
     limit = CLI_LINES_MAX if "/cli/" in source.path else LINES_MAX
-    if source.path.endswith((".py", ".rs")) and len(source.lines) > limit:
+    if source.path.endswith((".py", ".rs", ".lua", ".js", ".css", ".html")) and len(source.lines) > limit:
         yield f"{len(source.lines)} lines, at most {limit}"
 
 

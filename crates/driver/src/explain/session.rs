@@ -4,10 +4,7 @@
 use super::kinds;
 use super::verb::Verb;
 use crate::error::{Error, Fate, Result};
-use crate::session::{
-    Answer, AnySession, Dialect, Row, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
-};
-use std::borrow::Cow;
+use crate::session::{hands_on, Answer, AnySession, Row, RowBuffer, Rows, Session, Statement, Target, Value};
 
 /// What a write would have given back is not known without it.
 const RETURNED: Value<'static> = Value::Int(1);
@@ -118,22 +115,6 @@ impl Session for Explaining {
         })
     }
 
-    fn dialect(&self) -> &'static Dialect {
-        self.session.dialect()
-    }
-
-    fn vector_sql(&self) -> Option<VectorSql> {
-        self.session.vector_sql()
-    }
-
-    fn server_version(&self) -> &str {
-        self.session.server_version()
-    }
-
-    fn telling_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.session.telling_of(text)
-    }
-
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = match self.session.prepare(sql).await {
             Ok(statement) => statement,
@@ -227,13 +208,11 @@ impl Session for Explaining {
         Ok(())
     }
 
-    fn traffic(&self) -> Traffic {
-        self.session.traffic()
-    }
-
     async fn close(mut self) {
         // The connection goes away in any case.
         let _ = self.let_go().await;
         self.session.close().await;
     }
+
+    hands_on!(session: dialect vector_sql server_version telling_of traffic);
 }

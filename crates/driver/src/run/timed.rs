@@ -6,9 +6,7 @@ use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::statements::Statements;
 use crate::error::Result;
-use crate::session::{
-    Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
-};
+use crate::session::{hands_on, Answer, Rows, Session, Statement, Target, Value};
 use std::cell::RefCell;
 
 thread_local! {
@@ -82,18 +80,6 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
         Ok(Timed { session, escaped_texts: target.protocol.has_escaped_texts(), kinds: Vec::new() })
     }
 
-    fn dialect(&self) -> &'static Dialect {
-        self.session.dialect()
-    }
-
-    fn vector_sql(&self) -> Option<VectorSql> {
-        self.session.vector_sql()
-    }
-
-    fn server_version(&self) -> &str {
-        self.session.server_version()
-    }
-
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = self.session.prepare(sql).await?;
         let (number, kind) = (statement.0 as usize, self.kind(&self.session.telling_of(sql)));
@@ -149,28 +135,5 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
         outcome
     }
 
-    async fn bulk_insert(
-        &mut self,
-        table: &str,
-        columns: &[&str],
-        next: impl FnMut(&mut RowBuffer) -> bool,
-    ) -> Result<u64> {
-        self.session.bulk_insert(table, columns, next).await
-    }
-
-    async fn drop_table(&mut self, table: &str) -> Result<()> {
-        self.session.drop_table(table).await
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.session.traffic()
-    }
-
-    fn engine_cpu_ns(&self) -> Option<u64> {
-        self.session.engine_cpu_ns()
-    }
-
-    async fn close(self) {
-        self.session.close().await;
-    }
+    hands_on!(session: dialect vector_sql server_version bulk_insert drop_table traffic engine_cpu_ns close);
 }

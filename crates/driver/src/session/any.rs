@@ -2,7 +2,8 @@
 //! for this one type is compiled once, and not once for each kind of session.
 
 use super::{
-    Answer, Dialect, Protocol, Row, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
+    hands_on, Answer, Dialect, Protocol, Row, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+    VectorSql,
 };
 use crate::error::Result;
 use std::borrow::Cow;
@@ -163,22 +164,6 @@ trait Dynamic {
 struct Held<S>(S);
 
 impl<S: Session> Dynamic for Held<S> {
-    fn dialect(&self) -> &'static Dialect {
-        self.0.dialect()
-    }
-
-    fn vector_sql(&self) -> Option<VectorSql> {
-        self.0.vector_sql()
-    }
-
-    fn server_version(&self) -> &str {
-        self.0.server_version()
-    }
-
-    fn telling_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0.telling_of(text)
-    }
-
     fn prepare<'a>(&'a mut self, sql: &'a str) -> Pending<'a, Statement> {
         Box::pin(self.0.prepare(sql))
     }
@@ -255,17 +240,11 @@ impl<S: Session> Dynamic for Held<S> {
         Box::pin(self.0.drop_table(table))
     }
 
-    fn traffic(&self) -> Traffic {
-        self.0.traffic()
-    }
-
-    fn engine_cpu_ns(&self) -> Option<u64> {
-        self.0.engine_cpu_ns()
-    }
-
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(self.0.close())
     }
+
+    hands_on!(0: dialect vector_sql server_version telling_of traffic engine_cpu_ns);
 }
 
 impl AnySession {
@@ -288,26 +267,6 @@ impl Session for AnySession {
             Box::new(Held(Box::pin(S::connect(target)).await?))
         });
         Ok(AnySession(session))
-    }
-
-    fn dialect(&self) -> &'static Dialect {
-        self.0.dialect()
-    }
-
-    fn vector_sql(&self) -> Option<VectorSql> {
-        self.0.vector_sql()
-    }
-
-    fn server_version(&self) -> &str {
-        self.0.server_version()
-    }
-
-    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.0.prepare(sql).await
-    }
-
-    fn telling_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0.telling_of(text)
     }
 
     async fn execute<R: Rows>(
@@ -333,49 +292,5 @@ impl Session for AnySession {
         self.0.text(sql, looking(rows)).await
     }
 
-    async fn plan(
-        &mut self,
-        sql: &str,
-        prepared: Option<Statement>,
-        parameters: &[Value<'_>],
-    ) -> Result<String> {
-        self.0.plan(sql, prepared, parameters).await
-    }
-
-    async fn begin(&mut self) -> Result<()> {
-        self.0.begin().await
-    }
-
-    async fn commit(&mut self) -> Result<()> {
-        self.0.commit().await
-    }
-
-    async fn rollback(&mut self) -> Result<()> {
-        self.0.rollback().await
-    }
-
-    async fn bulk_insert(
-        &mut self,
-        table: &str,
-        columns: &[&str],
-        mut next: impl FnMut(&mut RowBuffer) -> bool,
-    ) -> Result<u64> {
-        self.0.bulk_insert(table, columns, &mut next).await
-    }
-
-    async fn drop_table(&mut self, table: &str) -> Result<()> {
-        self.0.drop_table(table).await
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.0.traffic()
-    }
-
-    fn engine_cpu_ns(&self) -> Option<u64> {
-        self.0.engine_cpu_ns()
-    }
-
-    async fn close(self) {
-        self.0.close().await;
-    }
+    hands_on!(0: dialect vector_sql server_version telling_of prepare plan begin commit rollback bulk_insert drop_table traffic engine_cpu_ns close);
 }

@@ -3,6 +3,7 @@
 mod any;
 mod dialect;
 mod engine_cpu;
+mod hands_on;
 mod left;
 mod library;
 mod open;
@@ -21,6 +22,7 @@ pub mod sqlite;
 
 pub(crate) use any::{by_protocol, AnySession};
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
+pub(crate) use hands_on::hands_on;
 pub use http::MARK as REQUEST_MARK;
 pub(crate) use left::end_what_was_left;
 pub(crate) use open::open;

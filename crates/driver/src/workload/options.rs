@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use strsim::levenshtein;
 
 /// What there is to know of a workload before it is made.
 #[derive(Debug)]
@@ -280,31 +281,15 @@ pub(super) fn of_file(
 /// The error for a name that does not exist: names the nearest one and lists the rest.
 pub(crate) fn unknown<'a>(what: &str, name: &str, allowed: impl Iterator<Item = &'a str>) -> Error {
     let allowed: Vec<&str> = allowed.collect();
-    let nearest = allowed.iter().min_by_key(|candidate| distance(name, candidate));
+    let nearest = allowed.iter().min_by_key(|candidate| levenshtein(name, candidate));
     let error = Error::user(format!("unknown {what} {name:?}"));
     match nearest {
-        Some(near) if distance(name, near) <= 1 + name.len() / 3 => {
+        Some(near) if levenshtein(name, near) <= 1 + name.len() / 3 => {
             error.hint(format!("did you mean {near}? there are: {}", allowed.join(", ")))
         }
         Some(_) => error.hint(format!("there are: {}", allowed.join(", "))),
         None => error.hint("it takes none"),
     }
-}
-
-/// Levenshtein's edit distance.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (above, letter) in left.chars().enumerate() {
-        let (mut diagonal, mut before) = (above, above + 1);
-        row[0] = before;
-        for (column, other) in right.iter().enumerate() {
-            let up = row[column + 1];
-            before = (diagonal + usize::from(letter != *other)).min(before + 1).min(up + 1);
-            diagonal = std::mem::replace(&mut row[column + 1], before);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]
@@ -344,11 +329,5 @@ mod tests {
             let error = resolve(text).err().unwrap();
             assert!(error.hint_text().starts_with("give "), "{error}");
         }
-    }
-
-    #[test]
-    fn distances_count_edits() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
     }
 }

@@ -9,7 +9,8 @@ use std::ffi::c_int;
 pub(super) const SQL: c_int = 2;
 pub(super) const PARAMETERS: c_int = 2;
 
-/// What the coroutine of a script waits for. The numbers and the places of the values are those of `prelude.lua`.
+/// What the coroutine of a script waits for. The numbers and the places of the values are those of
+/// `prelude/requests.lua`.
 #[derive(Debug)]
 pub(super) enum Request {
     /// The function that was called has ended.

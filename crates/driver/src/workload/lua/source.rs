@@ -12,7 +12,12 @@ use std::{fs, io};
 /// Where the distribution's scripts are, which others are written on.
 pub(super) const SCRIPTS_OF_SYSBENCH: &str = "/usr/share/sysbench";
 
-const PRELUDE: &str = include_str!("prelude.lua");
+/// One chunk in three files: each goes on in the scope of the one before.
+const PRELUDE: &str = concat!(
+    include_str!("prelude/requests.lua"),
+    include_str!("prelude/names.lua"),
+    include_str!("prelude/calls.lua"),
+);
 const REPORTS: &str = include_str!("reports.lua");
 
 /// A script's file.
