@@ -46,11 +46,11 @@ LONG = (
     "cli/test_soak.py", "conformance/test_engines.py", "cli/test_builds.py", "conformance/test_given.py",
     "conformance/test_lua.py", "conformance/test_production.py", "test_gate.py", "cli/test_training.py",
     "conformance/test_sessions.py", "trial/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
-    "conformance/test_plans.py", "conformance/test_traffic.py", "cli/test_given.py", "cli/test_tune.py",
+    "conformance/test_plans.py", "conformance/test_traffic.py", "begin/test_given.py", "cli/test_tune.py",
     "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
     "conformance/test_replay.py", "conformance/test_ycsb.py", "conformance/test_application.py",
     "datasets/vectors/test_search.py", "cli/test_run.py", "cli/test_resume.py", "deploy/test_scripts.py",
-    "cli/test_again.py", "analyse/test_floor.py", "engines/postgresql/test_build.py", "cli/test_network.py",
+    "begin/test_again.py", "analyse/test_floor.py", "engines/postgresql/test_build.py", "cli/test_network.py",
     "host/test_killed_host.py", "host/test_faults.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.begin.adapted import Adapted, adapted, seed_of
+from dbdyno.begin.application import PlannedApplication, application_lines, planned_application
 from dbdyno.begin.arrangement import arranged_text, memory_text
 from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines, builds_of
@@ -22,9 +23,10 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
 from dbdyno.begin.given import PlannedData, data_text, planned_data
+from dbdyno.begin.restarts import restarts_text
 from dbdyno.begin.space import require_space
 from dbdyno.begin.study_file import study_at
-from dbdyno.cli.application import PlannedApplication, application_lines, planned_application
+from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.options import (
     budget_option,
     calibration_option,
@@ -33,10 +35,8 @@ from dbdyno.cli.options import (
     refuse_both,
     store_option,
 )
-from dbdyno.cli.restarts import restarts_text
 from dbdyno.cli.space import print_space
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.cli.writes import Write, writes_lines, writes_of
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.cli.restarts import restarts_text
+from dbdyno.begin.restarts import restarts_text
 from dbdyno.study import Restarts, Workload
 from dbdyno.study.reference import Reference
 from tests.fakes import make_study
