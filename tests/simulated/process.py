@@ -38,7 +38,6 @@ from tests.simulated.world import FULL, Endless, World
 
 REFERENCE = "again"
 AT_FIRST = "as before"
-MAKING_FOLDER = ".making"
 
 
 @undoes("simulated")
@@ -177,9 +176,7 @@ def one_process(case: Case, world: World) -> Ended:
 def _carry_on(case: Case, world: World, ended: Ended) -> None:
     replay_abandoned()
     for left in left_behind(world):
-        # What a making left goes with the next one.
-        if not left.endswith(MAKING_FOLDER):
-            world.wrong(f"after the replay: {left}")
+        world.wrong(f"after the replay: {left}")
     with SimulatedStore(world) as store, open_journal() as opened:
         run = case.run
         resumed = any(summary.run.run == run.run for summary in store.runs())
@@ -243,7 +240,7 @@ def left_behind(world: World) -> list[str]:
     host = paths.host_place()
     made = (paths.cache_place() / "trials", paths.runtime_place(), host / "journal", host / paths.MARKS)
     found = [path for folder in made if folder.exists() for path in folder.iterdir()]
-    found += (paths.cache_place() / "pristine").glob(f"*{MAKING_FOLDER}")
+    found += (paths.cache_place() / "pristine").glob("*.making")
     value = world.host_value.read_text()
     return [str(path.relative_to(world.root)) for path in found] + ([value] if value != AT_FIRST else [])
 

@@ -64,6 +64,9 @@ pub struct Dialect {
     pub explain: Option<&'static str>,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,
+    /// The SQLSTATE of an insert's error after a DELETE passed over a row that another transaction deleted and inserted
+    /// again: that one was in the way, as with a deadlock. `None` where DELETE waits and finds the row.
+    pub passed_over: Option<&'static str>,
 }
 
 impl Dialect {

@@ -36,6 +36,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     limit: "LIMIT {}",
+    passed_over: None,
 };
 
 /// What the sessions of this thread were asked since the last call, each with its number before it.

@@ -46,6 +46,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     limit: "FETCH FIRST {} ROWS ONLY",
+    passed_over: None,
 };
 
 /// A session on one attachment.

@@ -40,6 +40,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     limit: "",
+    passed_over: None,
 };
 
 /// One client of an application, on a connection that is kept between requests where the application keeps it.

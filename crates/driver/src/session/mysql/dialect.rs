@@ -20,6 +20,7 @@ const OF_INNODB: Dialect = Dialect {
     after_load: None,
     explain: Some("EXPLAIN FORMAT=JSON"),
     limit: "LIMIT {}",
+    passed_over: None,
 };
 
 pub(super) static DIALECT: Dialect = OF_INNODB;

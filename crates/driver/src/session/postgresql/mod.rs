@@ -40,6 +40,7 @@ static DIALECT: Dialect = Dialect {
     after_load: Some("VACUUM (ANALYZE)"),
     explain: Some("EXPLAIN (FORMAT JSON, COSTS OFF)"),
     limit: "LIMIT {}",
+    passed_over: Some("23505"),
 };
 
 /// The state in a ReadyForQuery that says: no transaction is open.

@@ -34,6 +34,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     limit: "LIMIT {}",
+    passed_over: None,
 };
 
 /// A session on one connection.

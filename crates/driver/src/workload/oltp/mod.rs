@@ -19,8 +19,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Tables of so few rows are in every cache, so counting them before a run changes nothing for it.
 const COUNTED_ROWS_MAX: i64 = 100_000;
-/// PostgreSQL's SQLSTATE.
-const UNIQUE_VIOLATION: &str = "23505";
 
 /// Which of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,13 +81,12 @@ impl Segment {
     }
 }
 
-/// PostgreSQL lets a delete pass over a row that another transaction has just deleted and inserted again; then its own
-/// insert meets that row. Another transaction was in the way, as with a deadlock.
-fn without_race(error: Error, deleted: Answer) -> Error {
-    if deleted.affected == 0 && error.label().starts_with(UNIQUE_VIOLATION) {
-        return error.retried();
+/// The error of an insert, to be tried again where the delete before it has passed over the row (`Dialect::passed_over`).
+fn without_race(error: Error, deleted: Answer, passed_over: Option<&str>) -> Error {
+    match passed_over {
+        Some(state) if deleted.affected == 0 && error.label().starts_with(state) => error.retried(),
+        _ => error,
     }
-    error
 }
 
 /// The kinds of statements of a transaction in the order in which sysbench sends them, with the option for how many.
@@ -459,7 +456,7 @@ impl Oltp {
         let deleted = session.execute(client.statements.get(Kind::Delete, table), &[id], &mut ()).await?;
         let insert = client.statements.get(Kind::Insert, table);
         let inserted = session.execute(insert, &[id, k, c.value(), pad.value()], &mut ()).await;
-        inserted.map(drop).map_err(|error| without_race(error, deleted))
+        inserted.map(drop).map_err(|error| without_race(error, deleted, session.dialect().passed_over))
     }
 
     /// A select with a list of values or ranges. Each client draws from a part of the keys that is its own.
@@ -581,9 +578,12 @@ mod tests {
     #[test]
     fn a_row_that_came_back_in_between_is_another_try_and_any_other_duplicate_a_failure() {
         let refused = |label| Error::server(label, Fate::Failed, "duplicate key");
-        let fate = |label, affected| without_race(refused(label), Answer { rows: 0, affected }).fate();
-        assert_eq!(fate("23505 unique violation", 0), Fate::Retry);
-        assert_eq!(fate("23505 unique violation", 1), Fate::Failed);
-        assert_eq!(fate("23502 not null violation", 0), Fate::Failed);
+        let fate = |label, affected, passed_over| {
+            without_race(refused(label), Answer { rows: 0, affected }, passed_over).fate()
+        };
+        assert_eq!(fate("23505 unique violation", 0, Some("23505")), Fate::Retry);
+        assert_eq!(fate("23505 unique violation", 1, Some("23505")), Fate::Failed);
+        assert_eq!(fate("23502 not null violation", 0, Some("23505")), Fate::Failed);
+        assert_eq!(fate("23505 unique violation", 0, None), Fate::Failed);
     }
 }
