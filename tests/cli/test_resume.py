@@ -70,11 +70,11 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["_expected", "alone"])
+@pytest.mark.parametrize("where", ["begin.run.estimate", "cli.run.alone"])
 def test_ctrl_c_before_the_run_begins_is_told_as_that(
     study: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"dbdyno.cli.run.{where}", interrupt)
+    monkeypatch.setattr(f"dbdyno.{where}", interrupt)
     said = complaint("run", str(study), "--quiet", code=130)
     assert said == "interrupted before the run began: nothing was measured\n"
     with Store(store_url()) as store:

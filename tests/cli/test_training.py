@@ -156,10 +156,11 @@ ENDS_WITHIN_S = 240.0
 KILL_IN_TRAINING = """
 import os, signal, sys
 from click.testing import CliRunner
-from dbdyno.cli import main, training
+from dbdyno.begin import training
+from dbdyno.cli import main
 carried_out = training.run_trial
-def killed(trial, bench, keep, progress):
-    carried_out(trial, bench, keep, progress)
+def killed(trial, bench):
+    carried_out(trial, bench)
     print("trained", flush=True)
     os.kill(os.getpid(), signal.Signals[how])
 training.run_trial = killed

@@ -12,6 +12,7 @@ import click
 
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.records.record import Run
@@ -61,21 +62,33 @@ def verb_of(run: Run) -> str:
 
 
 def interrupted(
-    store: Store, run: Run, allowed: Allowed, add_blocks: int | None = None, planned: int | None = None
+    store: Store,
+    run: Run | None,
+    allowed: Allowed,
+    add_blocks: int | None = None,
+    planned: int | None = None,
 ) -> int:
-    """Tells what is kept and how to go on, which needs the same to be allowed again. Returns the exit
-    code. Without `planned`, as many trials were to come as the run's study has."""
-    try:
-        stored = store.run(run.run)
-    except UserError:
-        click.echo("interrupted before the run began: nothing was measured", err=True)
+    """Tells what is kept of a run, if there is one already, and how to go on, which needs the same to be
+    allowed again, and blocks to be added again. Returns the exit code. Without `planned`, as many trials
+    were to come as the run's study has."""
+    stored = _kept(store, run)
+    if stored is None:
+        tell("interrupted before the run began: nothing was measured")
         return 130
-    kept = sum(record.whole for record in store.records(run.run))
+    kept = sum(record.whole for record in store.records(stored.run))
     trials = _trials_text(kept, planned or _in_all(study_of(stored)))
-    added = f" --add-blocks {add_blocks}" if add_blocks and stored.blocks != run.blocks else ""
-    click.echo(f"interrupted: {trials} {is_or_are(kept)} kept", err=True)
-    click.echo(f"  go on with: {verb_of(run)} --resume {run.run}{added}{allowed.options}", err=True)
+    added = f" --add-blocks {add_blocks}" if add_blocks else ""
+    tell(f"interrupted: {trials} {is_or_are(kept)} kept")
+    tell(f"  go on with: {verb_of(stored)} --resume {stored.run}{added}{allowed.options}")
     return 130
+
+
+def _kept(store: Store, run: Run | None) -> Run | None:
+    """The run as the store has it; None where it did not come so far."""
+    try:
+        return store.run(run.run) if run is not None else None
+    except UserError:
+        return None
 
 
 def _trials_text(kept: int, in_all: int | None) -> str:

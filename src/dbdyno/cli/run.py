@@ -123,10 +123,11 @@ def command(
         _require_agreement(options, resume)
         if resume is not None:
             options = replace(options, resume=run_to_resume(opened, study, resume, options.allowed))
-        beginning = begin(opened, options, tell)
-        here = Here(opened, beginning.expected.trials_s, quiet, options.allowed)
-        begun = beginning.begun
+        run = options.resume
         try:
+            beginning = begin(opened, options, tell)
+            begun = beginning.begun
+            run, here = begun.run, Here(opened, beginning.expected.trials_s, quiet, options.allowed)
             _tell_beginning(beginning, options, here)
             with alone(begun.study.title, beginning.expected.whole_s, wait_s, tell, begun.run.run):
                 if options.resume is None:
@@ -134,11 +135,17 @@ def command(
                 keep(opened, begun.run, name, note)
                 records = _carried_out(beginning, options, here)
         except KeyboardInterrupt:
-            sys.exit(interrupted(opened, begun.run, options.allowed, options.add_blocks))
+            sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
         gate = _gate(opened, run, options.against or (run.reference if beginning.reference else None))
     analysis = analysed(begun.study.model_copy(update={"blocks": run.blocks}), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
+
+
+def _still_to_add(store: Store, options: RunOptions) -> int | None:
+    """The blocks that were to be added to a run, where the store does not count them yet."""
+    before = options.resume
+    return options.add_blocks if before and store.run(before.run).blocks == before.blocks else None
 
 
 def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[Record]:
