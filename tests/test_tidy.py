@@ -146,6 +146,11 @@ def test_the_map_of_the_architecture_names_every_room() -> None:
     assert found == []
 
 
+def test_the_map_of_the_architecture_names_what_lies_beside_the_package() -> None:
+    folders = {path.partition("/")[0] for path in git("ls-files").splitlines() if "/" in path} - {"src"}
+    assert tidy.the_map_names_every_room(section("ARCHITECTURE.md", "Beside the package"), folders) == []
+
+
 def test_the_map_of_the_architecture_tells_who_knows_whom() -> None:
     arrows = dict(python_arrows())
     for module, targets in rust_arrows().items():
