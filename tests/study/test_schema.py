@@ -8,6 +8,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.errors import StudyError
 from dbdyno.study import parse_study, study_schema
@@ -161,6 +162,11 @@ def reader_accepts(content: bytes) -> bool:
 def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+
+
+def test_what_editors_are_told_is_what_it_was(snapshot: SnapshotAssertion) -> None:
+    """Each key with its values, its default and its words. Renew it with `--snapshot-update`."""
+    assert study_schema(CATALOGUE) == snapshot
 
 
 @pytest.mark.parametrize("text", [EXAMPLE, SHORT, LIST])
