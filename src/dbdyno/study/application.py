@@ -6,7 +6,7 @@ from functools import partial
 
 from dbdyno.frozen import Level
 from dbdyno.study import values
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.nouns import Application, Restarts, Workload
 from dbdyno.study.section import APPLICATION_KEYS, SectionReader
 from dbdyno.study.soak import Soak
@@ -15,7 +15,7 @@ WORKERS_MAX = 1_024
 OF_REQUESTS = "script"
 """The workload whose file can hold requests."""
 FORMS = 'write "keystone@30.0.0", or "keystone:/PATH" with the folder that it is installed in'
-PATH: Key = ("application",)
+PATH: Place = ("application",)
 
 
 def read_application(

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.study import values
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.nouns import Application, Factor, GivenData, Workload
 from dbdyno.study.section import DATA_KEYS, SectionReader
 from dbdyno.study.values import Fault, shown
 
-PATH: Key = ("data",)
+PATH: Place = ("data",)
 DUMPS_MAX = 100
 WITH_SETUP = "script"
 """The workload whose own statements can follow a dump, because they can be written for it."""
@@ -45,7 +45,7 @@ def read_data(
     if reader.at(("images",)) is not None:
         hint = "leave it out: the data have one layout, which all blocks share"
         reader.note(("images",), "`images` and [data] exclude each other", hint)
-    place: Key = (*PATH, "dump") if data.dump else (*PATH, "folder")
+    place: Place = (*PATH, "dump") if data.dump else (*PATH, "folder")
     if reader.engine is not None and reader.at(place) is not None and reader.catalogue.given is not None:
         for mistake in reader.catalogue.given(data, folder, reader.engine, factors):
             reader.note(place, mistake.message, mistake.hint)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.files import FileKind, StudyFile
 
 SHOWN_MOST = 120
@@ -90,7 +90,7 @@ def _in_toml(left: str, right: str) -> str:
     return ""
 
 
-def _differing(left: Any, right: Any, path: Key) -> Iterator[tuple[Key, Any, Any]]:
+def _differing(left: Any, right: Any, path: Place) -> Iterator[tuple[Place, Any, Any]]:
     """Every place at which two values differ, with what stands there."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in {**left, **right}:
@@ -102,7 +102,7 @@ def _differing(left: Any, right: Any, path: Key) -> Iterator[tuple[Key, Any, Any
         yield path, left, right
 
 
-def _place(path: Key, left: Any, right: Any) -> Iterator[str]:
+def _place(path: Place, left: Any, right: Any) -> Iterator[str]:
     """A place in words: `transaction "pay"`, `statement 2`."""
     entry = ""
     for part in path:

@@ -24,7 +24,7 @@ BYTES_MAX = 1 << 20
 KEY_PARTS_MAX = 16
 ELEMENTS_MAX = 1_000
 """Elements of a list whose lines are known; those after them have the line of the list."""
-Key = tuple[str | int, ...]
+Place = tuple[str | int, ...]
 _GRAMMAR = Language(tree_sitter_toml.language())
 _KEY_NODES = ("bare_key", "quoted_key", "dotted_key")
 
@@ -44,10 +44,10 @@ class Document:
     text: str
     digest: str
     values: dict[str, Any] = field(default_factory=dict)
-    lines: dict[Key, int] = field(default_factory=dict)
+    lines: dict[Place, int] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def line(self, path: Key) -> int:
+    def line(self, path: Place) -> int:
         """The line of `path`, or of the nearest table around it; 0 for the file as a whole."""
         while path and path not in self.lines:
             path = path[:-1]
@@ -153,8 +153,8 @@ class _Indexer:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.repeated: list[Node] = []
-        self.defined: dict[Key, int] = {}
-        self.elements: dict[Key, int] = {}
+        self.defined: dict[Place, int] = {}
+        self.elements: dict[Place, int] = {}
 
     def table(self, node: Node) -> None:
         key = next((child for child in node.named_children if child.type in _KEY_NODES), None)
@@ -171,7 +171,7 @@ class _Indexer:
             return
         self.pairs(path, [child for child in node.named_children if child.type == "pair"])
 
-    def pairs(self, path: Key, nodes: list[Node]) -> None:
+    def pairs(self, path: Place, nodes: list[Node]) -> None:
         """Records pairs of the table at `path`, and what their values hold."""
         waiting = [(path, node) for node in reversed(nodes)]
         while waiting:
@@ -190,16 +190,16 @@ class _Indexer:
                     self._mark((*here, index), child)
                     waiting.append(((*here, index), child))
 
-    def _place(self, parts: Key) -> Key:
+    def _place(self, parts: Place) -> Place:
         """The full path of a table's header: inside an array of tables it means the latest element."""
-        path: Key = ()
+        path: Place = ()
         for position, part in enumerate(parts):
             path = (*path, part)
             if path in self.elements and position < len(parts) - 1:
                 path = (*path, self.elements[path])
         return path
 
-    def _define(self, path: Key, node: Node) -> bool:
+    def _define(self, path: Place, node: Node) -> bool:
         if path in self.defined:
             # Here, because every command reads preferences, and few find a mistake.
             from dbdyno.study.values import name_shown
@@ -219,12 +219,12 @@ class _Indexer:
         self._mark(path, node)
         return True
 
-    def _mark(self, path: Key, node: Node) -> None:
+    def _mark(self, path: Place, node: Node) -> None:
         for length in range(1, len(path) + 1):
             self.document.lines.setdefault(path[:length], node.start_point.row + 1)
 
 
-def _key_parts(node: Node) -> Key:
+def _key_parts(node: Node) -> Place:
     """The parts of a bare, quoted or dotted key, unquoted."""
     # A comment in the midst of a key is no TOML, which the real parse will say.
     leaves = [leaf for leaf in _leaves(node) if leaf.type != "comment"]

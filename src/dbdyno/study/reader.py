@@ -14,7 +14,7 @@ from dbdyno.study import pacing, values
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.data import read_data
-from dbdyno.study.document import Key, Unreadable, parse_document, read_bytes
+from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
 from dbdyno.study.files import folder_of
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
@@ -161,7 +161,7 @@ class _Reader(SectionReader):
     def head(self, title: str) -> dict[str, Any]:
         """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
         reference = partial(values.reference, names=self.catalogue.engines)
-        place: Key = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
+        place: Place = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
         self.engine = self.need(place, reference, f"name one: {', '.join(sorted(self.catalogue.engines))}")
         return {
             "title": self.take(("title",), values.text, title),
@@ -180,7 +180,7 @@ class _Reader(SectionReader):
         if not isinstance(self.at(("engine",)), dict):
             return None
         self.table(("engine",), ENGINE_KEYS)
-        path: Key = ("engine", "configuration")
+        path: Place = ("engine", "configuration")
         name = self.take(path, values.text, "")
         if not name or self.engine is None or self.catalogue.configure is None:
             return None
@@ -302,7 +302,7 @@ class _Reader(SectionReader):
         factors = tuple(lifted + declared if first == "workload" else declared + lifted)
         return factors, read_known(self, factors) if searched else ()
 
-    def declared(self, name: str, value: Any, path: Key, searched: bool) -> list[Factor]:
+    def declared(self, name: str, value: Any, path: Place, searched: bool) -> list[Factor]:
         """A factor under [factors]: a list, or in a search a table too."""
         if not isinstance(value, dict):
             return self.factor(name, value, path)
@@ -353,7 +353,7 @@ class _Reader(SectionReader):
     def restarts(self, goal: Goal, design: Design) -> Restarts | None:
         """How often engines are restarted beside the blocks. The guard `durable` asks for power cuts by
         itself."""
-        path: Key = ("restarts",)
+        path: Place = ("restarts",)
         durable = any(guard.metric == DURABLE for guard in goal.guards)
         if self.at(path) is None and not durable:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.frozen import Level
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.files import NamedFile, StudyFile, read_file
 from dbdyno.study.nouns import Factor, Workload
 from dbdyno.study.section import SectionReader
@@ -19,7 +19,7 @@ def read_files(
     read is a mistake at its line. None where nobody can say which files there are."""
     if reader.catalogue.files is None:
         return None
-    named: dict[str, tuple[NamedFile, Key]] = {}
+    named: dict[str, tuple[NamedFile, Place]] = {}
     for file, path in _named(reader, workload, factors, settings):
         named.setdefault(file.path, (file, path))
     found = []
@@ -39,7 +39,7 @@ def _hint(file: NamedFile, folder: Path) -> str:
 
 def _named(
     reader: SectionReader, workload: Workload | None, factors: Sequence[Factor], settings: Mapping[str, Level]
-) -> Iterator[tuple[NamedFile, Key]]:
+) -> Iterator[tuple[NamedFile, Place]]:
     """Every file that a study names, in any of its variants, with what names it there."""
     files = reader.catalogue.files
     assert files is not None
@@ -57,7 +57,7 @@ def _named(
 
 def _each_options(
     reader: SectionReader, workload: Workload, factors: Sequence[Factor]
-) -> Iterator[tuple[Mapping[str, Level], Key]]:
+) -> Iterator[tuple[Mapping[str, Level], Place]]:
     """The options of the baseline, and those with each other text that a factor gives one of them."""
     texts = [factor for factor in factors if factor.layer == "workload" and factor.knob in workload.options]
     baseline = {factor.knob: factor.baseline for factor in texts}
@@ -68,7 +68,7 @@ def _each_options(
                 yield {**workload.options, **baseline, factor.knob: level}, _place_of(reader, factor, index)
 
 
-def _place_of(reader: SectionReader, factor: Factor, index: int) -> Key:
+def _place_of(reader: SectionReader, factor: Factor, index: int) -> Place:
     """Where a level of a factor stands. In a list of variants that is the first one that has it."""
     listed = reader.at(("variants",))
     if isinstance(listed, list):

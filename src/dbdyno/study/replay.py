@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.nouns import Factor, Workload
 from dbdyno.study.section import SectionReader
 
-FILE: Key = ("workload", "file")
+FILE: Place = ("workload", "file")
 PACED = ("clients", "ramp", "rate_per_s", "arrivals", "schedule", "think_time")
 """Keys of a workload that a recording has by itself."""
 SHORTEST_S = 0.1
@@ -25,7 +25,7 @@ def read_replay(
         return workload
     varied = {factor.name for factor in factors}
     for key in PACED:
-        place: Key = ("workload", key) if reader.at(("workload", key)) is not None else ("factors",)
+        place: Place = ("workload", key) if reader.at(("workload", key)) is not None else ("factors",)
         if reader.at(("workload", key)) is not None or f"workload.{key}" in varied:
             reader.note(place, f"a replay has no `{key}`: its recording says it", "leave it out")
     if "workload.file" in varied:

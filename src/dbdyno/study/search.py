@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import values
 from dbdyno.study.builds import of_build
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.nouns import BASELINE, CANDIDATE, Design, Factor, ListedVariant
 from dbdyno.study.ranges import Scale, rising_levels, with_level
 from dbdyno.study.section import SEARCH_KEYS, SPACE_KEYS, VARIANT_KEYS, SectionReader
@@ -24,7 +24,7 @@ TIME_LEAST_S = 60.0
 TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
 
 
-def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: Key) -> list[Factor]:
+def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: Place) -> list[Factor]:
     """The factor that a table gives: a range, or a list with conditions. None when there is a mistake."""
     before = len(reader.mistakes)
     reader.table(path, SPACE_KEYS)
@@ -96,7 +96,7 @@ def read_known(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[List
 
 
 def _known(reader: SectionReader, index: int, baseline: dict[str, Level]) -> ListedVariant | None:
-    path: Key = ("variants", index)
+    path: Place = ("variants", index)
     reader.table(path, VARIANT_KEYS)
     name = reader.need((*path, "name"), _known_name, "every variant needs one")
     levels: dict[str, Level] = {}
@@ -118,7 +118,7 @@ def _known_name(value: Any) -> str:
     return name
 
 
-def _range(reader: SectionReader, name: str, path: Key, only_if: tuple[Condition, ...]) -> list[Factor]:
+def _range(reader: SectionReader, name: str, path: Place, only_if: tuple[Condition, ...]) -> list[Factor]:
     """The factor of a range; its baseline is `from` where it names no other level."""
     if not reader.factor_name(name, path):
         return []
@@ -147,7 +147,7 @@ def _scale(value: Any) -> Scale:
     return Scale(values.one_of(value, frozenset(Scale)))
 
 
-def _conditions(reader: SectionReader, path: Key) -> tuple[Condition, ...]:
+def _conditions(reader: SectionReader, path: Place) -> tuple[Condition, ...]:
     """`only_if = { "layer.knob" = [LEVEL, ...] }`; one level needs no list."""
     found = list[Condition]()
     for factor, value, where in reader.flat((*path, "only_if")):
@@ -194,10 +194,10 @@ def _allowed(reader: SectionReader) -> tuple[Promise, ...]:
     return tuple(sorted(set(found.values())))
 
 
-def _each(reader: SectionReader, key: str, read: Callable[[Any], T]) -> dict[Key, T]:
+def _each(reader: SectionReader, key: str, read: Callable[[Any], T]) -> dict[Place, T]:
     """What `read` makes of each element of a list under [search], by its place."""
-    path: Key = ("search", key)
-    given, found = reader.at(path), dict[Key, T]()
+    path: Place = ("search", key)
+    given, found = reader.at(path), dict[Place, T]()
     if given is not None and not isinstance(given, list):
         reader.note(path, f"`{key}` must be a list, not {values.kind(given)}", f"write {key} = [...]")
     for index, value in enumerate(given if isinstance(given, list) else []):
@@ -230,7 +230,7 @@ def _constraints(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[Co
     return tuple(one for path, one in found.items() if _goes_with(reader, one, factors, path))
 
 
-def _goes_with(reader: SectionReader, one: Constraint, factors: tuple[Factor, ...], path: Key) -> bool:
+def _goes_with(reader: SectionReader, one: Constraint, factors: tuple[Factor, ...], path: Place) -> bool:
     """Whether a constraint is on factors whose levels are amounts, and the baseline keeps it."""
     by_name = {factor.name: factor for factor in factors}
     for name in one.factors:

@@ -16,7 +16,7 @@ from dbdyno.errors import Mistake
 from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
-from dbdyno.study.document import Document, Key
+from dbdyno.study.document import Document, Place
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
 from dbdyno.study.sweep import is_sweep, sweep
@@ -91,10 +91,10 @@ class SectionReader:
         self.engine: Reference | None = None
         self.offer: WorkloadOffer | None = None
 
-    def note(self, path: Key, message: str, hint: str = "") -> None:
+    def note(self, path: Place, message: str, hint: str = "") -> None:
         self.mistakes.append(Mistake(self.document.line(path), message, hint))
 
-    def at(self, path: Key) -> Any:
+    def at(self, path: Place) -> Any:
         """The value at `path`, None where there is none."""
         found: Any = self.document.values
         for part in path:
@@ -108,7 +108,7 @@ class SectionReader:
             found = found[part]
         return found
 
-    def table(self, path: Key, known: Collection[str] | None = None) -> dict[str, Any]:
+    def table(self, path: Place, known: Collection[str] | None = None) -> dict[str, Any]:
         """The table at `path`, empty where there is none. With `known`, other keys in it are mistakes."""
         found = self.at(path)
         if found is not None and not isinstance(found, dict):
@@ -122,7 +122,7 @@ class SectionReader:
                 self.note((*path, key), f"unknown key {name_shown(key)}{where}", hint)
         return table
 
-    def take(self, path: Key, read: Callable[[Any], T], default: T) -> T:
+    def take(self, path: Place, read: Callable[[Any], T], default: T) -> T:
         """The value at `path` as `read` understands it; the default where it is absent or wrong."""
         value = self.at(path)
         if value is None:
@@ -133,16 +133,16 @@ class SectionReader:
             self.note(path, f"`{path[-1]}`: {fault.message}", fault.hint)
             return default
 
-    def need(self, path: Key, read: Callable[[Any], T], hint: str) -> T | None:
+    def need(self, path: Place, read: Callable[[Any], T], hint: str) -> T | None:
         """The value at `path`, whose absence is a mistake."""
         if self.at(path) is None and (len(path) == 1 or isinstance(self.at(path[:-1]), dict)):
             self.note(path, f"`{path[-1]}` is missing", hint)
         return self.take(path, read, None)
 
-    def flat(self, root: Key, whole: Collection[str] = ()) -> list[tuple[str, Any, Key]]:
+    def flat(self, root: Place, whole: Collection[str] = ()) -> list[tuple[str, Any, Place]]:
         """A table's entries by full name, with paths: `config.x = 1` and `"config.x" = 1` are the same. A
         table below it with one of the keys of `whole` is an entry and not part of a name."""
-        entries: dict[str, tuple[str, Any, Key]] = {}
+        entries: dict[str, tuple[str, Any, Place]] = {}
         waiting = [((*root, key), key, value) for key, value in reversed(self.table(root).items())]
         while waiting:
             path, name, value = waiting.pop()
@@ -159,7 +159,7 @@ class SectionReader:
                 entries[name] = (name, value, path)
         return list(entries.values())
 
-    def factor(self, name: str, value: Any, path: Key) -> list[Factor]:
+    def factor(self, name: str, value: Any, path: Place) -> list[Factor]:
         """The factor of this name, or none when there is a mistake in it."""
         if not self.factor_name(name, path):
             return []
@@ -189,7 +189,7 @@ class SectionReader:
         """Whether a key of [workload] is a factor by its value."""
         return isinstance(value, list) or (f"workload.{key}" == CLIENTS and is_sweep(value))
 
-    def factor_name(self, name: str, path: Key) -> bool:
+    def factor_name(self, name: str, path: Place) -> bool:
         """Whether `name` is one that can vary here."""
         layer, _, knob = name.partition(".")
         if not re.fullmatch(values.FACTOR_NAME, name):
@@ -213,7 +213,7 @@ class SectionReader:
         """The workload's own options; none while its name is not known."""
         return frozenset(option.name for option in self.offer.options) if self.offer else frozenset()
 
-    def level(self, name: str, value: Any, path: Key) -> Level | None:
+    def level(self, name: str, value: Any, path: Place) -> Level | None:
         """One level of the factor `name`, or None when there is a mistake in it."""
         layer, _, knob = name.partition(".")
         try:
@@ -229,12 +229,12 @@ class SectionReader:
         option = self.offer.option(key) if self.offer else None
         return values.option_value(value, option) if option else values.level(value)
 
-    def place_of(self, factor: Factor) -> Key:
+    def place_of(self, factor: Factor) -> Place:
         """Where a factor stands: under [factors], or as a list under [workload]."""
         declared = {name: path for name, _, path in self.flat(("factors",), SPACE_KEYS)}
         return declared.get(factor.name, ("workload", factor.knob))
 
-    def layer_agrees(self, factor: Factor, path: Key) -> bool:
+    def layer_agrees(self, factor: Factor, path: Place) -> bool:
         """Asks the factor's layer; its mistakes get the line of the factor."""
         found = self.catalogue.layers[factor.layer](factor, self.engine) if self.engine else []
         for mistake in found:
@@ -242,7 +242,7 @@ class SectionReader:
         return not found
 
 
-def _home_of(key: str, path: Key) -> str:
+def _home_of(key: str, path: Place) -> str:
     """Where a key belongs that stands in the wrong table."""
     here = path[0] if path else ""
     homes = {

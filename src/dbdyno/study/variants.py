@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import values
-from dbdyno.study.document import Key
+from dbdyno.study.document import Place
 from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant
 from dbdyno.study.restarts import CONTROL
 from dbdyno.study.section import VARIANT_KEYS, SectionReader
@@ -49,11 +49,11 @@ class _Own(NamedTuple):
 
     name: str
     levels: dict[str, Level]
-    places: dict[str, Key]
+    places: dict[str, Place]
 
 
 def _variant(reader: SectionReader, index: int) -> _Own:
-    path: Key = ("variants", index)
+    path: Place = ("variants", index)
     reader.table(path, VARIANT_KEYS)
     if index == 0:
         name = reader.take((*path, "name"), _baseline_name, BASELINE)
@@ -120,7 +120,7 @@ def _note_repeated(reader: SectionReader, variants: tuple[ListedVariant, ...]) -
     names: dict[str, int] = {}
     named: dict[tuple[tuple[str, str], ...], str] = {}
     for index, variant in enumerate(variants):
-        path: Key = ("variants", index)
+        path: Place = ("variants", index)
         levels = tuple(sorted((name, level_text(level)) for name, level in variant.levels.items()))
         if variant.name in names:
             line = reader.document.line(("variants", names[variant.name]))
