@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
 
-from dbdyno.frozen import Level
 from dbdyno.study import Design, Goal, Guard, Interval, Workload
 from dbdyno.study.nouns import GivenData
-from dbdyno.study.written import toml, winner_on
+from dbdyno.study.written import winner_on
 from tests.study.data_cases import NAMES
 from tests.study.reading import read
 from tests.study.search_cases import SEARCH
-
-
-@pytest.mark.parametrize("value", ['a "quoted"\n line', "a duck: 🦆", 3, 0.5, True, ["2M", 4]])
-def test_a_value_is_read_back(value: Level | list[Level]) -> None:
-    assert tomllib.loads(f"value = {toml(value)}\n") == {"value": value}
 
 
 def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:

@@ -60,8 +60,8 @@ from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
+from dbdyno.study.toml import toml
 from dbdyno.study.trials import Trial
-from dbdyno.study.written import toml
 from dbdyno.trial.bench import Bench
 
 BINDINGS_SHARE = 0.7

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dbdyno.engines.engine import Proposal
 from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
-from dbdyno.study.written import toml
+from dbdyno.study.toml import Row, comments, document, rows, table, toml
 
-WIDTH, VALUE_MOST = 100, 30
 WARMUP, DURATION, BLOCKS, MARGIN = "5s", "20s", 6, "2%"
 
 
@@ -56,10 +54,6 @@ class Question:
     left_out: Sequence[str] = ()
 
 
-Row = tuple[str, str, str]
-"""A key, its value as TOML, and what a newcomer may want to know."""
-
-
 @dataclass(frozen=True)
 class Load:
     """A workload that was made of logs: its file, what is compared, its clients, and what the logs tell of
@@ -73,18 +67,11 @@ class Load:
 
 def text(question: Question, answers: Answers, host: Host, path: str) -> str:
     """The whole file, which `dyno plan` accepts where the engine takes the levels."""
-    parts = [
-        _comments(
-            f"Written by dyno init for this host: {host.words}.",
-            f"See what it does: dyno plan {path}",
-            f"Run it: dyno run {path} --budget {answers.time}",
-        ),
-        _rows(_head(question)),
-        ["[workload]", *_comments(_sentence(answers.workload.description)), *_workload(answers, host)],
-        ["[factors]", *_comments("The first level of each factor is the baseline's."), *_factors(question)],
-        _goal(answers.response),
-    ]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    workload = ["[workload]", *comments(_sentence(answers.workload.description)), *_workload(answers, host)]
+    run = f"dyno run {path} --budget {answers.time}"
+    return document(
+        [*_begin("dyno init", question, host, path, run), workload, *_end(question, answers.response)]
+    )
 
 
 def of_production(
@@ -93,25 +80,36 @@ def of_production(
     """A study of a load that was made of logs, on the data that it brings."""
     cpus = numbers.plural(host.cpus, "CPU")
     clients = f"connections at work; this host has {cpus}"
-    rows = [
+    workload = [
         ("name", toml("script"), "transactions of a file"),
         ("file", toml(load.file), "each statement with its share; look through it and change what you know"),
         ("clients", str(load.clients), f"{clients}; {load.told}" if load.told else clients),
         *_times(),
     ]
-    parts = [
-        _comments(
-            f"Written by dyno init study for this host: {host.words}.",
-            f"See what it does: dyno plan {path}",
-            f"Run it: dyno run {path} --budget {time}",
-        ),
-        _rows(_head(question)),
-        ["[data]", *_rows(data)],
-        ["[workload]", *_rows(rows)],
-        ["[factors]", *_comments("The first level of each factor is the baseline's."), *_factors(question)],
-        _goal(load.response),
-    ]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    return document(
+        [
+            *_begin("dyno init study", question, host, path, f"dyno run {path} --budget {time}"),
+            table("data", data),
+            table("workload", workload),
+            *_end(question, load.response),
+        ]
+    )
+
+
+def _begin(verb: str, question: Question, host: Host, path: str, run: str) -> list[list[str]]:
+    """What stands above the tables."""
+    words = comments(
+        f"Written by {verb} for this host: {host.words}.",
+        f"See what it does: dyno plan {path}",
+        f"Run it: {run}",
+    )
+    return [words, rows(_head(question))]
+
+
+def _end(question: Question, response: str) -> list[list[str]]:
+    """What is compared, and by what."""
+    first = comments("The first level of each factor is the baseline's.")
+    return [["[factors]", *first, *_factors(question)], _goal(response)]
 
 
 GUARDS = "A guard is what must hold as well before a variant counts as faster. For example:"
@@ -150,15 +148,15 @@ def _workload(answers: Answers, host: Host) -> list[str]:
         for option in offer.options
         if option.name != answers.sized and option.default is not None
     ]
-    return _rows([*chosen, *others])
+    return rows([*chosen, *others])
 
 
 def _factors(question: Question) -> Iterator[str]:
     for factor in question.factors:
-        yield from _comments(factor.why) if factor.why else ()
+        yield from comments(factor.why) if factor.why else ()
         yield f"{toml(factor.name)} = {toml(list(factor.levels))}"
     for sentence in question.left_out:
-        yield from _comments(sentence)
+        yield from comments(sentence)
 
 
 def _times() -> list[Row]:
@@ -169,33 +167,11 @@ def _times() -> list[Row]:
 
 
 def _goal(response: str) -> list[str]:
-    rows = [
+    entries = [
         ("response", toml(response), "what is compared; reports show the other metrics as well"),
         ("margin", toml(MARGIN), "a smaller difference counts as no effect"),
     ]
-    return ["[goal]", *_rows(rows), *_comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
-
-
-def _rows(rows: Sequence[Row]) -> list[str]:
-    """Keys, values and comments below each other. A comment that is too long stands above its line."""
-    key_width = max(len(key) for key, _, _ in rows)
-    value_width = max((len(value) for _, value, _ in rows if len(value) <= VALUE_MOST), default=0)
-    lines: list[str] = []
-    for key, value, comment in rows:
-        line = f"{key.ljust(key_width)} = {value}"
-        beside = f"{line.ljust(key_width + 3 + value_width)}  # {comment}"
-        if not comment:
-            lines.append(line)
-        elif len(beside) <= WIDTH:
-            lines.append(beside)
-        else:
-            lines += [*_comments(comment), line]
-    return lines
-
-
-def _comments(*sentences: str) -> list[str]:
-    wrapped = (textwrap.wrap(sentence, WIDTH - 2, break_long_words=False) for sentence in sentences)
-    return [f"# {line}" for lines in wrapped for line in lines]
+    return [*table("goal", entries), *comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
 
 
 def _sentence(words: str) -> str:

@@ -25,8 +25,8 @@ from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
+from dbdyno.study.toml import toml
 from dbdyno.study.values import nearest
-from dbdyno.study.written import toml
 
 WORKLOAD, OF_PRODUCTION, REPLAY = "workload", "study", "replay"
 MADE_OF_LOGS = {REPLAY: recording, OF_PRODUCTION: study_of_production, WORKLOAD: workload_file}

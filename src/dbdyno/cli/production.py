@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.begin.given import given_mistakes
 from dbdyno.cli import first_study
 from dbdyno.cli.drawn import Drawn, drawn_from, tell
-from dbdyno.cli.first_study import Host, Load, Question, Row
+from dbdyno.cli.first_study import Host, Load, Question
 from dbdyno.cli.formats import write
 from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
 from dbdyno.cli.options import json_option
@@ -30,7 +30,7 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.study import values
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
-from dbdyno.study.written import toml
+from dbdyno.study.toml import Row, toml
 from dbdyno.traffic.groups import Traffic
 from dbdyno.traffic.inserts import draw_new_keys
 from dbdyno.traffic.lacks import lacks_of

@@ -24,8 +24,8 @@ from dbdyno.records.record import Outcome
 from dbdyno.run import run_trial
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
 from dbdyno.study.phases import phases_of
+from dbdyno.study.toml import toml
 from dbdyno.study.trials import Trial, Variant
-from dbdyno.study.written import toml
 
 OVERHEAD_S = 30.0
 """What the trial may take beside its load: it may have to make the data."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.frozen import Level
 from dbdyno.study.nouns import BASELINE, GivenData, Goal, Study, Workload
 from dbdyno.study.reference import Reference
+from dbdyno.study.toml import toml
 
 
 def winner_on(
@@ -88,9 +88,3 @@ def _reference(engine: Reference) -> str:
     if engine.path:
         return f"{engine.engine}:{engine.path}"
     return f"{engine.engine}@{engine.version}" if engine.version else engine.engine
-
-
-def toml(value: Level | Sequence[Level] | None) -> str:
-    """A value as TOML writes it: JSON spells texts, numbers, booleans and lists so as well, but no character
-    by two escapes."""
-    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,51 @@
+"""The text of TOML that Dyno writes: values, and rows of keys with comments."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+
+from dbdyno.frozen import Level
+
+WIDTH, VALUE_MOST = 100, 30
+Row = tuple[str, str, str]
+"""A key, its value as TOML, and what a newcomer may want to know."""
+
+
+def toml(value: Level | Sequence[Level]) -> str:
+    """A value as TOML writes it: JSON spells texts, numbers, booleans and lists so as well, but no character
+    by two escapes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def rows(entries: Sequence[Row]) -> list[str]:
+    """Keys, values and comments below each other. A comment that is too long stands above its line."""
+    key_width = max((len(key) for key, _, _ in entries), default=0)
+    value_width = max((len(value) for _, value, _ in entries if len(value) <= VALUE_MOST), default=0)
+    lines: list[str] = []
+    for key, value, comment in entries:
+        line = f"{key.ljust(key_width)} = {value}"
+        beside = f"{line.ljust(key_width + 3 + value_width)}  # {comment}"
+        if not comment:
+            lines.append(line)
+        elif len(beside) <= WIDTH:
+            lines.append(beside)
+        else:
+            lines += [*comments(comment), line]
+    return lines
+
+
+def table(name: str, entries: Sequence[Row]) -> list[str]:
+    """A table with its header."""
+    return [f"[{name}]", *rows(entries)]
+
+
+def comments(*sentences: str) -> list[str]:
+    wrapped = (textwrap.wrap(sentence, WIDTH - 2, break_long_words=False) for sentence in sentences)
+    return [f"# {line}" for lines in wrapped for line in lines]
+
+
+def document(parts: Sequence[Sequence[str]]) -> str:
+    """A whole file: parts of lines, with an empty line between two of them."""
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
