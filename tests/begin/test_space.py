@@ -7,7 +7,7 @@ import pytest
 from dbdyno.begin.space import header, require_space, space_text
 from dbdyno.errors import UserError
 from dbdyno.study import Factor
-from dbdyno.study.search import constraint
+from dbdyno.study.grammars import constraint
 from dbdyno.study.space import Search
 from tests.searches import a_search, listed, ranged
 

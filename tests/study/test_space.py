@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.study.search import constraint
+from dbdyno.study.grammars import constraint
 from dbdyno.study.space import Condition, amount, size_unit_bytes
 from dbdyno.study.values import Fault
 

@@ -25,7 +25,7 @@ from dbdyno.study import Goal, Study, Workload, WorkloadOffer
 from dbdyno.study.data import WITH_SETUP
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.phases import ACT_OF_METRIC
-from dbdyno.study.section import KNOBS
+from dbdyno.study.tables import KNOBS
 from dbdyno.study.values import Fault
 from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
 from dbdyno.study.written import winner_on

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.cli.outputs import OUTPUTS, schema_of
-from dbdyno.study.schema import study_schema
+from dbdyno.study.format import study_schema
 
 STUDY = "study"
 

@@ -31,13 +31,13 @@ from dbdyno.study.nouns import (
 
 if TYPE_CHECKING:
     from dbdyno.study import pacing
+    from dbdyno.study.format import study_schema
     from dbdyno.study.reader import parse_study, read_study
-    from dbdyno.study.schema import study_schema
 else:
 
     def __getattr__(name: str) -> object:
         """Imports what reads a study when it is asked for: records and runs need its nouns alone."""
-        homes = {"parse_study": "reader", "read_study": "reader", "study_schema": "schema"}
+        homes = {"parse_study": "reader", "read_study": "reader", "study_schema": "format"}
         if name not in homes:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{__name__}.{homes[name]}"), name)

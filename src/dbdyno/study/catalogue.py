@@ -139,6 +139,10 @@ class Catalogue:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
 
+NOTHING = Catalogue(engines=frozenset(), choosing=frozenset(), workloads=(), layers={}, metrics=frozenset())
+"""For values that are read outside of a study, and name nothing."""
+
+
 def workload_offers(driver_json: str) -> tuple[WorkloadOffer, ...]:
     """Reads the JSON that the driver's `workloads()` gives."""
     return tuple(WorkloadOffer.model_validate(offer) for offer in json.loads(driver_json))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from dbdyno.study import values
 from dbdyno.study.document import Place
 from dbdyno.study.nouns import Application, Factor, GivenData, Workload
-from dbdyno.study.section import DATA_KEYS, SectionReader
-from dbdyno.study.values import Fault, shown
+from dbdyno.study.section import SectionReader
+from dbdyno.study.tables import DATA
 
 PATH: Place = ("data",)
-DUMPS_MAX = 100
 WITH_SETUP = "script"
 """The workload whose own statements can follow a dump, because they can be written for it."""
 
@@ -28,14 +25,8 @@ def read_data(
     `folder`."""
     if reader.at(PATH) is None:
         return None
-    reader.table(PATH, DATA_KEYS)
-    data = GivenData(
-        dump=reader.take((*PATH, "dump"), _paths, ()),
-        folder=reader.take((*PATH, "folder"), values.text, ""),
-        database=reader.take((*PATH, "database"), _database, ""),
-        setup=reader.take((*PATH, "setup"), values.boolean, False),
-    )
-    _require_source(reader, data)
+    data = GivenData(**reader.section(DATA))
+    _require_source(reader)
     if data.setup and workload is not None and workload.name != WITH_SETUP:
         told = f"`setup` runs the statements of a file, and `{workload.name}` has none"
         reader.note((*PATH, "setup"), told, f"leave it out; the data must hold the tables of {workload.name}")
@@ -52,7 +43,7 @@ def read_data(
     return data
 
 
-def _require_source(reader: SectionReader, data: GivenData) -> None:
+def _require_source(reader: SectionReader) -> None:
     given = [key for key in ("dump", "folder") if reader.at((*PATH, key)) is not None]
     if len(given) == 2:
         told = "`dump` and `folder` exclude each other"
@@ -60,20 +51,3 @@ def _require_source(reader: SectionReader, data: GivenData) -> None:
     elif not given and isinstance(reader.at(PATH), dict):
         hint = 'write dump = "dump.sql.gz", or folder = "/path/of/a/stopped/server"'
         reader.note(PATH, "[data] names no data", hint)
-
-
-def _paths(value: Any) -> tuple[str, ...]:
-    """A path, or several in a list."""
-    paths = values.texts(value)
-    if not 1 <= len(paths) <= DUMPS_MAX:
-        raise Fault(f"names {len(paths):,} files", f"allowed: 1 to {DUMPS_MAX}")
-    if len({*paths}) < len(paths):
-        raise Fault("names a file twice", "each file is loaded once, in the order written")
-    return paths
-
-
-def _database(value: Any) -> str:
-    name = values.text(value)
-    if any(mark in name for mark in "`\"'/\\?#%"):
-        raise Fault(f"cannot be {shown(name)}", "write the name as the server has it, without quotes")
-    return name

@@ -10,23 +10,22 @@ from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import Configuration, Level
 from dbdyno.passwords import without_passwords
-from dbdyno.study import pacing, values
+from dbdyno.study import pacing
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.data import read_data
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
 from dbdyno.study.files import folder_of
+from dbdyno.study.format import STUDY
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.nouns import (
     DURABLE,
     INSTRUCTIONS_PER_OP,
     KEEPS_LEDGER,
     TRIALS_MAX,
-    Arrangement,
     Design,
     Factor,
     Goal,
-    Guard,
     Interval,
     ListedVariant,
     Restarts,
@@ -34,37 +33,28 @@ from dbdyno.study.nouns import (
     Workload,
     size_of,
 )
-from dbdyno.study.other_names import METRICS, WORKLOADS
 from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
 from dbdyno.study.referred import read_files
 from dbdyno.study.replay import read_replay
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
-from dbdyno.study.section import (
-    ACT_KEYS,
+from dbdyno.study.section import SectionReader
+from dbdyno.study.tables import (
+    ACTS,
     CHOSEN_KEYS,
-    ENGINE_KEYS,
+    CUTS_OF_GUARD,
+    ENGINE,
     FIXED_KEYS,
-    GATHER,
-    GOAL_KEYS,
-    ISOLATIONS,
+    GOAL,
     KNOBS,
-    RESTART_KEYS,
-    SPACE_KEYS,
-    STUDY_KEYS,
-    SectionReader,
+    RANGE,
+    RESTARTS,
+    WORKLOAD,
 )
-from dbdyno.study.values import Fault, nearest, shown
+from dbdyno.study.values import shown
 from dbdyno.study.variants import read_variants
 
-BLOCKS_MAX = 10_000
-IMAGES_MAX = 10
-BASELINES_MAX = 100
 MISTAKES_MAX = 100
-RESTARTS_MAX = 10_000
-CUTS_OF_GUARD = 20
-"""Power cuts of each variant where the guard `durable` alone asks for them."""
-INTERVALS = frozenset((Interval.STUDENT, Interval.SIGNED_RANK))
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
 
 
@@ -116,7 +106,6 @@ class _Reader(SectionReader):
             self.note((), "the study is empty", "it needs an engine, a [workload] and [factors]")
             return None
         self.passwords()
-        self.table((), STUDY_KEYS)
         head = self.head(Path(path).stem)
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
@@ -160,28 +149,19 @@ class _Reader(SectionReader):
 
     def head(self, title: str) -> dict[str, Any]:
         """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
-        reference = partial(values.reference, names=self.catalogue.engines)
+        given = self.section(STUDY)
         place: Place = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
-        self.engine = self.need(place, reference, f"name one: {', '.join(sorted(self.catalogue.engines))}")
-        return {
-            "title": self.take(("title",), values.text, title),
-            "design": self.take(("design",), _design, Design.ONE_AT_A_TIME),
-            "blocks": self.take(("blocks",), partial(values.integer, low=1, high=BLOCKS_MAX), 6),
-            "seed": self.take(("seed",), partial(values.integer, low=0, high=values.INT_MAX), None),
-            "aa": self.take(("aa",), values.boolean, False),
-            "baselines": self.take(("baselines",), partial(values.integer, low=1, high=BASELINES_MAX), 1),
-            "arrangement": self.take(("arrangement",), _arrangement, None),
-            "slice_s": self.take(("slice",), partial(values.duration_s, least_s=0.1), None),
-            "images": self.take(("images",), partial(values.integer, low=1, high=IMAGES_MAX), None),
-        }
+        self.engine = self.value(ENGINE.key("name"), place)
+        default = {"title": title, "design": Design.ONE_AT_A_TIME, "blocks": 6, "aa": False, "baselines": 1}
+        return {**default, **given}
 
     def configuration(self) -> Configuration | None:
         """The engine's own configuration file, which stands by the study's folder."""
         if not isinstance(self.at(("engine",)), dict):
             return None
-        self.table(("engine",), ENGINE_KEYS)
+        self.table(("engine",), ENGINE.names)
         path: Place = ("engine", "configuration")
-        name = self.take(path, values.text, "")
+        name = self.value(ENGINE.key("configuration"), path)
         if not name or self.engine is None or self.catalogue.configure is None:
             return None
         try:
@@ -193,63 +173,41 @@ class _Reader(SectionReader):
 
     def workload(self) -> tuple[Workload | None, list[Factor]]:
         """The workload, and a factor for each of its keys that holds a list."""
-        offered = f"name one: {', '.join(offer.name for offer in self.catalogue.workloads)}"
+        named = WORKLOAD.key("name")
         if self.at(("workload",)) is None:
-            self.note((), "there is no [workload]", offered)
+            self.note((), "there is no [workload]", named.missing(self.catalogue) if named.missing else "")
             return None, []
-        name = self.need(("workload", "name"), self.workload_name, offered)
+        name = self.value(named, ("workload", "name"))
         self.offer = self.catalogue.workload(name) if name is not None else None
-        known = FIXED_KEYS | KNOBS.keys() | self.option_names()
+        known = WORKLOAD.names | self.option_names()
         table = self.table(("workload",), known if self.offer else None)
+        offered = self.offer.options if self.offer else ()
+        options = {option.name: option.default for option in offered}
         knobs: dict[str, Any] = {}
-        options = {option.name: option.default for option in self.offer.options} if self.offer else {}
         lifted = []
         for key in (key for key in table if key in known - FIXED_KEYS):
             path = ("workload", key)
             if self.varies(key, table[key]):
                 lifted += self.factor(f"workload.{key}", table[key], path)
-            elif (level := self.take(path, partial(self.knob, key), None)) is not None:
+            elif (level := self.take(path, partial(self.knob, key))) is not None:
                 (knobs if key in KNOBS else options)[key] = level
-        warmup_s = self.take(("workload", "warmup"), partial(values.duration_s, least_s=0.0), 5.0)
-        ramp_s = self.take(("workload", "ramp"), partial(values.duration_s, least_s=0.0), 0.0)
-        duration_s = self.take(("workload", "duration"), partial(values.duration_s, least_s=0.1), 20.0)
-        gather = self.take(("workload", "gather"), partial(values.one_of, allowed=GATHER), "off")
-        given = {key: level for key, level in options.items() if level is not None}
-        offered_options = self.offer.options if self.offer else ()
-        of_the_run = frozenset(option.name for option in offered_options if not option.shapes_data)
+        given = self.given(WORKLOAD, ("workload",))
         return Workload(
             name=name or "",
-            warmup_s=warmup_s,
-            duration_s=duration_s,
-            ramp_s=ramp_s,
-            gather="on" if gather == "on" else "off",
-            by_statement=self.take(("workload", "by_statement"), values.boolean, False),
-            plans=self.take(("workload", "plans"), values.boolean, True),
-            opening=self.opening(),
-            options=given,
-            run_options=of_the_run,
+            opening=self.opening({key: given.pop(key) for key in Opening.model_fields if key in given}),
+            options={key: level for key, level in options.items() if level is not None},
+            run_options=frozenset(option.name for option in offered if not option.shapes_data),
+            **given,
             **knobs,
         ), lifted
 
-    def opening(self) -> Opening:
+    def opening(self, given: dict[str, Any]) -> Opening:
         """What each connection of the load begins with."""
-        isolation = self.take(("workload", "isolation"), partial(values.one_of, allowed=ISOLATIONS), None)
-        storage_engine = self.take(("workload", "storage_engine"), values.word, None)
-        sql: tuple[str, ...] = self.take(("workload", "connect_sql"), values.texts, ())
         if self.engine is not None and self.engine.engine not in self.catalogue.choosing:
             for key in (key for key in CHOSEN_KEYS if self.at(("workload", key)) is not None):
                 message = f"`{key}` cannot be chosen with {self.engine.engine}"
                 self.note(("workload", key), message, "leave it out")
-        return Opening.model_validate({"isolation": isolation, "storage_engine": storage_engine, "sql": sql})
-
-    def workload_name(self, value: Any) -> str:
-        name = values.text(value)
-        if self.catalogue.workload(name) is None:
-            raise Fault(
-                f"unknown workload {shown(name)}",
-                nearest(name, [w.name for w in self.catalogue.workloads], elsewhere=WORKLOADS),
-            )
-        return name
+        return Opening(**given)
 
     def pace(self, workload: Workload, factors: tuple[Factor, ...]) -> None:
         """Whether what says when transactions start goes together, in every variant."""
@@ -281,7 +239,7 @@ class _Reader(SectionReader):
         searched = design is Design.SEARCH
         if self.at(("variants",)) is not None and not searched:
             self.note(("variants",), f"the design `{design}` has no [[variants]]", 'write design = "list"')
-        entries = self.flat(("factors",), SPACE_KEYS)
+        entries = self.flat(("factors",), RANGE.names)
         declared = [factor for entry in entries for factor in self.declared(*entry, searched)]
         for knob in (factor.knob for factor in declared if factor.layer == "workload"):
             if self.at(("workload", knob)) is not None:
@@ -332,23 +290,11 @@ class _Reader(SectionReader):
         return settings
 
     def goal(self) -> Goal:
-        default = Goal()
-        self.table(("goal",), GOAL_KEYS)
-        margin = partial(values.share, low=0, high=99)
-        confidence = partial(values.share, low=50, high=99.99)
-        response = self.take(("goal", "response"), self.metric, default.response)
-        counted = self.take(("goal", "counted"), values.boolean, default.counted)
-        if counted and response == INSTRUCTIONS_PER_OP:
+        goal = Goal(**self.section(GOAL))
+        if goal.counted and goal.response == INSTRUCTIONS_PER_OP:
             hint = f"leave `counted` out: {INSTRUCTIONS_PER_OP} is counted in every block"
             self.note(("goal", "counted"), "`counted` adds counts to a response that is timed", hint)
-        return Goal(
-            response=response,
-            margin=self.take(("goal", "margin"), margin, default.margin),
-            confidence=self.take(("goal", "confidence"), confidence, default.confidence),
-            interval=self.take(("goal", "interval"), _interval, default.interval),
-            guards=default.guards if self.at(("goal", "guards")) is None else self.guards(),
-            counted=counted,
-        )
+        return goal
 
     def restarts(self, goal: Goal, design: Design) -> Restarts | None:
         """How often engines are restarted beside the blocks. The guard `durable` asks for power cuts by
@@ -360,17 +306,14 @@ class _Reader(SectionReader):
         if design is Design.SEARCH:
             hint = "hold the winner against the baseline in a study of its own"
             self.note(path, "a search restarts no engine", hint)
-        self.table(path, RESTART_KEYS)
-        count = partial(values.integer, low=0, high=RESTARTS_MAX)
-        counts = {key: self.take((*path, key), count, 0) for key in ACT_KEYS}
-        if durable and not (counts["power_cuts"] or counts["torn_pages"]):
-            counts["power_cuts"] = CUTS_OF_GUARD
-        if not any(counts.values()):
-            self.note(path, "nothing is to be restarted", f"give {' or '.join(ACT_KEYS)}: power_cuts = 20")
-        load_s = self.take((*path, "load"), partial(values.duration_s, least_s=0.5), Restarts().load_s)
+        given = self.section(RESTARTS)
+        if durable and not (given.get("power_cuts") or given.get("torn_pages")):
+            given["power_cuts"] = CUTS_OF_GUARD
+        acts = [key.name for key in ACTS]
+        if not any(given.get(act) for act in acts):
+            self.note(path, "nothing is to be restarted", f"give {' or '.join(acts)}: power_cuts = 20")
         losing = self.catalogue.losing(self.engine) if self.catalogue.losing and self.engine else {}
-        control = {f"config.{name}": level for name, level in losing.items()}
-        return Restarts.model_validate({**counts, "load_s": load_s, "control": control})
+        return Restarts(control={f"config.{name}": level for name, level in losing.items()}, **given)
 
     def timed(self, goal: Goal, workload: Workload | None) -> None:
         """Metrics of restarts need a load whose transactions are known one by one, and which lasts for longer
@@ -390,34 +333,6 @@ class _Reader(SectionReader):
             if guard.metric in FULL_SPEED and bound is not None and bound >= workload.duration_s:
                 told = f"a load of {workload.duration_s:g} s cannot show whether {guard.text} holds"
                 self.note(("goal", "guards"), told, "give a shorter time, or raise workload.duration")
-
-    def metric(self, value: Any) -> str:
-        name = values.text(value)
-        if name not in self.catalogue.metrics:
-            raise Fault(
-                f"unknown metric {shown(name)}", nearest(name, self.catalogue.metrics, elsewhere=METRICS)
-            )
-        return name
-
-    def guards(self) -> tuple[Guard, ...]:
-        given = self.at(("goal", "guards"))
-        if not isinstance(given, list):
-            self.note(
-                ("goal", "guards"), "`guards` must be a list", 'guards = ["invariants", "p99_ms <= 1.2x"]'
-            )
-            return ()
-        guards: list[Guard] = []
-        for index in range(len(given)):
-            path = ("goal", "guards", index)
-            try:
-                guard = values.guard(given[index], self.catalogue.metrics)
-            except Fault as fault:
-                self.note(path, fault.message, fault.hint)
-                continue
-            if guard in guards:
-                self.note(path, f"the guard {shown(guard.text)} is given twice", "keep one of the two")
-            guards.append(guard)
-        return tuple(guards)
 
     def fraction(self, design: Design, factors: tuple[Factor, ...]) -> None:
         """A fraction is made for two levels a factor, and for as many factors as its tables hold."""
@@ -462,18 +377,6 @@ def _beside(configuration: Configuration | None, factors: tuple[Factor, ...]) ->
     varied = {factor.name for factor in factors}
     given = configuration.settings if configuration else {}
     return {name: level for name, level in given.items() if name not in varied}
-
-
-def _design(value: Any) -> Design:
-    return Design(values.one_of(value, frozenset(Design)))
-
-
-def _arrangement(value: Any) -> Arrangement:
-    return Arrangement(values.one_of(value, frozenset(Arrangement)))
-
-
-def _interval(value: Any) -> Interval:
-    return Interval(values.one_of(value, INTERVALS))
 
 
 def _with_baseline(workload: Workload, factors: tuple[Factor, ...]) -> Workload:

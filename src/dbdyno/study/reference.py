@@ -12,3 +12,10 @@ class Reference:
     engine: str
     version: str = ""
     path: str = ""
+
+    @property
+    def written(self) -> str:
+        """As a study writes it."""
+        if self.path:
+            return f"{self.engine}:{self.path}"
+        return f"{self.engine}@{self.version}" if self.version else self.engine

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dbdyno.frozen import Level, level_text
-from dbdyno.study import values
+from dbdyno.study import grammars, values
 from dbdyno.study.builds import of_build
 from dbdyno.study.document import Place
-from dbdyno.study.nouns import BASELINE, CANDIDATE, Design, Factor, ListedVariant
+from dbdyno.study.nouns import Design, Factor, ListedVariant
 from dbdyno.study.ranges import Scale, rising_levels, with_level
-from dbdyno.study.section import SEARCH_KEYS, SPACE_KEYS, VARIANT_KEYS, SectionReader
-from dbdyno.study.space import Condition, Constraint, Promise, Search, Term, amount
+from dbdyno.study.section import SectionReader
+from dbdyno.study.space import Condition, Constraint, Promise, Search, amount
+from dbdyno.study.tables import RANGE, SEARCH, VARIANT
 from dbdyno.study.values import Fault, nearest, shown
-from dbdyno.study.variants import variant_name
-
-FORMS = 'write { from = "64M", to = "8G", scale = "log" } or { levels = [BASELINE, OTHER] }'
-T = TypeVar("T")
-TIME_LEAST_S = 60.0
-TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
 
 
 def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: Place) -> list[Factor]:
     """The factor that a table gives: a range, or a list with conditions. None when there is a mistake."""
     before = len(reader.mistakes)
-    reader.table(path, SPACE_KEYS)
+    reader.table(path, RANGE.names)
     only_if = _conditions(reader, path)
     if "levels" in table:
-        for key in sorted(table.keys() & (SPACE_KEYS - {"levels", "only_if"})):
+        for key in sorted(table.keys() & (RANGE.names - {"levels", "only_if"})):
             reader.note((*path, key), f"`{name}` has `levels` and `{key}`", "leave one of the two out")
         listed = reader.factor(name, table["levels"], (*path, "levels"))
         found = [factor.model_copy(update={"only_if": only_if}) for factor in listed]
@@ -48,14 +40,9 @@ def read_search(reader: SectionReader, design: Design, factors: tuple[Factor, ..
                 ("search",), f"the design `{design}` has no [search]", 'write design = "search", or leave it'
             )
         return None
-    reader.table(("search",), SEARCH_KEYS)
-    default = Search()
-    time_s = partial(values.duration_s, least_s=TIME_LEAST_S)
-    search = Search(
-        time_s=reader.take(("search", "time"), time_s, default.time_s),
-        allow=_allowed(reader),
-        constraints=_constraints(reader, factors),
-    )
+    search = Search(**reader.section(SEARCH))
+    for one in search.constraints:
+        _require_amounts(reader, one, factors)
     _note_what_is_not_searched(reader, factors)
     if not reader.mistakes:
         _note_bad_conditions(reader, factors)
@@ -97,8 +84,8 @@ def read_known(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[List
 
 def _known(reader: SectionReader, index: int, baseline: dict[str, Level]) -> ListedVariant | None:
     path: Place = ("variants", index)
-    reader.table(path, VARIANT_KEYS)
-    name = reader.need((*path, "name"), _known_name, "every variant needs one")
+    reader.table(path, VARIANT.names)
+    name = reader.need((*path, "name"), grammars.KNOWN_NAME, "every variant needs one")
     levels: dict[str, Level] = {}
     for factor, value, where in reader.flat((*path, "levels")):
         level = reader.level(factor, value, where) if factor in baseline else None
@@ -111,25 +98,17 @@ def _known(reader: SectionReader, index: int, baseline: dict[str, Level]) -> Lis
     return None if name is None else ListedVariant(name=name, levels={**baseline, **levels})
 
 
-def _known_name(value: Any) -> str:
-    name = variant_name(value)
-    if name == BASELINE or re.match(rf"{CANDIDATE}\b", name):
-        raise Fault(f"`{name}` is a name of Dyno's own", "choose another")
-    return name
-
-
 def _range(reader: SectionReader, name: str, path: Place, only_if: tuple[Condition, ...]) -> list[Factor]:
     """The factor of a range; its baseline is `from` where it names no other level."""
     if not reader.factor_name(name, path):
         return []
-    low, high = (reader.need((*path, key), values.level, FORMS) for key in ("from", "to"))
-    scale = reader.take((*path, "scale"), _scale, Scale.LINEAR)
-    step, baseline = (reader.take((*path, key), values.level, None) for key in ("step", "baseline"))
-    if low is None or high is None:
+    given = reader.given(RANGE, path)
+    if "low" not in given or "high" not in given:
         return []
-    first = low if baseline is None else baseline
+    low, high, step = given["low"], given["high"], given.get("step")
+    first = given.get("baseline", low)
     try:
-        rising = with_level(rising_levels(low, high, scale, step), first)
+        rising = with_level(rising_levels(low, high, given.get("scale", Scale.LINEAR), step), first)
     except Fault as fault:
         reader.note(path, f"`{name}` {fault.message}", fault.hint)
         return []
@@ -141,10 +120,6 @@ def _range(reader: SectionReader, name: str, path: Place, only_if: tuple[Conditi
     if not reader.layer_agrees(Factor(name=name, levels=tuple(ends.values())), path):
         return []
     return [Factor(name=name, levels=(first, *others), rising=rising, only_if=only_if)]
-
-
-def _scale(value: Any) -> Scale:
-    return Scale(values.one_of(value, frozenset(Scale)))
 
 
 def _conditions(reader: SectionReader, path: Place) -> tuple[Condition, ...]:
@@ -189,25 +164,6 @@ def _note_bad_conditions(reader: SectionReader, factors: tuple[Factor, ...]) -> 
         earlier[factor.name] = factor
 
 
-def _allowed(reader: SectionReader) -> tuple[Promise, ...]:
-    found = _each(reader, "allow", lambda value: Promise(values.one_of(value, frozenset(Promise))))
-    return tuple(sorted(set(found.values())))
-
-
-def _each(reader: SectionReader, key: str, read: Callable[[Any], T]) -> dict[Place, T]:
-    """What `read` makes of each element of a list under [search], by its place."""
-    path: Place = ("search", key)
-    given, found = reader.at(path), dict[Place, T]()
-    if given is not None and not isinstance(given, list):
-        reader.note(path, f"`{key}` must be a list, not {values.kind(given)}", f"write {key} = [...]")
-    for index, value in enumerate(given if isinstance(given, list) else []):
-        try:
-            found[*path, index] = read(value)
-        except Fault as fault:
-            reader.note((*path, index), f"`{key}`: {fault.message}", fault.hint)
-    return found
-
-
 def _note_given_up(reader: SectionReader, factors: tuple[Factor, ...], allow: tuple[Promise, ...]) -> None:
     """Notes levels that give up what the study does not allow. The baseline may: it is what there is."""
     gives_up = reader.catalogue.gives_up
@@ -225,51 +181,21 @@ def _note_given_up(reader: SectionReader, factors: tuple[Factor, ...], allow: tu
             )
 
 
-def _constraints(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[Constraint, ...]:
-    found = _each(reader, "constraints", constraint)
-    return tuple(one for path, one in found.items() if _goes_with(reader, one, factors, path))
-
-
-def _goes_with(reader: SectionReader, one: Constraint, factors: tuple[Factor, ...], path: Place) -> bool:
-    """Whether a constraint is on factors whose levels are amounts, and the baseline keeps it."""
+def _require_amounts(reader: SectionReader, one: Constraint, factors: tuple[Factor, ...]) -> None:
+    """Notes a constraint on what is no factor or no amount, and one that the baseline breaks."""
+    path: Place = ("search", "constraints", reader.at(("search", "constraints")).index(one.text))
     by_name = {factor.name: factor for factor in factors}
     for name in one.factors:
         if name not in by_name:
             reader.note(path, f"`{name}` is no factor of this search", nearest(name, by_name))
-            return False
+            return
         try:
             for level in by_name[name].levels:
                 amount(level)
         except ValueError as fault:
             hint = "a constraint sums amounts: numbers and sizes"
             reader.note(path, f"`{name}` can be {fault}, which is no amount", hint)
-            return False
-    if one.holds({factor.name: factor.baseline for factor in factors}):
-        return True
-    hint = "choose another baseline, or another bound"
-    reader.note(path, f"the baseline breaks the constraint {shown(one.text)}", hint)
-    return False
-
-
-def constraint(value: Any) -> Constraint:
-    """`config.A + 2 * config.B <= 6G`: sums of amounts on both sides. Raises Fault for another form."""
-    text = values.text(value)
-    form = Fault(f"{shown(text)} is no constraint", 'write "config.A + 2 * config.B <= 6G"')
-    sides = text.split("<=")
-    if len(sides) != 2:
-        raise form
-    terms = []
-    for side in sides:
-        found = [re.fullmatch(TERM, part.strip()) for part in side.split("+")]
-        if not all(found):
-            raise form
-        terms.append(tuple(_term(one) for one in found if one))
-    left, right = terms
-    if not any(term.factor for term in (*left, *right)):
-        raise form
-    return Constraint(text=text, left=left, right=right)
-
-
-def _term(found: re.Match[str]) -> Term:
-    times, factor, bound = found.groups()
-    return Term(times=amount(bound)) if bound else Term(times=float(times or 1), factor=factor)
+            return
+    if not one.holds({factor.name: factor.baseline for factor in factors}):
+        hint = "choose another baseline, or another bound"
+        reader.note(path, f"the baseline breaks the constraint {shown(one.text)}", hint)

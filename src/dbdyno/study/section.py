@@ -7,75 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast
 
-from dbdyno.driver.job import Isolation
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Level
-from dbdyno.study import pacing, values
+from dbdyno.study import grammars, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.document import Document, Place
+from dbdyno.study.format import HOMES
+from dbdyno.study.grammars import Grammar
+from dbdyno.study.keys import Key, Section
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
 from dbdyno.study.sweep import is_sweep, sweep
-from dbdyno.study.values import Fault, name_shown, nearest, shown
+from dbdyno.study.tables import FIXED_KEYS, KNOBS, RANGE
+from dbdyno.study.values import Fault, Faults, name_shown, nearest, shown
 
-STUDY_KEYS = frozenset(
-    {
-        "title",
-        "engine",
-        "design",
-        "blocks",
-        "seed",
-        "aa",
-        "baselines",
-        "images",
-        "arrangement",
-        "slice",
-        "application",
-        "data",
-        "workload",
-        "settings",
-        "factors",
-        "variants",
-        "restarts",
-        "goal",
-        "search",
-        "soak",
-    }
-)
-ENGINE_KEYS = frozenset(("name", "configuration"))
-APPLICATION_KEYS = frozenset(("name", "workers", "settings"))
-DATA_KEYS = frozenset(("dump", "folder", "database", "setup"))
-GOAL_KEYS = frozenset(("response", "margin", "confidence", "interval", "guards", "counted"))
-SEARCH_KEYS = frozenset(("time", "allow", "constraints"))
-SPACE_KEYS = frozenset(("from", "to", "scale", "step", "baseline", "levels", "only_if"))
-"""The keys of a factor that is written as a table. A table with one of them is a factor and not a layer."""
-ACT_KEYS = ("power_cuts", "torn_pages", "kills", "stops", "flipped_bits")
-RESTART_KEYS = frozenset((*ACT_KEYS, "load"))
-VARIANT_KEYS = frozenset(("name", "levels"))
-CLIENTS = "workload.clients"
-CLIENTS_MAX = 100_000
-THREADS_MAX = 1_024
-ARRIVALS = frozenset(("poisson", "uniform"))
-# The keys of [workload] that every workload has and that may be factors; its own options come on top.
-KNOBS: dict[str, Callable[[Any], Level]] = {
-    "clients": partial(values.integer, low=1, high=CLIENTS_MAX),
-    "threads": partial(values.integer, low=0, high=THREADS_MAX),
-    "rate_per_s": values.rate,
-    "arrivals": partial(values.one_of, allowed=ARRIVALS),
-    "schedule": partial(pacing.written, read=pacing.schedule),
-    "think_time": partial(pacing.written, read=pacing.think_time),
-}
-GATHER = frozenset(("off", "on"))
-ISOLATIONS = frozenset(get_args(Isolation))
-CHOSEN_KEYS = ("isolation", "storage_engine")
-"""What each session has of its own, on engines that let it choose."""
-FIXED_KEYS = frozenset(
-    ("name", "warmup", "duration", "ramp", "gather", "by_statement", "plans", *CHOSEN_KEYS, "connect_sql")
-)
+SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)
 T = TypeVar("T")
 _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [settings], or under [workload]"
 
@@ -122,22 +71,45 @@ class SectionReader:
                 self.note((*path, key), f"unknown key {name_shown(key)}{where}", hint)
         return table
 
-    def take(self, path: Place, read: Callable[[Any], T], default: T) -> T:
-        """The value at `path` as `read` understands it; the default where it is absent or wrong."""
-        value = self.at(path)
+    def section(self, section: Section, place: Place = ()) -> dict[str, Any]:
+        """What the keys of a section are given, by the noun's fields. Other keys in it are mistakes."""
+        place = place or ((section.name,) if section.name else ())
+        self.table(place, section.names)
+        return self.given(section, place)
+
+    def given(self, section: Section, place: Place) -> dict[str, Any]:
+        """The same, whatever else there is."""
+        keys = [key for key in section.keys if key.field and not key.varies]
+        found = {key.field: self.value(key, (*place, key.name)) for key in keys}
+        return {field: value for field, value in found.items() if value is not None}
+
+    def value(self, key: Key, place: Place) -> Any:
+        """What a key is given; None where it is absent, which can be a mistake, or wrong."""
+        if key.missing is None:
+            return self.take(place, lambda value: key.grammar.read(value, self.catalogue))
+        return self.need(place, key.grammar, key.missing(self.catalogue))
+
+    def need(self, place: Place, grammar: Grammar[T], hint: str) -> T | None:
+        """The value at `place`, whose absence is a mistake."""
+        if self.at(place) is None and (len(place) == 1 or isinstance(self.at(place[:-1]), dict)):
+            self.note(place, f"`{place[-1]}` is missing", hint)
+        return self.take(place, lambda value: grammar.read(value, self.catalogue))
+
+    def take(self, place: Place, read: Callable[[Any], T]) -> T | None:
+        """The value at `place` as `read` understands it, of a list what is right in it. None where it is
+        absent or wrong."""
+        value = self.at(place)
         if value is None:
-            return default
+            return None
         try:
             return read(value)
+        except Faults as found:
+            for index, fault in found.faults:
+                self.note((*place, index), f"`{place[-1]}`: {fault.message}", fault.hint)
+            return cast("T", found.sound)
         except Fault as fault:
-            self.note(path, f"`{path[-1]}`: {fault.message}", fault.hint)
-            return default
-
-    def need(self, path: Place, read: Callable[[Any], T], hint: str) -> T | None:
-        """The value at `path`, whose absence is a mistake."""
-        if self.at(path) is None and (len(path) == 1 or isinstance(self.at(path[:-1]), dict)):
-            self.note(path, f"`{path[-1]}` is missing", hint)
-        return self.take(path, read, None)
+            self.note(place, f"`{place[-1]}`: {fault.message}", fault.hint)
+            return None
 
     def flat(self, root: Place, whole: Collection[str] = ()) -> list[tuple[str, Any, Place]]:
         """A table's entries by full name, with paths: `config.x = 1` and `"config.x" = 1` are the same. A
@@ -163,7 +135,7 @@ class SectionReader:
         """The factor of this name, or none when there is a mistake in it."""
         if not self.factor_name(name, path):
             return []
-        if name == CLIENTS and is_sweep(value):
+        if name in SWEPT and is_sweep(value):
             try:
                 value = sweep(value)
             except Fault as fault:
@@ -187,7 +159,7 @@ class SectionReader:
 
     def varies(self, key: str, value: Any) -> bool:
         """Whether a key of [workload] is a factor by its value."""
-        return isinstance(value, list) or (f"workload.{key}" == CLIENTS and is_sweep(value))
+        return isinstance(value, list) or (f"workload.{key}" in SWEPT and is_sweep(value))
 
     def factor_name(self, name: str, path: Place) -> bool:
         """Whether `name` is one that can vary here."""
@@ -224,14 +196,14 @@ class SectionReader:
 
     def knob(self, key: str, value: Any) -> Level:
         """A value of one of the workload's keys that may vary."""
-        if key in KNOBS:
-            return KNOBS[key](value)
         option = self.offer.option(key) if self.offer else None
-        return values.option_value(value, option) if option else values.level(value)
+        own = grammars.of_option(option) if option else grammars.ONE_LEVEL
+        found: Level = (KNOBS[key].grammar if key in KNOBS else own).read(value, self.catalogue)
+        return found
 
     def place_of(self, factor: Factor) -> Place:
         """Where a factor stands: under [factors], or as a list under [workload]."""
-        declared = {name: path for name, _, path in self.flat(("factors",), SPACE_KEYS)}
+        declared = {name: path for name, _, path in self.flat(("factors",), RANGE.names)}
         return declared.get(factor.name, ("workload", factor.knob))
 
     def layer_agrees(self, factor: Factor, path: Place) -> bool:
@@ -245,14 +217,7 @@ class SectionReader:
 def _home_of(key: str, path: Place) -> str:
     """Where a key belongs that stands in the wrong table."""
     here = path[0] if path else ""
-    homes = {
-        "": STUDY_KEYS,
-        "workload": FIXED_KEYS | KNOBS.keys(),
-        "data": DATA_KEYS,
-        "goal": GOAL_KEYS,
-        "search": SEARCH_KEYS,
-    }
-    home = next((home for home, keys in homes.items() if key in keys and home != here), None)
+    home = next((home.name for home in HOMES if key in home.names and home.name != here), None)
     if home is None:
         return "a factor stands under [factors]" if "." in key else ""
     return f"`{key}` stands under [{home}]" if home else f"`{key}` stands at the top, before the first table"

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level, level_text
-from dbdyno.study.catalogue import Option
+from dbdyno.study.catalogue import Option, WorkloadOffer
 from dbdyno.study.nouns import DURABLE, Guard
-from dbdyno.study.other_names import METRICS
+from dbdyno.study.other_names import METRICS, WORKLOADS
 from dbdyno.study.reference import Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -33,7 +33,6 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 DURATION_MAX_S = 86_400.0
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 TEXT_MAX = 4_096
-ENGINE_FORMS = 'write "mariadb@11.8" or "mariadb:/usr/sbin/mariadbd"'
 _NAMES_SHOWN = 24
 _TYPES = {
     bool: "a boolean",
@@ -52,6 +51,16 @@ class Fault(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class Faults(Fault):
+    """What is wrong with elements of a list, by their index; of itself it says what the first one says.
+    `sound` are the other elements."""
+
+    def __init__(self, faults: Sequence[tuple[int, Fault]], sound: tuple[Any, ...]) -> None:
+        super().__init__(faults[0][1].message, faults[0][1].hint)
+        self.faults = faults
+        self.sound = sound
 
 
 def shown(value: Any) -> str:
@@ -211,6 +220,22 @@ def share(value: Any, low: float, high: float) -> float:
     return percent / 100
 
 
+def metric(value: Any, metrics: frozenset[str]) -> str:
+    """The name of a metric."""
+    name = text(value)
+    if name not in metrics:
+        raise Fault(f"unknown metric {shown(name)}", nearest(name, metrics, elsewhere=METRICS))
+    return name
+
+
+def workload_name(value: Any, offers: Iterable[WorkloadOffer]) -> str:
+    """The name of a workload."""
+    name, known = text(value), [offer.name for offer in offers]
+    if name not in known:
+        raise Fault(f"unknown workload {shown(name)}", nearest(name, known, elsewhere=WORKLOADS))
+    return name
+
+
 def guard(value: Any, metrics: frozenset[str]) -> Guard:
     """`invariants`, `durable`, or a metric with an absolute bound or one that is a multiple of the baseline's
     value."""
@@ -281,9 +306,7 @@ def option_value(value: Any, option: Option) -> Level:
     return number(value, limits.min if limits else -1e300, limits.max if limits else 1e300)
 
 
-def reference(
-    value: Any, names: Collection[str], what: str = "engine", forms: str = ENGINE_FORMS
-) -> Reference:
+def reference(value: Any, names: Collection[str], what: str, forms: str) -> Reference:
     """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd` or `mariadb`."""
     written = text(value)
     if "://" in written:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from dbdyno.frozen import Level, level_text
-from dbdyno.study import values
+from dbdyno.study import grammars
 from dbdyno.study.document import Place
-from dbdyno.study.nouns import BASELINE, TRIALS_MAX, TWIN, Factor, ListedVariant
-from dbdyno.study.restarts import CONTROL
-from dbdyno.study.section import VARIANT_KEYS, SectionReader
+from dbdyno.study.nouns import BASELINE, TRIALS_MAX, Factor, ListedVariant
+from dbdyno.study.section import SectionReader
+from dbdyno.study.tables import VARIANT
 from dbdyno.study.values import Fault, shown
-
-NAME_LENGTH_MAX = 80
 
 
 def read_variants(reader: SectionReader) -> tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]:
@@ -54,13 +51,13 @@ class _Own(NamedTuple):
 
 def _variant(reader: SectionReader, index: int) -> _Own:
     path: Place = ("variants", index)
-    reader.table(path, VARIANT_KEYS)
+    reader.table(path, VARIANT.names)
+    place = (*path, "name")
     if index == 0:
-        name = reader.take((*path, "name"), _baseline_name, BASELINE)
+        name = reader.take(place, _baseline_name) or BASELINE
     else:
-        name = reader.need((*path, "name"), variant_name, "every variant but the first needs one") or str(
-            index
-        )
+        hint = "every variant but the first needs one"
+        name = reader.need(place, grammars.VARIANT_NAME, hint) or str(index)
     own = _Own(name, {}, {})
     for factor, value, where in reader.flat((*path, "levels")):
         if reader.factor_name(factor, where) and (level := reader.level(factor, value, where)) is not None:
@@ -74,18 +71,6 @@ def _baseline_name(value: Any) -> str:
             f"the first variant is the baseline, not {shown(value)}", f'write name = "{BASELINE}", or none'
         )
     return BASELINE
-
-
-def variant_name(value: Any) -> str:
-    name = values.text(value)
-    if name in (TWIN, CONTROL) or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
-        raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
-    if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
-        raise Fault(
-            f"{shown(name)} cannot name a variant",
-            f"up to {NAME_LENGTH_MAX} characters, none of them `=` or `,`",
-        )
-    return name
 
 
 def _factor(

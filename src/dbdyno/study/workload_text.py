@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno.frozen import Level
 from dbdyno.study.catalogue import Option, WorkloadOffer
 from dbdyno.study.other_names import WORKLOADS
-from dbdyno.study.section import CLIENTS_MAX
+from dbdyno.study.tables import CLIENTS_MAX
 from dbdyno.study.values import Fault, nearest, option_value, shown
 
 CLIENTS = Option.model_validate({"name": "clients", "type": "int", "allowed": {"min": 1, "max": CLIENTS_MAX}})

@@ -16,7 +16,7 @@ from dbdyno.plan.search.ask import ask, finalists, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
 from dbdyno.records.record import Observation, Outcome, Record, Run
 from dbdyno.study import BASELINE, Goal, Guard, ListedVariant, Study
-from dbdyno.study.search import constraint
+from dbdyno.study.grammars import constraint
 from dbdyno.study.space import Condition, Search
 from dbdyno.study.trials import Purpose
 from tests.searches import (

@@ -1,0 +1,312 @@
+"""How each kind of value is written in a study: read, told to editors, and written back.
+
+A grammar knows nothing of where its value stands. The keys that have it are in `format.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from dbdyno.driver.job import RATE_PER_S_MAX
+from dbdyno.frozen import Level
+from dbdyno.study import pacing, values
+from dbdyno.study.catalogue import Catalogue, Option
+from dbdyno.study.nouns import BASELINE, CANDIDATE, DURABLE, TWIN, Guard
+from dbdyno.study.reference import Reference
+from dbdyno.study.restarts import CONTROL
+from dbdyno.study.schema import LEVEL, TEXT, TEXTS, Schema, pattern
+from dbdyno.study.space import Constraint, Term, amount
+from dbdyno.study.values import Fault, Faults, kind, shown
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+Names = Callable[[Catalogue], Collection[str]]
+DUMPS_MAX = 100
+RUNGS_MAX = 20
+NAME_LENGTH_MAX = 80
+TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Grammar(Generic[T]):
+    """`read` makes of a value of TOML what it means, or raises Fault. `schema` is what editors check.
+    `written` is the value of TOML again. `allowed` says for a page which values there are, where that is
+    not clear from the words beside it."""
+
+    read: Callable[[Any, Catalogue], T]
+    schema: Callable[[Catalogue], Schema]
+    written: Callable[[T], Level | Sequence[Level]] = _as_it_is
+    allowed: str = ""
+
+
+def _plain(
+    read: Callable[[Any], T],
+    schema: Schema,
+    written: Callable[[T], Level | Sequence[Level]] = _as_it_is,
+    allowed: str = "",
+) -> Grammar[T]:
+    """A grammar for which it does not matter what can be named here."""
+    return Grammar(lambda value, _: read(value), lambda _: schema, written, allowed)
+
+
+def integer(low: int, high: int, allowed: str | None = None) -> Grammar[int]:
+    return _plain(
+        lambda value: values.integer(value, low, high),
+        {"type": "integer", "minimum": low, "maximum": high},
+        allowed=f"{low:,} to {high:,}" if allowed is None else allowed,
+    )
+
+
+def duration(least_s: float) -> Grammar[float]:
+    """Seconds, of a text with its unit."""
+    read, schema = lambda value: values.duration_s(value, least_s), pattern(values.DURATION)
+    return _plain(read, schema, duration_text)
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as a study writes it, in the largest unit in which it is a whole number."""
+    units = (unit for unit in ("h", "m", "s") if seconds and seconds % values.SECONDS[unit] == 0)
+    unit = next(units, "s")
+    return f"{seconds / values.SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
+
+
+def percentage(low: float, high: float) -> Grammar[float]:
+    """A share: `2%` is 0.02."""
+    read, schema = lambda value: values.share(value, low, high), pattern(values.PERCENTAGE)
+    return _plain(read, schema, lambda share: f"{100 * share:g}%", f'`"{low:g}%"` to `"{high:g}%"`')
+
+
+def one_of(enum: type[E], allowed: Collection[E] | None = None) -> Grammar[E]:
+    """A member of an enumeration, or of some of its members."""
+    names = [one.value for one in enum if allowed is None or one in allowed]
+    return _plain(
+        lambda value: enum(values.one_of(value, frozenset(names))), {"enum": names}, str, _quoted(names)
+    )
+
+
+def word_of(names: Collection[str]) -> Grammar[str]:
+    """One of some words."""
+    listed = sorted(names)
+    return _plain(lambda value: values.one_of(value, names), {"enum": listed}, allowed=_quoted(listed))
+
+
+def name_of(names: Names) -> Grammar[str]:
+    """One of the names that there are here."""
+    return Grammar(
+        lambda value, catalogue: values.one_of(value, names(catalogue)),
+        lambda catalogue: {"enum": list(names(catalogue))},
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    told = [f'`"{name}"`' for name in names]
+    return f"{', '.join(told[:-1])} or {told[-1]}" if len(told) > 1 else "".join(told)
+
+
+TRUTH = _plain(values.boolean, {"type": "boolean"})
+ONE_TEXT = _plain(values.text, TEXT)
+SEVERAL_TEXTS = _plain(values.texts, TEXTS, list)
+"""A text, or several in a list."""
+WORD = _plain(values.word, pattern(values.WORD))
+ONE_LEVEL = _plain(values.level, LEVEL)
+RATE = _plain(
+    values.rate,
+    {"type": "number", "exclusiveMinimum": 0, "maximum": RATE_PER_S_MAX},
+    allowed=f"At most {RATE_PER_S_MAX:,.0f}",
+)
+SCHEDULE = _plain(lambda value: pacing.written(value, pacing.schedule), pattern(pacing.SCHEDULE))
+THINK_TIME = _plain(lambda value: pacing.written(value, pacing.think_time), pattern(pacing.THINK_TIME))
+
+
+def listed(
+    each: Grammar[T],
+    *,
+    unique: bool = True,
+    hint: str = "write it in brackets: [...]",
+    whole: Callable[[tuple[T, ...]], None] = lambda found: None,
+    limits: Schema | None = None,
+) -> Grammar[tuple[T, ...]]:
+    """A list, of which each element can be wrong by itself. `whole` raises Fault for a list that is wrong
+    although its elements are right, and `limits` tell editors of that."""
+
+    def read(value: Any, catalogue: Catalogue) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise Fault(f"must be a list, not {kind(value)}", hint)
+        found: list[T] = []
+        faults: list[tuple[int, Fault]] = []
+        for index, element in enumerate(value):
+            try:
+                one = each.read(element, catalogue)
+                if unique and one in found:
+                    raise Fault(f"{shown(element)} is given twice", "keep one of the two")
+                found.append(one)
+            except Fault as fault:
+                faults.append((index, fault))
+        if faults:
+            raise Faults(faults, tuple(found))
+        whole(tuple(found))
+        return tuple(found)
+
+    return Grammar(
+        read,
+        lambda catalogue: {
+            "type": "array",
+            "items": each.schema(catalogue),
+            **({"uniqueItems": True} if unique else {}),
+            **(limits or {}),
+        },
+        lambda found: [each.written(one) for one in found],  # type: ignore[misc]
+        each.allowed,
+    )
+
+
+def _require_ladder(rungs: tuple[int, ...]) -> None:
+    if not rungs or list(rungs) != sorted(rungs) or len(rungs) > RUNGS_MAX:
+        told = ", ".join(map(str, rungs)) or "empty"
+        raise Fault(f"is no ladder: {told}", f"write 1 to {RUNGS_MAX} numbers, each more than the one before")
+
+
+def ladder(clients: Grammar[int]) -> Grammar[tuple[int, ...]]:
+    """Numbers of clients, each more than the one before."""
+    found = listed(clients, whole=_require_ladder, limits={"minItems": 1, "maxItems": RUNGS_MAX})
+    return replace(found, allowed=f"1 to {RUNGS_MAX} rungs")
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    paths = values.texts(value)
+    if not 1 <= len(paths) <= DUMPS_MAX:
+        raise Fault(f"names {len(paths):,} files", f"allowed: 1 to {DUMPS_MAX}")
+    if len({*paths}) < len(paths):
+        raise Fault("names a file twice", "each file is loaded once, in the order written")
+    return paths
+
+
+def _paths_written(paths: tuple[str, ...]) -> str | list[str]:
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+_SEVERAL: Schema = {"type": "array", "items": TEXT, "minItems": 1, "maxItems": DUMPS_MAX, "uniqueItems": True}
+PATHS = _plain(_paths, {"anyOf": [TEXT, _SEVERAL]}, _paths_written)
+
+
+def _database(value: Any) -> str:
+    name = values.text(value)
+    if any(mark in name for mark in "`\"'/\\?#%"):
+        raise Fault(f"cannot be {shown(name)}", "write the name as the server has it, without quotes")
+    return name
+
+
+DATABASE = _plain(_database, TEXT)
+
+
+def _metric(value: Any, catalogue: Catalogue) -> str:
+    return values.metric(value, catalogue.metrics)
+
+
+METRIC = Grammar(_metric, lambda catalogue: {"enum": sorted(catalogue.metrics)})
+_GUARD: Grammar[Guard] = Grammar(
+    lambda value, catalogue: values.guard(value, catalogue.metrics),
+    lambda _: pattern(rf"^invariants$|^{DURABLE}$|{values.GUARD}"),
+    lambda guard: guard.text,
+)
+# Two guards can mean the same and be written with other blanks, which editors do not see.
+GUARDS = replace(
+    listed(_GUARD, hint='write guards = ["invariants", "p99_ms <= 1.2x"]'),
+    schema=listed(_GUARD, unique=False).schema,
+)
+
+
+def reference(names: Names, what: str, forms: str, examples: bool = False) -> Grammar[Reference]:
+    """A name, with a version or a path. Editors may offer the names as `examples`."""
+
+    def schema(catalogue: Catalogue) -> Schema:
+        known = sorted(names(catalogue))
+        return {
+            **pattern(rf"^({'|'.join(known)})(@[0-9A-Za-z].*|:[/~].*)?$"),
+            **({"examples": known} if examples else {}),
+        }
+
+    return Grammar(
+        lambda value, catalogue: values.reference(value, names(catalogue), what, forms),
+        schema,
+        lambda found: found.written,
+    )
+
+
+def _variant_name(value: Any) -> str:
+    name = values.text(value)
+    if name in (TWIN, CONTROL) or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
+        raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
+    if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
+        raise Fault(
+            f"{shown(name)} cannot name a variant",
+            f"up to {NAME_LENGTH_MAX} characters, none of them `=` or `,`",
+        )
+    return name
+
+
+def _known_name(value: Any) -> str:
+    name = _variant_name(value)
+    if name == BASELINE or re.match(rf"{CANDIDATE}\b", name):
+        raise Fault(f"`{name}` is a name of Dyno's own", "choose another")
+    return name
+
+
+VARIANT_NAME = _plain(_variant_name, {**pattern(values.VARIANT_NAME), "maxLength": NAME_LENGTH_MAX})
+KNOWN_NAME = replace(VARIANT_NAME, read=lambda value, _: _known_name(value))
+"""That of a variant in a search, whose candidates have names of Dyno's own."""
+
+
+def constraint(value: Any) -> Constraint:
+    """`config.A + 2 * config.B <= 6G`: sums of amounts on both sides. Raises Fault for another form."""
+    text = values.text(value)
+    form = Fault(f"{shown(text)} is no constraint", 'write "config.A + 2 * config.B <= 6G"')
+    sides = text.split("<=")
+    if len(sides) != 2:
+        raise form
+    terms = []
+    for side in sides:
+        found = [re.fullmatch(TERM, part.strip()) for part in side.split("+")]
+        if not all(found):
+            raise form
+        terms.append(tuple(_term(one) for one in found if one))
+    left, right = terms
+    if not any(term.factor for term in (*left, *right)):
+        raise form
+    return Constraint(text=text, left=left, right=right)
+
+
+def _term(found: re.Match[str]) -> Term:
+    times, factor, bound = found.groups()
+    return Term(times=amount(bound)) if bound else Term(times=float(times or 1), factor=factor)
+
+
+CONSTRAINT = _plain(constraint, pattern("<="), lambda one: one.text)
+
+
+def of_option(option: Option) -> Grammar[Level]:
+    """A value of a workload's option, by the driver's description of it."""
+    types: dict[str, str | list[str]] = {
+        "int": "integer",
+        "float": "number",
+        "bool": "boolean",
+        "text": "string",
+        "choice": "string",
+        "number_or": ["number", "string"],
+    }
+    schema: Schema = {"type": types[option.type]}
+    if option.limits:
+        schema |= {"minimum": option.limits.min, "maximum": option.limits.max}
+    if option.limits and option.limits.word:
+        schema["pattern"] = f"^{option.limits.word}$"
+    if option.choices:
+        schema["enum"] = list(option.choices)
+    return _plain(lambda value: values.option_value(value, option), schema)

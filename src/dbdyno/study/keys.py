@@ -1,0 +1,79 @@
+"""A key of a study, and a section of keys: declared once, for reader, editors, writer and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from dbdyno.frozen import Frozen
+from dbdyno.study.catalogue import Catalogue
+from dbdyno.study.grammars import Grammar
+from dbdyno.study.schema import Schema, or_list, or_sweep
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a section. What is read goes into the noun's `field`, whose default is the key's; a key
+    without one is read by a rule of its own. `about` tells editors and the documentation what it is, and
+    `more` the documentation alone. A required key has in `missing` the hint for a study without it. A key
+    that `varies` makes a factor of a list, and one that `sweeps` of a sweep too. A `tacit` default is one of
+    which the words tell."""
+
+    name: str
+    grammar: Grammar[Any]
+    about: str = ""
+    more: str = ""
+    field: str = ""
+    default: Any = None
+    missing: Callable[[Catalogue], str] | None = None
+    varies: bool = False
+    sweeps: bool = False
+    tacit: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of a study: its keys, and the noun that they make up. `rules` are of the JSON Schema."""
+
+    name: str
+    keys: tuple[Key, ...]
+    about: str = ""
+    noun: type[Frozen] | None = None
+    rules: Schema = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(key.name for key in self.keys)
+
+    def key(self, name: str) -> Key:
+        return next(key for key in self.keys if key.name == name)
+
+    def default(self, key: Key) -> Any:
+        """What a study without the key has, None where that is nothing or the words tell of it."""
+        of_noun = self.noun.model_fields.get(key.field) if self.noun is not None and not key.tacit else None
+        default = key.default if of_noun is None else of_noun.default
+        return None if default in (PydanticUndefined, "", ()) else default
+
+    def schema(self, catalogue: Catalogue) -> Schema:
+        return {
+            "type": "object",
+            **({"description": self.about} if self.about else {}),
+            "additionalProperties": False,
+            **self.rules,
+            "properties": self.properties(catalogue),
+        }
+
+    def properties(self, catalogue: Catalogue) -> Schema:
+        return {key.name: self._property(key, catalogue) for key in self.keys}
+
+    def _property(self, key: Key, catalogue: Catalogue) -> Schema:
+        schema, default = key.grammar.schema(catalogue), self.default(key)
+        if key.varies:
+            schema = or_list(schema)
+        if key.sweeps:
+            schema = or_sweep(schema)
+        told = {} if default is None else {"default": key.grammar.written(default)}
+        return schema | told | ({"description": key.about} if key.about else {})
