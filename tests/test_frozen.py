@@ -5,6 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from dbdyno.frozen import Configuration, IncludedFile
+
+BARE = Configuration(path="my.cnf", text="", digest="0", settings={})
+
+
+def test_an_absent_field_is_left_out_until_it_is_given() -> None:
+    file = IncludedFile(path="more.cnf", text="", digest="1")
+    given = Configuration(**{**dict(BARE), "included": (file,)})
+    assert "included" not in BARE.model_dump() and "not_taken" in BARE.model_dump()
+    assert given.model_dump()["included"] == (file.model_dump(),)
+    for one in (BARE, given):
+        assert Configuration.model_validate_json(one.model_dump_json()) == one
+
 
 def test_a_noun_that_nobody_uses_is_not_built() -> None:
     """Building its validation takes longer than reading its class, and a command uses few of the nouns."""

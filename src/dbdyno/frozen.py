@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dbdyno.interrupts import shielded
 
 Level = bool | int | float | str
+T = TypeVar("T")
 
 
 class Frozen(BaseModel):
@@ -24,6 +25,13 @@ class Frozen(BaseModel):
             return super().model_dump_json(**options)
 
 
+def absent(default: T) -> T:
+    """The default of a field that is left out of what is written where it has that value, so that what is
+    told of nouns without it does not change."""
+    field: T = Field(default=default, exclude_if=lambda value: value == default)
+    return field
+
+
 class NotTaken(Frozen):
     """A line of a configuration file that is no setting of a study, and why. `file` holds it where that is
     not the file that the study names."""
@@ -31,7 +39,7 @@ class NotTaken(Frozen):
     line: int
     text: str
     reason: str
-    file: str = Field(default="", exclude_if=lambda file: not file)
+    file: str = absent("")
 
 
 class IncludedFile(Frozen):
@@ -53,7 +61,7 @@ class Configuration(Frozen):
     digest: str
     settings: dict[str, Level]
     not_taken: tuple[NotTaken, ...] = ()
-    included: tuple[IncludedFile, ...] = Field(default=(), exclude_if=lambda files: not files)
+    included: tuple[IncludedFile, ...] = absent(())
 
 
 WHOLE_FILES: Any = {"text": True, "included": {"__all__": {"text"}}}

@@ -22,14 +22,13 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
-from pydantic import Field
 
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.intervals import ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.split import HARDWARE
-from dbdyno.frozen import Frozen, level_text
+from dbdyno.frozen import Frozen, absent, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.study.space import Promise
@@ -109,7 +108,7 @@ class VariantGap(Frozen):
 
     left: str
     right: str
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
     left_mean: float
     right_mean: float
     runs: tuple[int, int]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import Field
-
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records import metrics
 from dbdyno.study.space import Promise
 
@@ -44,7 +42,7 @@ class Row(Frozen):
     variant: str
     trained_on: tuple[str, ...]
     cells: tuple[Cell | None, ...]
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
 
 
 class Extreme(Frozen):
@@ -54,7 +52,7 @@ class Extreme(Frozen):
     load: Load
     effect: Ratio
     verdict: Verdict | None
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
 
 
 class Matrix(Frozen):

@@ -24,7 +24,7 @@ from dbdyno.analyse.times import (
     Steady,
     TimeSplit,
 )
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
 from dbdyno.study import Interval, Study
@@ -185,7 +185,7 @@ class VariantResult(Frozen):
     outcomes: dict[Outcome, int]
     response: Summary | None = None
     effect: Ratio | None = None
-    mean: Ratio | None = Field(default=None, exclude_if=lambda mean: mean is None)
+    mean: Ratio | None = absent(None)
     block_ratios: tuple[BlockRatio, ...] = ()
     costs: tuple[Ratio, ...] = ()
     summaries: tuple[Summary, ...] = ()
@@ -195,14 +195,14 @@ class VariantResult(Frozen):
     cause: str = ""
     remedy: str = ""
     blocks_more: int | None = None
-    blocks_more_even: int | None = Field(default=None, exclude_if=lambda more: more is None)
+    blocks_more_even: int | None = absent(None)
     decided: bool = False
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)
     latency: tuple[Percentile, ...] = ()
-    idle: str = Field(default="", exclude_if=lambda why: not why)
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
-    code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
+    idle: str = absent("")
+    gives_up: tuple[Promise, ...] = absent(())
+    code: CodeBeside | None = absent(None)
 
     def cost(self, metric: str) -> Ratio | None:
         return next((ratio for ratio in self.costs if ratio.metric == metric), None)
@@ -252,7 +252,7 @@ class Exhibit(Frozen):
     evidence: tuple[Evidence, ...] = ()
     checks: tuple[Check, ...] = ()
     trials: tuple[int, ...] = ()
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
 
 
 class FactorEffect(Frozen):
@@ -269,7 +269,7 @@ class FactorEffect(Frozen):
     effect: Ratio
     settings: int
     settings_planned: int
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
 
 
 class Interaction(Frozen):
@@ -307,7 +307,7 @@ class Share(Frozen):
     slow: Level
     fast: Level
     share: Ratio | None
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
     alone: Ratio | None = None
     last: Ratio | None = None
     step: Ratio | None = None
@@ -420,7 +420,7 @@ class Answer(Frozen):
 
     best: str | None
     level: tuple[str, ...] = ()
-    rivals: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    rivals: tuple[str, ...] = absent(())
     faster: tuple[str, ...]
     slower: tuple[str, ...]
     no_effect: tuple[str, ...]
@@ -428,7 +428,7 @@ class Answer(Frozen):
     broken: tuple[str, ...]
     blocked: tuple[str, ...]
     failed: tuple[str, ...]
-    inert: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    inert: tuple[str, ...] = absent(())
     baseline_broken: str = ""
 
 
@@ -449,9 +449,9 @@ class Method(Frozen):
     assurance: float
     interval: Interval = Interval.STUDENT
     blocks_least: int
-    unit: Unit = Field(default=Unit.BLOCK, exclude_if=lambda unit: unit is Unit.BLOCK)
-    unfinished: bool = Field(default=False, exclude_if=lambda unfinished: not unfinished)
-    layout: LayoutSpread | None = Field(default=None, exclude_if=lambda spread: spread is None)
+    unit: Unit = absent(Unit.BLOCK)
+    unfinished: bool = absent(False)
+    layout: LayoutSpread | None = absent(None)
 
     @property
     def sequential(self) -> bool:
@@ -526,11 +526,9 @@ class SearchResult(Frozen):
     removed: tuple[Change, ...] = ()
     rounds: tuple[Round, ...] = ()
     took_s: dict[Purpose, float] = Field(default_factory=dict)
-    apart_blocks: int = Field(default=0, exclude_if=lambda blocks: not blocks)
+    apart_blocks: int = absent(0)
     # Nothing is told of searches in which nothing may be given up.
-    given_up: dict[str, tuple[Promise, ...]] = Field(
-        default_factory=dict, exclude_if=lambda given_up: not given_up
-    )
+    given_up: dict[str, tuple[Promise, ...]] = absent({})
 
 
 class Analysis(Frozen):
@@ -547,26 +545,26 @@ class Analysis(Frozen):
     aa: AaCheck | None = None
     floor: Floor | None = None
     # Nothing is told where a trial has too few slices or seconds.
-    components: Components | None = Field(default=None, exclude_if=lambda found: found is None)
+    components: Components | None = absent(None)
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None
     frontier: Frontier | None = None
     splits: tuple[TimeSplit, ...] = ()
     # Nothing is told where no application took the load.
-    requests: tuple[RequestTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
+    requests: tuple[RequestTimes, ...] = absent(())
     # Nothing is told where the driver timed no statements.
-    statements: tuple[StatementTimes, ...] = Field(default=(), exclude_if=lambda found: not found)
+    statements: tuple[StatementTimes, ...] = absent(())
     # Nothing is told where no engine was asked for plans.
-    plans: PlansCompared | None = Field(default=None, exclude_if=lambda found: found is None)
+    plans: PlansCompared | None = absent(None)
     # Nothing is told where no recording was played.
-    replays: tuple[Replays, ...] = Field(default=(), exclude_if=lambda found: not found)
+    replays: tuple[Replays, ...] = absent(())
     overhead: Overhead | None = None
     conditions: tuple[Condition, ...] = ()
     # Nothing is told of runs that count nothing.
-    counted: tuple[CountedVariant, ...] = Field(default=(), exclude_if=lambda found: not found)
-    search: SearchResult | None = Field(default=None, exclude_if=lambda search: search is None)
-    survival: Survival | None = Field(default=None, exclude_if=lambda found: found is None)
+    counted: tuple[CountedVariant, ...] = absent(())
+    search: SearchResult | None = absent(None)
+    survival: Survival | None = absent(None)
     trials_planned: int
 
     @property

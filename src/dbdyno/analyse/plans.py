@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records.plan import StatementPlan
 from dbdyno.records.record import Outcome, Record
 
@@ -72,8 +70,8 @@ class PlansCompared(Frozen):
 
     statements: int
     variants: tuple[VariantPlans, ...]
-    flips: tuple[PlanFlip, ...] = Field(default=(), exclude_if=lambda flips: not flips)
-    unexplained: tuple[Unexplained, ...] = Field(default=(), exclude_if=lambda found: not found)
+    flips: tuple[PlanFlip, ...] = absent(())
+    unexplained: tuple[Unexplained, ...] = absent(())
 
     def of(self, variant: str) -> tuple[PlanChange, ...]:
         """What changed in a variant."""

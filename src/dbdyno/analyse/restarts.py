@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from pydantic import Field
-
 from dbdyno.analyse.pareto import is_beaten
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
 from dbdyno.records.record import Loss, Outcome, Record
 from dbdyno.study import Study
@@ -44,8 +42,8 @@ class ByAct(Frozen):
     lost_most: int
     lost_ms_most: float
     torn_pages: int | None = None
-    told: int = Field(default=0, exclude_if=lambda told: not told)
-    silent: int = Field(default=0, exclude_if=lambda silent: not silent)
+    told: int = absent(0)
+    silent: int = absent(0)
     ready_s: float | None = None
     full_speed_s: float | None = None
     stop_s: float | None = None
@@ -97,7 +95,7 @@ class Survival(Frozen):
     variants: tuple[Survivor, ...]
     control: Survivor | None = None
     unproven: str = ""
-    frontier: tuple[str, ...] = Field(default=(), exclude_if=lambda frontier: not frontier)
+    frontier: tuple[str, ...] = absent(())
 
     @property
     def tried(self) -> tuple[Survivor, ...]:

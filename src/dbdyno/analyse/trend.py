@@ -25,13 +25,11 @@ from hashlib import sha256
 from itertools import pairwise
 from statistics import stdev
 
-from pydantic import Field
-
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
-from dbdyno.frozen import Frozen, level_text
+from dbdyno.frozen import Frozen, absent, level_text
 from dbdyno.records.record import Outcome, Run
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.differences import meaning_of
@@ -87,7 +85,7 @@ class RunRatio(Frozen):
     verdict: Verdict | None
     effect: Ratio | None
     against_earlier: Ratio | None = None
-    gives_up: tuple[Promise, ...] = Field(default=(), exclude_if=lambda promises: not promises)
+    gives_up: tuple[Promise, ...] = absent(())
 
 
 class TrendRun(Frozen):

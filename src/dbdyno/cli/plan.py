@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -39,7 +38,7 @@ from dbdyno.cli.space import print_space
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
-from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen
+from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
@@ -87,11 +86,11 @@ class PlanDocument(Frozen):
     writes: tuple[Write, ...]
     servers: str
     calibrated: Calibrated | None
-    factors: tuple[Factor, ...] = Field(default=(), exclude_if=lambda factors: not factors)
-    search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
-    application: PlannedApplication | None = Field(default=None, exclude_if=lambda planned: planned is None)
-    data: tuple[PlannedData, ...] = Field(default=(), exclude_if=lambda data: not data)
-    checks: tuple[str, ...] = Field(default=(), exclude_if=lambda checks: not checks)
+    factors: tuple[Factor, ...] = absent(())
+    search: Search | None = absent(None)
+    application: PlannedApplication | None = absent(None)
+    data: tuple[PlannedData, ...] = absent(())
+    checks: tuple[str, ...] = absent(())
 
 
 # All trials of a study have the same phases.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pydantic import Field
-
 from dbdyno.analyse.model import Ratio, Verdict
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.layers.part import Part, Place
 from dbdyno.obtain.source.wish import Flags
 from dbdyno.study.space import Promise
@@ -79,13 +77,13 @@ class Deployment(Frozen):
     response: str
     effect: Ratio | None = None
     costs: tuple[Ratio, ...] = ()
-    taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
-    optimism: float | None = Field(default=None, exclude_if=lambda optimism: optimism is None)
+    taken_back: bool = absent(False)
+    optimism: float | None = absent(None)
     throughput_per_s: float | None = None
     changes: tuple[Change, ...]
     held: tuple[Change, ...] = ()
     whole: bool = False
-    build: DeployedBuild | None = Field(default=None, exclude_if=lambda build: build is None)
+    build: DeployedBuild | None = absent(None)
     service: str = ""
     configuration: str = ""
 

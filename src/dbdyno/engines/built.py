@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pydantic import Field
-
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
@@ -187,7 +185,7 @@ class Foreseen(Frozen):
     be asked, that takes about `gate_s`."""
 
     words: str
-    trainer: str = Field(default="", exclude_if=lambda words: not words)
+    trainer: str = absent("")
     variants: tuple[str, ...]
     there: bool = False
     expected_s: float = 0.0

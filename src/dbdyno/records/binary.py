@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 
 class Kind(StrEnum):
@@ -140,8 +138,8 @@ class CodeBeside(Frozen):
     code_bytes: int
     code_bytes_against: int
     named: bool
-    other_files: int = Field(default=0, exclude_if=lambda files: not files)
-    other_environment: bool = Field(default=False, exclude_if=lambda other: not other)
+    other_files: int = absent(0)
+    other_environment: bool = absent(False)
 
     @property
     def same_program(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 
 class StatementPlan(Frozen):
@@ -20,7 +18,7 @@ class StatementPlan(Frozen):
     summary: str = ""
     steps: tuple[str, ...] = ()
     digest: str = ""
-    why_not: str = Field(default="", exclude_if=lambda why: not why)
+    why_not: str = absent("")
 
 
 class Plans(Frozen):
@@ -28,5 +26,5 @@ class Plans(Frozen):
     its name. Where nothing could be asked, `why_not` says why."""
 
     statements: tuple[StatementPlan, ...] = ()
-    unreached: dict[str, str] = Field(default_factory=dict, exclude_if=lambda unreached: not unreached)
-    why_not: str = Field(default="", exclude_if=lambda why: not why)
+    unreached: dict[str, str] = absent({})
+    why_not: str = absent("")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
-from dbdyno.frozen import Configuration, Frozen, Level
+from dbdyno.frozen import Configuration, Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.plan import Plans
 from dbdyno.study.act import Act
@@ -96,7 +96,7 @@ class Evidence(Frozen):
     in_effect: bool
     reason: str = ""
     remedy: str = ""
-    idle: str = Field(default="", exclude_if=lambda why: not why)
+    idle: str = absent("")
 
 
 class Check(Frozen):
@@ -170,7 +170,7 @@ class Filled(Frozen):
     queries: int
     per_query: tuple[float, ...]
     stands: bool
-    errors: dict[str, int] = Field(default_factory=dict, exclude_if=lambda errors: not errors)
+    errors: dict[str, int] = absent({})
 
 
 class Limit(Frozen):
@@ -231,9 +231,9 @@ class Recovery(Frozen):
     lost_ms: float = 0.0
     present: int = 0
     torn_pages: int | None = None
-    told: bool | None = Field(default=None, exclude_if=lambda told: told is None)
+    told: bool | None = absent(None)
     full_speed_s: float | None = None
-    speed_per_s: float = Field(default=0.0, exclude_if=lambda speed: not speed)
+    speed_per_s: float = absent(0.0)
     blocked: str = ""
     remedy: str = ""
 
@@ -271,10 +271,10 @@ class PhaseRecord(Frozen):
     counted: Counted | None = None
     checks: tuple[Check, ...] = ()
     doubts: dict[Doubt, str] = Field(default_factory=dict)
-    clients: int | None = Field(default=None, exclude_if=lambda clients: clients is None)
-    watched: Watched | None = Field(default=None, exclude_if=lambda watched: watched is None)
-    guests: tuple[Guested, ...] = Field(default=(), exclude_if=lambda guests: not guests)
-    recovery: Recovery | None = Field(default=None, exclude_if=lambda recovery: recovery is None)
+    clients: int | None = absent(None)
+    watched: Watched | None = absent(None)
+    guests: tuple[Guested, ...] = absent(())
+    recovery: Recovery | None = absent(None)
 
 
 class Record(Frozen):
@@ -295,7 +295,7 @@ class Record(Frozen):
     run: str
     trial: int
     block: int
-    purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
+    purpose: Purpose | None = absent(None)
     position: int
     variant: str
     levels: dict[str, Level]
@@ -305,16 +305,16 @@ class Record(Frozen):
     outcome: Outcome
     cause: str = ""
     remedy: str = ""
-    mistaken: bool = Field(default=False, exclude_if=lambda mistaken: not mistaken)
+    mistaken: bool = absent(False)
     engine_version: str = ""
     ready_s: float | None = None
     stages_s: dict[str, float] = Field(default_factory=dict)
     reset: dict[str, Level] = Field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
-    filled: Filled | None = Field(default=None, exclude_if=lambda filled: filled is None)
-    code: CodeBeside | None = Field(default=None, exclude_if=lambda code: code is None)
+    filled: Filled | None = absent(None)
+    code: CodeBeside | None = absent(None)
     phases: tuple[PhaseRecord, ...] = ()
-    plans: Plans | None = Field(default=None, exclude_if=lambda plans: plans is None)
+    plans: Plans | None = absent(None)
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
     whole: bool = True
@@ -426,7 +426,7 @@ class Calibrated(Frozen):
     made_unix_s: float
     settings: dict[str, Level] = Field(default_factory=dict)
     interval: Interval | None = None
-    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
+    slice_s: float | None = absent(None)
 
 
 class Brought(Frozen):
@@ -480,8 +480,8 @@ class Run(Frozen):
     study_path: str
     study_text: str
     study_digest: str
-    study_folder: str = Field(default="", exclude_if=lambda folder: not folder)
-    files: tuple[StudyFile, ...] | None = Field(default=None, exclude_if=lambda files: files is None)
+    study_folder: str = absent("")
+    files: tuple[StudyFile, ...] | None = absent(None)
     seed: int
     blocks: int
     created_unix_s: float
@@ -492,20 +492,17 @@ class Run(Frozen):
     sequential: bool = False
     duration_s: float | None = None
     budget_s: float | None = None
-    # What a run has not is left out, so that what is told of other runs does not change.
-    configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
-    reference: str | None = Field(default=None, exclude_if=lambda run: run is None)
-    calibrated: Calibrated | None = Field(default=None, exclude_if=lambda used: used is None)
-    arrangement: Arrangement | None = Field(default=None, exclude_if=lambda one: one is None)
-    slice_s: float | None = Field(default=None, exclude_if=lambda slice_s: slice_s is None)
-    counting: Counting | None = Field(default=None, exclude_if=lambda counting: counting is None)
-    soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
-    room_bytes: int | None = Field(default=None, exclude_if=lambda room_bytes: room_bytes is None)
-    brought: Brought | None = Field(default=None, exclude_if=lambda brought: brought is None)
-    data: tuple[Data, ...] = Field(default=(), exclude_if=lambda data: not data)
-    given_up: dict[str, tuple[Promise, ...]] | None = Field(
-        default=None, exclude_if=lambda given_up: given_up is None
-    )
+    configuration: Configuration | None = absent(None)
+    reference: str | None = absent(None)
+    calibrated: Calibrated | None = absent(None)
+    arrangement: Arrangement | None = absent(None)
+    slice_s: float | None = absent(None)
+    counting: Counting | None = absent(None)
+    soak: Soak | None = absent(None)
+    room_bytes: int | None = absent(None)
+    brought: Brought | None = absent(None)
+    data: tuple[Data, ...] = absent(())
+    given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
 
 
 def inert_in(records: Sequence[Record]) -> frozenset[str]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Configuration, Level
+from dbdyno.frozen import Configuration, Level, absent
 from dbdyno.study.files import NamedFile
 from dbdyno.study.nouns import Application, Factor, GivenData
 from dbdyno.study.reference import Reference
@@ -41,7 +41,7 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True)
     min: int | float
     max: int | float
-    word: str = Field(default="", exclude_if=lambda word: not word)
+    word: str = absent("")
 
 
 class Option(BaseModel):

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.passwords import without_passwords
 
 TEXT_BYTES_MOST = 1 << 20
@@ -40,7 +38,7 @@ class StudyFile(Frozen):
     place: str
     size_bytes: int
     digest: str
-    text: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    text: str | None = absent(None)
 
     @property
     def meaning(self) -> str:

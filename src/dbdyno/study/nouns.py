@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dbdyno.driver.job import Arrivals, Opening
-from dbdyno.frozen import Configuration, Frozen, Level
+from dbdyno.frozen import Configuration, Frozen, Level, absent
 from dbdyno.study import fraction
 from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
@@ -61,8 +61,8 @@ class Factor(Frozen):
 
     name: str
     levels: tuple[Level, ...]
-    rising: tuple[Level, ...] = Field(default=(), exclude_if=lambda levels: not levels)
-    only_if: tuple[Condition, ...] = Field(default=(), exclude_if=lambda conditions: not conditions)
+    rising: tuple[Level, ...] = absent(())
+    only_if: tuple[Condition, ...] = absent(())
 
     @property
     def layer(self) -> str:
@@ -102,9 +102,9 @@ class Workload(Frozen):
     gather: Literal["off", "on"] = "off"
     # These three are left out where they are the default, so that a study means what it meant to earlier
     # versions.
-    plans: bool = Field(default=True, exclude_if=lambda asked: asked)
-    by_statement: bool = Field(default=False, exclude_if=lambda timed: not timed)
-    opening: Opening = Field(default=Opening(), exclude_if=lambda opening: opening == Opening())
+    plans: bool = absent(True)
+    by_statement: bool = absent(False)
+    opening: Opening = absent(Opening())
     options: dict[str, Level] = Field(default_factory=dict)
     run_options: frozenset[str] = frozenset()
 
@@ -153,6 +153,7 @@ class Goal(Frozen):
     confidence: float = 0.95
     interval: Interval | None = None
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
+    # A study that counts nothing and one that leaves it open are written alike.
     counted: bool | None = Field(default=None, exclude_if=lambda counted: not counted)
 
     def comparisons(self, candidates: int) -> int:
@@ -198,7 +199,7 @@ class Restarts(Frozen):
     torn_pages: int = 0
     kills: int = 0
     stops: int = 0
-    flipped_bits: int = Field(default=0, exclude_if=lambda flipped_bits: not flipped_bits)
+    flipped_bits: int = absent(0)
     load_s: float = 2.0
     control: dict[str, Level] = Field(default_factory=dict)
 
@@ -230,26 +231,26 @@ class Study(Frozen):
 
     title: str
     engine: Reference
-    configuration: Configuration | None = Field(default=None, exclude_if=lambda file: file is None)
-    application: Application | None = Field(default=None, exclude_if=lambda application: application is None)
-    data: GivenData | None = Field(default=None, exclude_if=lambda data: data is None)
+    configuration: Configuration | None = absent(None)
+    application: Application | None = absent(None)
+    data: GivenData | None = absent(None)
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None
     aa: bool = False
     images: int | None = None
     # One is left out, so that what is told of other studies does not change.
-    baselines: int = Field(default=1, exclude_if=lambda count: count == 1)
+    baselines: int = absent(1)
     arrangement: Arrangement | None = None
     slice_s: float | None = None
     workload: Workload
     settings: dict[str, Level] = Field(default_factory=dict)
     factors: tuple[Factor, ...]
     variants: tuple[ListedVariant, ...] = ()
-    restarts: Restarts | None = Field(default=None, exclude_if=lambda restarts: restarts is None)
+    restarts: Restarts | None = absent(None)
     goal: Goal = Goal()
-    search: Search | None = Field(default=None, exclude_if=lambda search: search is None)
-    soak: Soak | None = Field(default=None, exclude_if=lambda soak: soak is None)
+    search: Search | None = absent(None)
+    soak: Soak | None = absent(None)
     path: str = ""
     # Where it lies, and what lies there, is no part of what it asks.
     place: str = Field(default="", exclude=True)

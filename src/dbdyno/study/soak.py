@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.study.act import Act
 
 GROWTH_LEAST_S = 60.0
@@ -53,7 +51,7 @@ class Soak(Frozen):
     sessions: bool = True
     horizon_s: float = 86_400.0
     rise: float = 0.1
-    growth: bool = Field(default=True, exclude_if=lambda growth: growth)
+    growth: bool = absent(True)
 
     @property
     def tells_growth(self) -> bool:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
-
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.study.nouns import TRIALS_MAX
 from dbdyno.study.phases import COUNTED, Phase
 
@@ -30,7 +28,7 @@ class Variant(Frozen):
     levels: dict[str, Level]
     twin: bool = False
     shares: bool = False
-    placebo: bool = Field(default=False, exclude_if=lambda placebo: not placebo)
+    placebo: bool = absent(False)
 
     @property
     def candidate(self) -> bool:
@@ -56,7 +54,7 @@ class Trial(Frozen):
     position: int
     variant: Variant
     phases: tuple[Phase, ...]
-    purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
+    purpose: Purpose | None = absent(None)
 
     @property
     def counted(self) -> bool:

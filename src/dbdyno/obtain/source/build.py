@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.obtain.source.wish import Flags, Trainer
 
 ENVIRONMENT = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "UTC"}
@@ -38,15 +38,15 @@ class Build(Frozen):
     patches: tuple[str, ...]
     toolchain: str
     flags: Flags
-    target: tuple[str, ...] = Field(default=(), exclude_if=lambda options: not options)
+    target: tuple[str, ...] = absent(())
     environment: dict[str, str] = Field(default_factory=lambda: dict(ENVIRONMENT))
     # What a build has not is left out, so that the keys of other builds stay.
-    trainer: Trainer | None = Field(default=None, exclude_if=lambda trainer: trainer is None)
-    instrumented: Flags | None = Field(default=None, exclude_if=lambda flags: flags is None)
-    profile: str = Field(default="", exclude_if=lambda profile: not profile)
-    script: str = Field(default="", exclude_if=lambda digest: not digest)
-    bolting: Bolting | None = Field(default=None, exclude_if=lambda bolting: bolting is None)
-    bolt_profile: str = Field(default="", exclude_if=lambda profile: not profile)
+    trainer: Trainer | None = absent(None)
+    instrumented: Flags | None = absent(None)
+    profile: str = absent("")
+    script: str = absent("")
+    bolting: Bolting | None = absent(None)
+    bolt_profile: str = absent("")
 
     @property
     def key(self) -> str:
@@ -87,9 +87,9 @@ class Training(Frozen):
     functions: int
     executed: int
     profile: str
-    unfit: int = Field(default=0, exclude_if=lambda unfit: not unfit)
-    moved: int | None = Field(default=None, exclude_if=lambda moved: moved is None)
-    left: tuple[str, ...] = Field(default=(), exclude_if=lambda left: not left)
+    unfit: int = absent(0)
+    moved: int | None = absent(None)
+    left: tuple[str, ...] = absent(())
 
     @property
     def words(self) -> str:
@@ -117,7 +117,7 @@ class Made(Frozen):
     program: str = ""
     took_s: float
     network: bool = False
-    training: Training | None = Field(default=None, exclude_if=lambda training: training is None)
-    bolt: Training | None = Field(default=None, exclude_if=lambda training: training is None)
+    training: Training | None = absent(None)
+    bolt: Training | None = absent(None)
     tests: tuple[OwnTest, ...] = ()
     layout: str = ""

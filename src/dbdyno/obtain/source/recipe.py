@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import Field, ValidationError, field_validator
 
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.study.document import Document, Unreadable, parse_document, read_bytes
 
 PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs"))
@@ -33,7 +33,7 @@ class Step(Frozen):
     makes: str = ""
     folder: str = "{build}"
     needs: dict[str, str] = Field(default_factory=dict)
-    shared: bool = Field(default=False, exclude_if=lambda shared: not shared)
+    shared: bool = absent(False)
 
     @field_validator("command")
     @classmethod
@@ -57,9 +57,9 @@ class SourceTest(Step):
     answered in place of what it should is printed as a unified difference, or stands in the file
     `differences`."""
 
-    carried: str = Field(default="", exclude_if=lambda path: not path)
-    failing: str = Field(default="", exclude_if=lambda pattern: not pattern)
-    differences: str = Field(default="", exclude_if=lambda path: not path)
+    carried: str = absent("")
+    failing: str = absent("")
+    differences: str = absent("")
 
     @field_validator("carried")
     @classmethod
@@ -117,7 +117,7 @@ class Recipe(Frozen):
     run_environment: dict[str, str] = Field(default_factory=dict)
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
-    tests: tuple[SourceTest, ...] = Field(default=(), exclude_if=lambda tests: not tests)
+    tests: tuple[SourceTest, ...] = absent(())
 
     @field_validator("generate", "tests")
     @classmethod

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.counted import CountedVariant, InstructionChange, changes, spread
 from dbdyno.analyse.model import Analysis
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
@@ -230,7 +229,7 @@ class CountedDocument(Frozen):
     """What was counted of one variant or two; of two also what they differ in."""
 
     counted: tuple[CountedRow, ...]
-    changes: tuple[InstructionChange, ...] | None = Field(default=None, exclude_if=lambda none: none is None)
+    changes: tuple[InstructionChange, ...] | None = absent(None)
 
 
 def document(each: Sequence[Named]) -> CountedDocument:

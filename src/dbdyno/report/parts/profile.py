@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import number_text
 from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
@@ -133,7 +132,7 @@ class ProfileDocument(Frozen):
     """The profiles of one variant or two; of two also what they differ in."""
 
     profiles: tuple[ProfileRow, ...]
-    changes: tuple[FunctionChange, ...] | None = Field(default=None, exclude_if=lambda none: none is None)
+    changes: tuple[FunctionChange, ...] | None = absent(None)
 
 
 def document(profiles: Sequence[Profile]) -> ProfileDocument:
