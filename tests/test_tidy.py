@@ -59,6 +59,9 @@ BROKEN = {
     "files_are_short": Source("tests/test_run.py", "\n" * 601),
     "functions_are_short": Source("src/dbdyno/run.py", lines(60, "def long():", "    pass")),
     "a_test_imports_no_other_test": Source("tests/cli/test_plan.py", "from tests.cli.test_cli import dyno"),
+    "a_noun_is_changed_with_its_checks": Source(
+        "src/dbdyno/plan/budget.py", 'longer = run.model_copy(update={"blocks": 8})'
+    ),
     "names_say_what_they_hold": Source("src/dbdyno/report/html_utils.py", ""),
     "no_path_of_a_machine_is_written_down": Source("docs/guide.md", "See /home/me/dyno/study.toml"),
     "the_lock_holds_hashes_and_no_address": Source(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,10 @@ class Frozen(BaseModel):
 
     # A command uses few of the types that it imports, and the others are never built.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def but(self, **changes: Any) -> Self:
+        """The same noun with other values, which are validated."""
+        return type(self).model_validate({**dict(self), **changes})
 
     def model_dump_json(self, **options: Any) -> str:
         """As pydantic's, but an interruption waits for its end: pydantic would turn KeyboardInterrupt into

@@ -113,7 +113,7 @@ def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
         found = found.plus(_answered(question, bench.engine))
         if not found.passed:
             break
-    found = found.model_copy(update={"took_s": round(time.monotonic() - began, 3)})
+    found = found.but(took_s=round(time.monotonic() - began, 3))
     keep(built.name, asked, found)
     return found
 
@@ -231,7 +231,7 @@ def recovery(asked: Asked, bench: Bench) -> Correctness:
 def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterator[tuple[Running, ExitStack]]:
     """An engine that runs with these levels alone, on its own copy of the workload's data."""
     settings = {name: level for name, level in bench.study.settings.items() if name.startswith(OF_A_BUILD)}
-    study = bench.study.model_copy(update={"settings": settings, "workload": workload})
+    study = bench.study.but(settings=settings, workload=workload)
     variant = Variant(name="gate", levels=dict(levels))
     trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
     # An application takes requests; another load than the study's own is SQL.

@@ -146,7 +146,7 @@ def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -
             study.goal,
             method,
             _costs(method, run),
-        ).model_copy(update={"gives_up": (run.given_up or {}).get(each.variant.name, ())})
+        ).but(gives_up=(run.given_up or {}).get(each.variant.name, ()))
         for each in trials
     )
 
@@ -302,7 +302,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
         unit=_unit(run),
         unfinished=unfinished,
     )
-    return method.model_copy(update={"layout": layout_spread(trials, method)})
+    return method.but(layout=layout_spread(trials, method))
 
 
 def _unit(run: Run) -> Unit:
@@ -363,7 +363,7 @@ def _gap_between(
         end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
         ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
         found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
-    return found.model_copy(update={"left_out": left_out})
+    return found.but(left_out=left_out)
 
 
 def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> str:

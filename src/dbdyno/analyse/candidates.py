@@ -122,7 +122,7 @@ def _with(candidate: Candidate, record: Record, baseline: Record | None, study: 
         "blocks": (*candidate.blocks, record.block),
         "costs": costs,
     }
-    return candidate.model_copy(update=update)
+    return candidate.but(**update)
 
 
 def _log_ratio(name: str, record: Record, baseline: Record) -> list[float]:
@@ -133,7 +133,7 @@ def _log_ratio(name: str, record: Record, baseline: Record) -> list[float]:
 
 
 def _ended(candidate: Candidate, cause: str, worst: float) -> Candidate:
-    return candidate.model_copy(update={"cause": cause, "worst": max(worst, FAILED)})
+    return candidate.but(cause=cause, worst=max(worst, FAILED))
 
 
 def excess_of(guard: Guard, record: Record, baseline: Record) -> float:

@@ -119,7 +119,7 @@ def collection(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Muse
 
 def chosen(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
     """The pieces alone that change a level of `layer`, and of these the occurrences that ended so."""
-    return museum.model_copy(update={"pieces": tuple(_chosen(museum.pieces, layer, ending))})
+    return museum.but(pieces=tuple(_chosen(museum.pieces, layer, ending)))
 
 
 def _chosen(pieces: Iterable[Piece], layer: str | None, ending: Ending | None) -> Iterator[Piece]:
@@ -127,7 +127,7 @@ def _chosen(pieces: Iterable[Piece], layer: str | None, ending: Ending | None) -
         of_layer = layer is None or any(name.split(".", 1)[0] == layer for name in piece.levels)
         occurrences = piece.occurrences if ending is None else piece.ended(ending)
         if of_layer and occurrences:
-            yield piece.model_copy(update={"occurrences": occurrences})
+            yield piece.but(occurrences=occurrences)
 
 
 def _key(analysis: Analysis, result: VariantResult) -> tuple[str, ...]:

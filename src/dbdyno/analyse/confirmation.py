@@ -23,14 +23,14 @@ def listed(study: Study, records: Iterable[Record]) -> Study:
     for record in sorted(records, key=lambda one: _natural(one.variant)):
         levels.setdefault(record.variant, record.levels)
     variants = tuple(ListedVariant(name=name, levels=own) for name, own in levels.items())
-    return study.model_copy(update={"design": Design.LIST, "variants": variants})
+    return study.but(design=Design.LIST, variants=variants)
 
 
 def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """The analysis of some blocks of a search, by themselves."""
     own = listed(study, records)
     numbers = {record.block for record in records}
-    return analyse_blocks(own.model_copy(update={"blocks": max(1, len(numbers))}), run, records)
+    return analyse_blocks(own.but(blocks=max(1, len(numbers))), run, records)
 
 
 def winner_of(confirmed: Analysis) -> VariantResult | None:

@@ -61,9 +61,9 @@ def _counted_variant(record: Record, against: Counted | None) -> CountedVariant:
     found = CountedVariant(variant=record.variant, trial=record.trial)
     counted = _of(record)
     if counted is None:
-        return found.model_copy(update={"cause": record.cause or record.outcome.value})
+        return found.but(cause=record.cause or record.outcome.value)
     per_op = counted.per_op[INSTRUCTIONS]
-    found = found.model_copy(update={"instructions_per_op": per_op, "spread": spread(counted)})
+    found = found.but(instructions_per_op=per_op, spread=spread(counted))
     if against is None:
         return found
     logs = _paired_logs(counted, against)
@@ -72,7 +72,7 @@ def _counted_variant(record: Record, against: Counted | None) -> CountedVariant:
         "told": _apart(logs),
         "changes": changes(counted, against)[:FUNCTIONS_MOST],
     }
-    return found.model_copy(update=compared)
+    return found.but(**compared)
 
 
 def _of(record: Record) -> Counted | None:

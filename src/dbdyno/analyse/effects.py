@@ -60,12 +60,12 @@ def variant_result(
         code=next((trial.record.code for trial in trials.all if trial.record.code), None),
     )
     if trials.role is Role.BASELINE:
-        return result.model_copy(update=ending(trials))
-    result = result.model_copy(update=_compared(trials, baseline, goal, method, each, costs))
+        return result.but(**ending(trials))
+    result = result.but(**_compared(trials, baseline, goal, method, each, costs))
     if outside:
-        return result.model_copy(update=ending(trials))
+        return result.but(**ending(trials))
     idle = _idle(result, trials, baseline)
-    return result.model_copy(update={**_verdict(result, trials, baseline, method), "idle": idle})
+    return result.but(**_verdict(result, trials, baseline, method), idle=idle)
 
 
 def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:
@@ -79,7 +79,7 @@ def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> 
         effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method),
         guards=_guards(trials, baseline, goal, method),
     )
-    judged = result.model_copy(update=ending(trials) or _of_comparison(result, trials, baseline, method))
+    judged = result.but(**(ending(trials) or _of_comparison(result, trials, baseline, method)))
     return _decided(judged, trials, baseline, method)
 
 
@@ -129,7 +129,7 @@ def _guards(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> tup
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
     """The verdict of a candidate, whether further blocks could change it, and how many would settle it."""
     found = ending(trials) or _of_comparison(result, trials, baseline, method)
-    judged = result.model_copy(update=found)
+    judged = result.but(**found)
     # Nobody can add a block to logs.
     open_still = judged.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
     more = outlook(result.effect, method) if open_still and result.effect is not None else Outlook()
@@ -191,7 +191,7 @@ def _mean_beside(
     """The mean that stands beside a signed-rank estimate; other intervals are around it."""
     if method.interval is not Interval.SIGNED_RANK:
         return None
-    by_mean = method.model_copy(update={"interval": Interval.STUDENT})
+    by_mean = method.but(interval=Interval.STUDENT)
     return ratio_between(metric, trials, baseline, confidence, by_mean)
 
 

@@ -54,16 +54,12 @@ def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, con
     residuals = [total - math.fsum(main[i] for main in mains) for i, total in enumerate(totals)]
     # The headline says the total and the shares, so these hold together.
     each = confidence_each(confidence, count + 1)
-    return found.model_copy(
-        update={
-            "total": ratio_of(metric, totals, each),
-            "shares": tuple(
-                _share(factors, index, ratio_of(metric, mains[index], each)) for index in range(count)
-            ),
-            "residual": ratio_of(metric, residuals, confidence),
-            "confounded": _confounded(metric, factors, logs, confidence),
-            "blocks": len(blocks),
-        }
+    return found.but(
+        total=ratio_of(metric, totals, each),
+        shares=tuple(_share(factors, index, ratio_of(metric, mains[index], each)) for index in range(count)),
+        residual=ratio_of(metric, residuals, confidence),
+        confounded=_confounded(metric, factors, logs, confidence),
+        blocks=len(blocks),
     )
 
 

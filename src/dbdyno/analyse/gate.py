@@ -141,7 +141,7 @@ def against_stored(
 
 def with_floor(gate: Gate, past: Sequence[PastRun]) -> Gate:
     """The gate with what the host's history says of its noise."""
-    return gate.model_copy(update={"floor": noise_floor(past, gate.method)})
+    return gate.but(floor=noise_floor(past, gate.method))
 
 
 def log_mean(analysis: Analysis) -> float | None:
@@ -195,19 +195,17 @@ def _against_runs(now: float, setup: str, past: Sequence[PastRun], method: Metho
         return ratio
     quantile = t_quantile(method.confidence_each, floor.degrees + 1)
     half = quantile * floor.log_sd * math.sqrt(1.0 + 1.0 / len(same))
-    return ratio.model_copy(
-        update={
-            "pairs": floor.degrees + 1,
-            "low": math.exp(max(difference - half, -700.0)),
-            "high": math.exp(min(difference + half, 700.0)),
-            "log_sd": floor.log_sd,
-        }
+    return ratio.but(
+        pairs=floor.degrees + 1,
+        low=math.exp(max(difference - half, -700.0)),
+        high=math.exp(min(difference + half, 700.0)),
+        log_sd=floor.log_sd,
     )
 
 
 def _replayed(past: Sequence[PastRun], method: Method) -> list[Verdict | None]:
     """What this rule would have said of each past run, when it came, against those of its setup before it."""
-    by_runs = method.model_copy(update={"blocks_least": RUNS_LEAST})
+    by_runs = method.but(blocks_least=RUNS_LEAST)
     ordered = sorted(past, key=lambda one: (one.began_unix_s, one.run))
     effects = [
         _against_runs(one.log_mean, one.setup, ordered[:place], method) for place, one in enumerate(ordered)
@@ -238,7 +236,7 @@ def _method(run: Analysis) -> Method:
         "confidence_each": each,
         "blocks_least": blocks_least(each, run.method.interval),
     }
-    return run.method.model_copy(update=changed)
+    return run.method.but(**changed)
 
 
 def _paired(run: Analysis, reference: Analysis, method: Method) -> VariantResult:
@@ -276,7 +274,7 @@ def _judged(
     found["blocks_more_even"] = None
     states = {guard.state for guard in alone.guards}
     if alone.verdict is not Verdict.INCONCLUSIVE:
-        return alone.model_copy(update={"effect": effect, "dropped": ()})
+        return alone.but(effect=effect, dropped=())
     if reference.answer.baseline_broken:
         found |= {"reason": Reason.BASELINE_BROKEN}
     elif effect is None:
@@ -285,7 +283,7 @@ def _judged(
     elif Kept.BROKEN in states:
         found |= {"verdict": Verdict.BROKEN}
     else:
-        by_runs = method.model_copy(update={"blocks_least": RUNS_LEAST})
+        by_runs = method.but(blocks_least=RUNS_LEAST)
         verdict, reason = judge(effect, by_runs)
         unproved = verdict is Verdict.FASTER and bool(states - {Kept.KEPT})
         found |= (
@@ -293,4 +291,4 @@ def _judged(
             if unproved
             else {"verdict": verdict, "reason": reason}
         )
-    return alone.model_copy(update=found)
+    return alone.but(**found)

@@ -71,14 +71,7 @@ def _by_excess(guard: Guard, ours: Values, theirs: Values, method: Method) -> Gu
     assert guard.bound is not None
     excess = [ours[block] - guard.bound * theirs[block] for block in ours]
     judged = _result(guard, method, len(excess), _mean(excess, method), 0.0)
-    return judged.model_copy(
-        update={
-            "value": _average(ours),
-            "baseline": _average(theirs),
-            "low": None,
-            "high": None,
-        }
-    )
+    return judged.but(value=_average(ours), baseline=_average(theirs), low=None, high=None)
 
 
 def _against_a_value(guard: Guard, ours: Values, method: Method) -> GuardResult:

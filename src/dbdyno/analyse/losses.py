@@ -27,11 +27,8 @@ def gap_with_losses(gap: Gap | None, study: Study, given_up: GivenUp | None) -> 
     """A gap whose shares say what the fast level of their factor gives up."""
     if gap is None or not given_up:
         return gap
-    shares = tuple(
-        one.model_copy(update={"gives_up": given_up_at(study, given_up, one.factor, one.fast)})
-        for one in gap.shares
-    )
-    return gap.model_copy(update={"shares": shares})
+    shares = tuple(one.but(gives_up=given_up_at(study, given_up, one.factor, one.fast)) for one in gap.shares)
+    return gap.but(shares=shares)
 
 
 def factorial_with_losses(
@@ -40,8 +37,5 @@ def factorial_with_losses(
     """A factorial whose main effects say what their level gives up."""
     if found is None or not given_up:
         return found
-    main = tuple(
-        one.model_copy(update={"gives_up": given_up_at(study, given_up, one.factor, one.level)})
-        for one in found.main
-    )
-    return found.model_copy(update={"main": main})
+    main = tuple(one.but(gives_up=given_up_at(study, given_up, one.factor, one.level)) for one in found.main)
+    return found.but(main=main)

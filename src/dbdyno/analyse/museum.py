@@ -98,7 +98,7 @@ def _has_speed(result: VariantResult) -> bool:
 def _faster(one: Trials, other: Trials, method: Method) -> bool:
     """Whether one variant is told from another, whatever the margin, and builds from luck of layout."""
     ratio = ratio_between(method.response, one, other, method.confidence_each, method)
-    told = method.model_copy(update={"margin": 0.0})
+    told = method.but(margin=0.0)
     if ratio is None or judge(ratio, told)[0] is not Verdict.FASTER:
         return False
     return not apart_by_layout(changed_levels(one.variant.levels, other.variant.levels), ratio, method)

@@ -112,7 +112,7 @@ def survival(study: Study, records: Sequence[Record]) -> Survival | None:
     if not any(one.power for one in variants):
         return Survival(variants=variants)
     tried = Survival(variants=variants, control=survivor(CONTROL, found))
-    return tried.model_copy(update={"unproven": _unproven(tried)})
+    return tried.but(unproven=_unproven(tried))
 
 
 def with_frontier(found: Survival, worths: Mapping[str, float]) -> Survival:
@@ -124,7 +124,7 @@ def with_frontier(found: Survival, worths: Mapping[str, float]) -> Survival:
     # Damage comes before losses, because no count of lost transactions is as bad.
     points = {one.variant: (worths[one.variant], tuple(-part for part in one.loss)) for one in tried}
     leading = tuple(name for name, point in points.items() if not is_beaten(point, points.values()))
-    return found.model_copy(update={"frontier": leading})
+    return found.but(frontier=leading)
 
 
 def survivor(name: str, records: Iterable[Record]) -> Survivor:

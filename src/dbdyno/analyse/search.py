@@ -48,28 +48,26 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         # A row for each candidate would look like a verdict, and the path shows them all.
         baseline = [one for one in of_purpose(records, Purpose.SEARCH) if one.variant == BASELINE]
         found = analysed(study, run, baseline)
-        return found.model_copy(update={"study": study, "search": result})
+        return found.but(study=study, search=result)
     confirmed = analysed(study, run, confirming)
     over = len(confirming) >= study.blocks * len(confirmed.variants)
     finalists = tuple(one.name for one in confirmed.candidates)
     apart = _apart_blocks(study, confirming)
-    result = result.model_copy(update={"finalists": finalists, "confirmed": over, "apart_blocks": apart})
+    result = result.but(finalists=finalists, confirmed=over, apart_blocks=apart)
     winner = winner_of(confirmed) if over else None
     if winner is None:
-        return confirmed.model_copy(update={"study": study, "search": result})
+        return confirmed.but(study=study, search=result)
     elimination = eliminated(study, winner, confirmed.method, records)
     told = _told(study, run, elimination, records)
     reduced = told is not None and told.round.reference != winner.name
     final = told.result if told is not None and reduced else winner
-    result = result.model_copy(
-        update={
-            "winner": final.name,
-            "effect": final.effect,
-            "optimism": _optimism(study, winner, tried),
-            "changes": _changes(study, final) if told is None else told.round.changes,
-            "removed": () if told is None else _removed_before(elimination, told.round),
-            "rounds": elimination.rounds,
-        }
+    result = result.but(
+        winner=final.name,
+        effect=final.effect,
+        optimism=_optimism(study, winner, tried),
+        changes=_changes(study, final) if told is None else told.round.changes,
+        removed=() if told is None else _removed_before(elimination, told.round),
+        rounds=elimination.rounds,
     )
     return _with_winner(study, confirmed, result, told)
 
@@ -103,14 +101,12 @@ def with_given_up(found: Analysis, gives_up: GivesUp) -> Analysis:
     sign = 1.0 if metrics.find(found.method.response).higher_is_better else -1.0
     worth = {one.name: sign * math.log(one.ratio) for one in found.search.tried if one.ratio is not None}
     tried = tuple(
-        one.model_copy(update={"frontier": (*one.frontier, GIVEN_UP)})
-        if _pays(one.name, worth, lost)
-        else one
+        one.but(frontier=(*one.frontier, GIVEN_UP)) if _pays(one.name, worth, lost) else one
         for one in found.search.tried
     )
-    variants = tuple(one.model_copy(update={"gives_up": lost[one.name]}) for one in found.variants)
-    search = found.search.model_copy(update={"tried": tried, "given_up": given_up})
-    return found.model_copy(update={"search": search, "variants": variants})
+    variants = tuple(one.but(gives_up=lost[one.name]) for one in found.variants)
+    search = found.search.but(tried=tried, given_up=given_up)
+    return found.but(search=search, variants=variants)
 
 
 def _pays(name: str, worth: Mapping[str, float], lost: Mapping[str, tuple[Promise, ...]]) -> bool:
@@ -180,16 +176,14 @@ def _optimism(study: Study, winner: VariantResult, tried: Sequence[Candidate]) -
 def _with_winner(study: Study, confirmed: Analysis, result: SearchResult, told: _Told | None) -> Analysis:
     """The confirmation's analysis with the winner in the answer, and the blocks that measured it last."""
     others = [name for name in confirmed.answer.faster if name != result.winner]
-    answer = confirmed.answer.model_copy(
-        update={"best": result.winner, "level": (), "rivals": (), "faster": (result.winner, *others)}
-    )
+    answer = confirmed.answer.but(best=result.winner, level=(), rivals=(), faster=(result.winner, *others))
     update: dict[str, object] = {"study": study, "search": result, "answer": answer}
     if told is not None and told.result.name not in {one.name for one in confirmed.variants}:
         own = [trial for trial in told.analysis.trials if trial.record.variant == told.result.name]
         update["variants"] = (*confirmed.variants, told.result)
         update["trials"] = trials = (*confirmed.trials, *own)
         update["trials_planned"] = len(trials)
-    return confirmed.model_copy(update=update)
+    return confirmed.but(**update)
 
 
 def _path(study: Study, tried: Sequence[Candidate]) -> tuple[Tried, ...]:

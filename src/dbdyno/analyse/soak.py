@@ -329,7 +329,7 @@ def _drift(
     )
     if not drift.open or phase.name != SUSTAINED:
         return drift
-    return drift.model_copy(update={"settles_s": settles_s(gauge, standing, slope, room, soak)})
+    return drift.but(settles_s=settles_s(gauge, standing, slope, room, soak))
 
 
 def _rate(slope: Slope) -> Rate:
@@ -345,7 +345,7 @@ def _beyond(
     there = at_baseline.get(record.block, ())
     baseline = {(one.phase, one.gauge): one.per_million for one in there}
     return tuple(
-        one.model_copy(update={"beyond_baseline": one.per_million.less(other)})
+        one.but(beyond_baseline=one.per_million.less(other))
         if one.per_million is not None and (other := baseline.get((one.phase, one.gauge))) is not None
         else one
         for one in drifts
@@ -420,14 +420,12 @@ def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
     if tally is None:
         return seen
     p99_us = tally.latency_us.p99
-    return seen.model_copy(
-        update={
-            "operations": tally.operations,
-            "throughput_per_s": tally.operations / tally.duration_s if tally.duration_s else None,
-            "p99_ms": None if p99_us is None else p99_us / 1000.0,
-            "errors": tally.errors,
-            "clients_lost": tally.clients_lost,
-        }
+    return seen.but(
+        operations=tally.operations,
+        throughput_per_s=tally.operations / tally.duration_s if tally.duration_s else None,
+        p99_ms=None if p99_us is None else p99_us / 1000.0,
+        errors=tally.errors,
+        clients_lost=tally.clients_lost,
     )
 
 

@@ -287,12 +287,10 @@ def _files(analysis: Analysis) -> str:
 def _marked(runs: Runs) -> list[TrendRun]:
     """The runs with what changed since the one before each."""
     marked = [
-        later.model_copy(
-            update={
-                "changed": tuple(
-                    one for one in Circumstance if later.circumstances[one] != earlier.circumstances[one]
-                )
-            }
+        later.but(
+            changed=tuple(
+                one for one in Circumstance if later.circumstances[one] != earlier.circumstances[one]
+            )
         )
         for earlier, later in pairwise(runs)
     ]
@@ -367,17 +365,11 @@ def _mean(metric: str, logs: Sequence[float], confidence: float) -> Ratio | None
 
 def _against_earlier(stretch: Runs, confidence: float) -> list[TrendRun]:
     return [
-        run.model_copy(
-            update={
-                "ratios": tuple(
-                    one.model_copy(
-                        update={
-                            "against_earlier": _against(one, _logs(stretch[:place], one.variant), confidence)
-                        }
-                    )
-                    for one in run.ratios
-                )
-            }
+        run.but(
+            ratios=tuple(
+                one.but(against_earlier=_against(one, _logs(stretch[:place], one.variant), confidence))
+                for one in run.ratios
+            )
         )
         for place, run in enumerate(stretch)
     ]

@@ -66,7 +66,7 @@ def pooled(checks: Sequence[AaCheck]) -> AaCheck:
 
 def _check(counted: AaCheck) -> AaCheck:
     low, high = share_interval(counted.called, counted.comparisons)
-    return counted.model_copy(update={"share_low": low, "share_high": high})
+    return counted.but(share_low=low, share_high=high)
 
 
 def _groups(log_ratios: Sequence[float]) -> list[Sequence[float]]:

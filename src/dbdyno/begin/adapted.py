@@ -48,13 +48,13 @@ def adapted(study: Study, budget_s: float | None = None, calibration: bool = Tru
     counting = counting_of(study, budget_s)
     study = with_counting(study, counting)
     found = arranged_for(study, counted)
-    study = study.model_copy(update={"arrangement": found.arrangement})
+    study = study.but(arrangement=found.arrangement)
     made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
     if budget_s is not None and study.search is None:
         study = _fitted(study, budget_s, made)
     calibrated, told = taken(study, made, why_not)
     study = with_calibration(study, calibrated)
-    whole = study.model_copy(update={"slice_s": study.slice_s or SLICE_S})
+    whole = study.but(slice_s=study.slice_s or SLICE_S)
     return Adapted(whole, found, calibrated, told, counting)
 
 
@@ -69,5 +69,5 @@ def _fitted(study: Study, budget_s: float, made: Calibration | None) -> Study:
     spreads that a calibration of this host found."""
     slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
     spreads = made.best.spreads if made else GUESSED
-    fit = fitted(study.model_copy(update={"slice_s": slice_s}), budget_s, overhead_s(study), spreads)
-    return fit.model_copy(update={"slice_s": study.slice_s})
+    fit = fitted(study.but(slice_s=slice_s), budget_s, overhead_s(study), spreads)
+    return fit.but(slice_s=study.slice_s)

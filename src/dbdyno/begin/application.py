@@ -34,11 +34,11 @@ def planned_application(study: Study) -> PlannedApplication | None:
     try:
         found = installed(wish)
     except EngineMissing as error:
-        return planned.model_copy(update={"missing": f"{error.message}; {error.hint}"})
+        return planned.but(missing=f"{error.message}; {error.hint}")
     if found is None:
         return None
     facts = {"version": found.installation.version, "digest": found.installation.digest}
-    return planned.model_copy(update=facts)
+    return planned.but(**facts)
 
 
 def application_lines(planned: PlannedApplication | None) -> list[Text]:

@@ -26,7 +26,7 @@ def replan_text(study: Study, replan: Replan) -> str:
     if replan.blocks == 1:
         need = f"{BLOCKS_LEAST} blocks need {replan.enough_s:.0f} s"
         return f"{seen}: no second block fits, and one gives no interval; {need}"
-    settled = study.model_copy(update={"blocks": replan.blocks})
+    settled = study.but(blocks=replan.blocks)
     return f"{seen}: the budget gives {replan.blocks} blocks; {_reached(settled, replan.left_out)}"
 
 

@@ -84,8 +84,8 @@ def _with_gate(build: Foreseen, each: Sequence[Asked], gate_s: float) -> Foresee
     all_found = [kept(build.name, asked) for asked in each] if build.there else []
     ran = next((found for found in all_found if found is not None and not found.unable), None)
     if ran is None:
-        return build.model_copy(update={"gate": NOT_YET, "gate_s": gate_s})
-    return build.model_copy(update={"gate": ran.words})
+        return build.but(gate=NOT_YET, gate_s=gate_s)
+    return build.but(gate=ran.words)
 
 
 def _place(study: Study, wish: BuildWish) -> tuple[str, Path, BuildWish]:

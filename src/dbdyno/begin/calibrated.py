@@ -22,7 +22,7 @@ def taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calibr
         "interval": _interval_for(study, found.interval),
         "slice_s": None if study.slice_s else found.used.slice_s,
     }
-    used = found.used.model_copy(update=named)
+    used = found.used.but(**named)
     made = time.strftime("%Y-%m-%d", time.localtime(found.made_unix_s))
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE
     chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if beside and used.slice_s else ""
@@ -37,9 +37,9 @@ def with_calibration(study: Study, used: Calibrated | None) -> Study:
     found = {
         "settings": {**used.settings, **study.settings},
         "slice_s": study.slice_s or used.slice_s,
-        "goal": study.goal.model_copy(update={"interval": study.goal.interval or used.interval}),
+        "goal": study.goal.but(interval=study.goal.interval or used.interval),
     }
-    return study.model_copy(update=found)
+    return study.but(**found)
 
 
 def _interval_for(study: Study, suited: Interval) -> Interval | None:

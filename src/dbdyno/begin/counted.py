@@ -32,8 +32,8 @@ def with_counting(study: Study, counting: Counting | None) -> Study:
     """The study with what a run decided on that it leaves open."""
     if counting is None:
         return study
-    goal = study.goal.model_copy(update={"counted": counting.by == "valgrind"})
-    return study.model_copy(update={"goal": goal})
+    goal = study.goal.but(counted=counting.by == "valgrind")
+    return study.but(goal=goal)
 
 
 def counting_text(counting: Counting | None, counted_s: float) -> str:

@@ -17,7 +17,7 @@ def with_losses(study: Study, run: Run) -> Run:
     """A run that says what its variants give up. One that was brought cannot: its logs tell no levels."""
     if run.given_up is not None or run.brought is not None or study.design is Design.SEARCH:
         return run
-    return run.model_copy(update={"given_up": losses_of(study)})
+    return run.but(given_up=losses_of(study))
 
 
 def losses_of(study: Study) -> dict[str, tuple[Promise, ...]]:

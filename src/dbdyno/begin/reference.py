@@ -41,10 +41,9 @@ def reference_of(
     found = arranged_in_turn(study, asked)
     how = f"in turn with this run's: {found.why}" if found.why else "in the same slices as this run's"
     tell(f"{against} is measured again: {plural(run.blocks, 'trial')}, {how}")
-    shared = {"arrangement": found.arrangement}
-    again = _measured_again(stored, run.model_copy(update=shared))
-    run = run.model_copy(update={"reference": again.run, **shared})
-    return Begun(study_of(again), again, installation), study.model_copy(update=shared), run
+    again = _measured_again(stored, run.but(arrangement=found.arrangement))
+    run = run.but(reference=again.run, arrangement=found.arrangement)
+    return Begun(study_of(again), again, installation), study.but(arrangement=found.arrangement), run
 
 
 def _reference_still(store: Store, run: Run) -> Begun | None:
@@ -60,7 +59,7 @@ def _reference_still(store: Store, run: Run) -> Begun | None:
     )
     if ours != theirs:
         return None
-    again = stored.model_copy(update={"blocks": run.blocks, "sequential": run.sequential})
+    again = stored.but(blocks=run.blocks, sequential=run.sequential)
     asked = study_of(again)
     return Begun(asked, again, measured_installation(asked, again))
 
@@ -82,12 +81,7 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
 
 def _measured_again(stored: Run, run: Run) -> Run:
     """The run that measures a stored one again, in turn with `run`."""
-    return stored.model_copy(
-        update={
-            "run": f"reference-{run.run}",
-            "reference": None,
-            "sequential": False,
-            "budget_s": None,
-            **{name: getattr(run, name) for name in SHARED_BY_TURNS},
-        }
+    shared = {name: getattr(run, name) for name in SHARED_BY_TURNS}
+    return stored.but(
+        run=f"reference-{run.run}", reference=None, sequential=False, budget_s=None, **shared
     )

@@ -72,7 +72,7 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     UserError where the options do not go with the study, and StudyError with all its mistakes."""
     found = _go_on(options.resume, options) if options.resume is not None else _new(store, options, tell)
     _require_sound_search(found, options)
-    run = found.run.model_copy(update={"sequential": found.run.sequential or options.until is not None})
+    run = found.run.but(sequential=found.run.sequential or options.until is not None)
     reference, study, run = reference_of(store, options.against, found.study, run, tell)
     begun = Begun(study, run, found.installation)
     if study.search is not None:
@@ -91,7 +91,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
         tell(line)
     budget_s = options.budget_s
     here = adapted(read, budget_s, options.calibration)
-    study = here.study.model_copy(update={"seed": seed_of(here.study)})
+    study = here.study.but(seed=seed_of(here.study))
     require_few_enough(study)
     searched = study.search is not None
     if study.search is not None:
@@ -99,14 +99,12 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
         tell(line)
-    run = new_run(study, installation, tell, name).model_copy(
-        update={
-            "duration_s": study.workload.duration_s if budget_s is not None and not searched else None,
-            "budget_s": budget_s,
-            "calibrated": here.calibrated,
-            "counting": here.counting,
-            "room_bytes": room_bytes() if searched else None,
-        }
+    run = new_run(study, installation, tell, name).but(
+        duration_s=study.workload.duration_s if budget_s is not None and not searched else None,
+        budget_s=budget_s,
+        calibrated=here.calibrated,
+        counting=here.counting,
+        room_bytes=room_bytes() if searched else None,
     )
     return Begun(study, run, installation)
 
@@ -146,7 +144,7 @@ def _go_on(run: Run, options: RunOptions) -> Begun:
 def _extended(run: Run, add_blocks: int) -> Run:
     """The run with more blocks. Its intervals hold at every look from now on, because somebody looked at the
     answer before asking for more."""
-    longer = run.model_copy(update={"blocks": run.blocks + add_blocks, "sequential": True})
+    longer = run.but(blocks=run.blocks + add_blocks, sequential=True)
     require_few_enough(study_of(longer))
     return longer
 

@@ -48,7 +48,7 @@ def begin_soak(
     read = rung_by_rung(read, soak)
     installation = engine.obtaining.locate(read.engine)
     require_clients(soak, read, engine)
-    run = new_run(read, installation, tell).model_copy(update={"soak": soak})
+    run = new_run(read, installation, tell).but(soak=soak)
     return Begun(read, run, installation)
 
 
@@ -63,7 +63,7 @@ def _wanted(
     """How a study is soaked, with what the command line changes."""
     soak = soak_of(study, smoke)
     given = {"clients": clients, "duration_s": duration_s}
-    soak = soak.model_copy(update={name: value for name, value in given.items() if value is not None})
+    soak = soak.but(**{name: value for name, value in given.items() if value is not None})
     if engine.embedded:
         tell(f"{engine.title} lives in the load process, so no other clients disturb it")
         return soak.within_process()
@@ -84,15 +84,13 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
             "workload.clients is a factor, and the rungs of a soak give the clients",
             "write one number under [workload], and the ladder as `clients` under [soak]",
         )
-    return study.model_copy(
-        update={
-            "blocks": len(soak.clients),
-            "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
-            "images": study.images or 1,
-            "restarts": None,
-            # How sure a drift must be. What else the goal asks is for runs, as is what is counted, not timed.
-            "goal": Goal(margin=study.goal.margin, confidence=study.goal.confidence, counted=False),
-        }
+    return study.but(
+        blocks=len(soak.clients),
+        arrangement=Arrangement.ONE_AFTER_THE_OTHER,
+        images=study.images or 1,
+        restarts=None,
+        # How sure a drift must be. What else the goal asks is for runs, as is what is counted, not timed.
+        goal=Goal(margin=study.goal.margin, confidence=study.goal.confidence, counted=False),
     )
 
 

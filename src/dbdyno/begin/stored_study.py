@@ -30,7 +30,7 @@ def study_of(run: Run) -> Study:
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
-    whole = changed(study, run.blocks, run.seed, run.duration_s).model_copy(update=given)
+    whole = changed(study, run.blocks, run.seed, run.duration_s).but(**given)
     return with_counting(with_calibration(whole, run.calibrated), run.counting)
 
 
@@ -43,7 +43,7 @@ def asked_of(run: Run) -> Study:
     names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None, lone=True)
     folder = Path(run.study_folder or Path(run.study_path).parent)
     study = parse_study(run.study_text.encode(), names, run.study_path, folder)
-    return study.model_copy(update={"files": run.files})
+    return study.but(files=run.files)
 
 
 def is_of(run: Run, study: Study) -> bool:
@@ -77,7 +77,7 @@ def require_kept(run: Run) -> None:
         except OSError as error:
             found = f"{file.place} cannot be read now: {error.strerror}"
         else:
-            changed = difference([file], [now.model_copy(update={"path": file.path})])
+            changed = difference([file], [now.but(path=file.path)])
             found = f"{file.place} has changed since: {changed}" if now.digest != file.digest else ""
         if found:
             raise UserError(

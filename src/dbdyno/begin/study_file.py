@@ -32,8 +32,8 @@ def changed(study: Study, blocks: int | None, seed: int | None, duration_s: floa
     """The study with what is given in the place of its own."""
     given: dict[str, object] = {"blocks": blocks, "seed": seed}
     if duration_s is not None:
-        given["workload"] = study.workload.model_copy(update={"duration_s": duration_s})
-    return study.model_copy(update={name: value for name, value in given.items() if value is not None})
+        given["workload"] = study.workload.but(duration_s=duration_s)
+    return study.but(**{name: value for name, value in given.items() if value is not None})
 
 
 def _require_vectors(study: Study) -> None:

@@ -215,7 +215,7 @@ def _sampled(took: Integers, times: float) -> tuple[Latency, str]:
     """The distribution of so many times the latencies that were logged, and the histogram of these."""
     latency, histogram = distribution(took)
     count = round(latency.count * times)
-    return latency.model_copy(update={"count": count, "sum": latency.sum * times}), histogram
+    return latency.but(count=count, sum=latency.sum * times), histogram
 
 
 def _remarks(found: _Transactions, scheduled: bool, times: float) -> Iterator[str]:

@@ -44,18 +44,18 @@ def bindings(study: Study, embedded: bool, cpus: Sequence[int]) -> tuple[Binding
     if binds_itself(study) or len(cpus) < 2:
         found = (free,)
     elif embedded:
-        found = (free, free.model_copy(update={"server": listed(cpus[: len(cpus) // 2])}))
+        found = (free, free.but(server=listed(cpus[: len(cpus) // 2])))
     else:
         last, half = str(cpus[-1]), listed(cpus[len(cpus) // 2 :])
         found = (
             free,
-            free.model_copy(update={"driver": last}),
-            free.model_copy(update={"server": half, "driver": half}),
-            free.model_copy(update={"server": listed(cpus[:-1]), "driver": last}),
+            free.but(driver=last),
+            free.but(server=half, driver=half),
+            free.but(server=listed(cpus[:-1]), driver=last),
         )
     if not free.gather:
         return found
-    return (*found, *(one.model_copy(update={"gather": False}) for one in found))
+    return (*found, *(one.but(gather=False) for one in found))
 
 
 def binds_itself(study: Study) -> bool:

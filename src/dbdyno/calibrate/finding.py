@@ -182,15 +182,13 @@ def compared(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
     level = CONFIDENCE ** (1.0 / len(others))
     return first, *(
-        one.model_copy(
-            update={
-                "against": Against(
-                    arrangement=first.arrangement,
-                    # Speeds that do not vary at all have no ratio, and JSON has no infinity.
-                    ratio=first.cost / max(one.cost, SMALLEST_COST),
-                    needed=float(stats.f.ppf(level, first.pairs, one.pairs)),
-                )
-            }
+        one.but(
+            against=Against(
+                arrangement=first.arrangement,
+                # Speeds that do not vary at all have no ratio, and JSON has no infinity.
+                ratio=first.cost / max(one.cost, SMALLEST_COST),
+                needed=float(stats.f.ppf(level, first.pairs, one.pairs)),
+            )
         )
         for one in others
     )
@@ -245,4 +243,4 @@ def _scaled(ratios: Sequence[float]) -> list[float]:
 
 def with_slices(binding: Binding, lengths_s: Sequence[float]) -> tuple[Binding, ...]:
     """The binding with slices of other lengths."""
-    return tuple(binding.model_copy(update={"slice_s": length}) for length in lengths_s if length != SLICE_S)
+    return tuple(binding.but(slice_s=length) for length in lengths_s if length != SLICE_S)

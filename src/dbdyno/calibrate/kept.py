@@ -107,7 +107,7 @@ def is_for(calibration: Calibration, study: Study) -> bool:
 
 def _why_stale(calibration: Calibration, place: Place, now_unix_s: float) -> str:
     made = calibration.place
-    if made.model_copy(update={"kernel": place.kernel}) != place:
+    if made.but(kernel=place.kernel) != place:
         return f"it was made on another host ({made.name}, {made.usable_cores} x {made.cpu})"
     if made.kernel != place.kernel:
         return f"it was made under the kernel {made.kernel}"

@@ -97,14 +97,14 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
         known = [one for one in past if one.run != run.run]
         made = against_stored(against, ours, theirs, setup_of(store, reference), known)
     lost = between_setups(ours.study, theirs.study)
-    made = made.model_copy(update={"result": made.result.model_copy(update={"gives_up": lost})})
+    made = made.but(result=made.result.but(gives_up=lost))
     return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
 
 
 def setup_of(store: Store, run: Run) -> str:
     """A digest of what a run's baseline variant was: engine, build, levels and load."""
     # How the host was arranged is no part of it, because a reference takes over what its run has.
-    study = study_of(run.model_copy(update={"calibrated": None}))
+    study = study_of(run.but(calibrated=None))
     levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
     load = study.workload.model_dump(mode="json", exclude={"run_options"})
     build = _build_of(store, run) if {name.partition(".")[0] for name in levels} & BUILT else ""

@@ -113,7 +113,7 @@ def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer) -> Goal:
         response = Goal().response
         told = f"{response} is compared and not {goal.response}, which {load.name} does not have"
         click.echo(told, err=True)
-    return goal.model_copy(update={"guards": kept, "response": response})
+    return goal.but(guards=kept, response=response)
 
 
 def data_on(study: Study, load: Workload) -> GivenData | None:
@@ -125,7 +125,7 @@ def data_on(study: Study, load: Workload) -> GivenData | None:
     if study.workload.name in WITH_OWN_STATEMENTS and load.name not in WITH_OWN_STATEMENTS:
         click.echo(f"[data] is left out, because {load.name} makes its own tables", err=True)
         return None
-    return data.model_copy(update={"setup": data.setup and load.name == WITH_SETUP})
+    return data.but(setup=data.setup and load.name == WITH_SETUP)
 
 
 def _has(metric: str, load: Workload, offer: WorkloadOffer) -> bool:

@@ -282,7 +282,7 @@ def _foresight(study: Study, plan: Plan) -> Foresight:
     levels = {variant.name: {**study.settings, **variant.levels} for variant in plan.variants}
     found = foresee(levels, registry.engine(study.engine.engine))
     # In a search, what is idle beside the baseline's other levels need not be so in a candidate.
-    return found if study.search is None else found.model_copy(update={"idle": ()})
+    return found if study.search is None else found.but(idle=())
 
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:

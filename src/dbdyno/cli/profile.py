@@ -171,7 +171,7 @@ def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
     with open_journal() as journal:
         yield Bench(
             study=study,
-            run=run.model_copy(update={"run": f"{run.run}-profile"}),
+            run=run.but(run=f"{run.run}-profile"),
             engine=registry.engine(study.engine.engine),
             installation=measured_installation(study, run),
             layers=LAYERS,

@@ -137,11 +137,11 @@ class OfReference(Quiet):
         self._progress = progress
 
     def stage_began(self, trial: Trial, stage: str) -> None:
-        variant = trial.variant.model_copy(update={"name": _reference(trial.variant.name)})
-        self._progress.stage_began(trial.model_copy(update={"variant": variant}), stage)
+        variant = trial.variant.but(name=_reference(trial.variant.name))
+        self._progress.stage_began(trial.but(variant=variant), stage)
 
     def trial_ended(self, record: Record) -> None:
-        self._progress.trial_ended(record.model_copy(update={"variant": _reference(record.variant)}))
+        self._progress.trial_ended(record.but(variant=_reference(record.variant)))
 
 
 def _reference(variant: str) -> str:
@@ -216,7 +216,7 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
         replan = None if told else replanned(study, run, records)
         if replan is not None:
             told.append(replan)
-            store.change_run(run.model_copy(update={"blocks": replan.blocks}))
+            store.change_run(run.but(blocks=replan.blocks))
             progress.replanned(replan.trials(study), replan_text(study, replan))
         elif run.budget_s is None and (over := over_for_good(variants_of(study), records)) - known:
             fewer = trials_in_all(study, len(known)) - trials_in_all(study, len(over))

@@ -117,7 +117,7 @@ def write_command(
         deployment, engine, build = _made(opened, found, variant, any_verdict)
     given = {"service": service, "configuration": configuration and configuration.rstrip("/")}
     given = {name: value for name, value in given.items() if value is not None}
-    deployment = deployment.model_copy(update={**given, "whole": whole})
+    deployment = deployment.but(**given, whole=whole)
     files = _files(deployment, engine, build, also)
     write_folder(folder, files)
     _tell_missing(also, files)
@@ -147,8 +147,8 @@ def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[
     build = build_of(engine, levels, key, analysis.study.folder)
     if build is None:
         return deployment, engine, {}
-    facts = build[0].model_copy(update={"changed": any(map(of_build, variant.changed))})
-    return deployment.model_copy(update={"build": facts}), engine, build[1]
+    facts = build[0].but(changed=any(map(of_build, variant.changed)))
+    return deployment.but(build=facts), engine, build[1]
 
 
 def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[str, ...]) -> list[File]:

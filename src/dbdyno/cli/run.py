@@ -138,7 +138,7 @@ def command(
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
         gate = _gate(opened, run, options.against or (run.reference if beginning.reference else None))
-    analysis = analysed(begun.study.model_copy(update={"blocks": run.blocks}), run, records)
+    analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
 
 

@@ -71,15 +71,15 @@ def suggested(study: Study, allowed: Allowed, wait_s: float) -> str:
 
 def _baseline_of(study: Study) -> Study:
     """The study of its baseline alone, in one trial."""
-    update = {
-        "design": Design.LIST,
-        "variants": (ListedVariant(name=BASELINE, levels={}),),
-        "factors": (),
-        "search": None,
-        "blocks": 1,
-        "arrangement": Arrangement.ONE_AFTER_THE_OTHER,
-    }
-    return study.model_copy(update={**update, "settings": {**study.settings, **study.baseline}})
+    return study.but(
+        design=Design.LIST,
+        variants=(ListedVariant(name=BASELINE, levels={}),),
+        factors=(),
+        search=None,
+        blocks=1,
+        arrangement=Arrangement.ONE_AFTER_THE_OTHER,
+        settings={**study.settings, **study.baseline},
+    )
 
 
 def table_of(engine: Engine, installation: Installation, study: Study, counted: Counted) -> str:

@@ -88,7 +88,7 @@ def deployment_of(
         optimism=search.optimism if search is not None else None,
         throughput_per_s=throughput.mean if throughput else None,
         changes=tuple(
-            change.model_copy(update={"was": _level(factor, analysis.baseline.levels[factor])})
+            change.but(was=_level(factor, analysis.baseline.levels[factor]))
             for factor, change in found.items()
             if factor in variant.changed
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -171,7 +171,3 @@ class Job(Frozen):
             whole_s /= speed if isinstance(speed, int | float) and speed > 0 else 1.0
             whole_s = whole_s * PATIENCE + PATIENCE_S
         return (self.ramp_s or 0.0) + whole_s
-
-    def but(self, **changes: Any) -> Self:
-        """The same job with other values, which are validated."""
-        return type(self).model_validate({**dict(self), **changes})

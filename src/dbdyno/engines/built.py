@@ -210,14 +210,14 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         of_source = _compiled(engine, recipe, wish, folder)
         source = _source_here(wish, recipe, folder)
     except DynoError as error:
-        return found.model_copy(update={"problem": error.message, "remedy": error.hint})
+        return found.but(problem=error.message, remedy=error.hint)
     if source is not None:
         build = of_source(source=source).build
-        found = found.model_copy(update={"name": build.name, "there": making.is_made(build)})
+        found = found.but(name=build.name, there=making.is_made(build))
     if found.there:
         return found
     expected_s = making.expected_s(recipe, wish.trainer is not None, wish.bolt_trainer is not None)
-    return found.model_copy(update={"expected_s": expected_s})
+    return found.but(expected_s=expected_s)
 
 
 def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> partial[Materials]:
@@ -326,7 +326,7 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
         )
     suite, _, version = wish.origin.partition(":")[2].partition("=")
     chosen = {"suite": suite, "version": version} if suite else {}
-    return recipe.debian.model_copy(update=chosen)
+    return recipe.debian.but(**chosen)
 
 
 def patches_of(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:

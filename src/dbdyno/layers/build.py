@@ -61,7 +61,7 @@ def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
             told = f"{' '.join(sorted(expected))}, {shared}", all_hold
             evidence = _evidence(f"build.{knob}", level, told, running)
         ignored = _ignored(built, flags.compile + flags.link)
-        return evidence.model_copy(update={"idle": ignored}) if ignored else evidence
+        return evidence.but(idle=ignored) if ignored else evidence
 
     return prove
 

@@ -114,7 +114,7 @@ class ConfigLayer:
         unmet = needs.unmet(engine.settings.NEEDS, running.setup.settings)
         idle = unmet.get(knob, "") or engine.counters.unmoved(knob, before, after)
         shown = engine.counters.exercised(knob, before, after)
-        return evidence.model_copy(update={"exercised": shown, "idle": idle})
+        return evidence.but(exercised=shown, idle=idle)
 
     def _prove_one(self, name: str, level: Level, reading: Reading | None, running: Running) -> Evidence:
         engine, requested = running.setup.engine, level_text(level)

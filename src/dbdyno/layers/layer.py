@@ -120,7 +120,7 @@ class LayerOfKnobs:
 
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         shown = self.knobs[evidence.factor.removeprefix(f"{self.name}.")].exercised(running)
-        return evidence if shown is None else evidence.model_copy(update={"exercised": shown})
+        return evidence if shown is None else evidence.but(exercised=shown)
 
 
 def by_layer(levels: Mapping[str, Level]) -> dict[str, dict[str, Level]]:

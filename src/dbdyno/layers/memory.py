@@ -173,7 +173,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
         own = "the server disables huge pages for its own process (THP_enabled: 0)"
         reason = f"the host allows {level}, but {own}"
         update = {"reason": reason, "remedy": "none in this server; vary memory.huge_pages instead"}
-        return evidence.model_copy(update=update)
+        return evidence.but(**update)
     return evidence
 
 

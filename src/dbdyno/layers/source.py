@@ -32,7 +32,7 @@ class Building(Request):
         setup.build = self.added_to(setup.build)
 
     def added_to(self, wish: BuildWish | None) -> BuildWish:
-        return (wish or BuildWish()).model_copy(update={self.knob: self.level})
+        return (wish or BuildWish()).but(**{self.knob: self.level})
 
 
 def wish_among(requests: Iterable[Request]) -> BuildWish | None:

@@ -334,7 +334,7 @@ def _prove_mount(level: str, running: Running) -> Evidence:
     evidence = _evidence("mount", level, shown, source, not missing, "leave the option out")
     if missing:
         reason = f"the file system took {','.join(missing)} and does not show it as active; it shows {shown}"
-        return evidence.model_copy(update={"reason": reason})
+        return evidence.but(reason=reason)
     return evidence
 
 

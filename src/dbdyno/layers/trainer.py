@@ -79,7 +79,7 @@ def with_trainer(wish: BuildWish, study: Study) -> BuildWish:
     trainers = {
         name: trainer_of(factor, level, study) for name, (factor, level) in asked.items() if level != OFF
     }
-    return wish.model_copy(update=trainers)
+    return wish.but(**trainers)
 
 
 def run_options(trainer: Trainer) -> frozenset[str]:

@@ -109,8 +109,8 @@ class WorkloadLayer:
         shown = Reading(value=level_text(driven), source=f"tally: {knob}")
         if getattr(running.setup.job, knob) not in (0, driven):
             reason = f"asked for {evidence.requested}, the driver drove {driven}"
-            return evidence.model_copy(update={"exercised": shown, "in_effect": False, "reason": reason})
-        return evidence.model_copy(update={"exercised": shown})
+            return evidence.but(exercised=shown, in_effect=False, reason=reason)
+        return evidence.but(exercised=shown)
 
     def _from_job(self, knob: str, level: Level, running: Running) -> Evidence:
         found = _found(running.setup.job, knob)

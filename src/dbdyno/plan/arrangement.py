@@ -35,7 +35,7 @@ class Circumstances(Frozen):
             "pauses": self.pauses or other.pauses,
             "needed_bytes": self.needed_bytes + other.needed_bytes,
         }
-        return self.model_copy(update=both)
+        return self.but(**both)
 
 
 class Arranged(Frozen):

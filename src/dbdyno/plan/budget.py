@@ -78,8 +78,8 @@ def fitted(study: Study, budget_s: float, overhead_s: float, spreads: Spreads = 
     blocks = min(range(BLOCKS_LEAST, most + 1), key=width)
     # Rounded down, so that the sum of all trials stays within the budget.
     duration_s = max(costs.shortest_s, math.floor(costs.measured_s(blocks, budget_s) * 10) / 10)
-    workload = study.workload.model_copy(update={"duration_s": duration_s})
-    return study.model_copy(update={"blocks": blocks, "workload": workload})
+    workload = study.workload.but(duration_s=duration_s)
+    return study.but(blocks=blocks, workload=workload)
 
 
 class Replan(Frozen):
@@ -94,7 +94,7 @@ class Replan(Frozen):
 
     def trials(self, study: Study) -> int:
         """How many trials that makes in all."""
-        return trial_count(study.model_copy(update={"blocks": self.blocks}), len(self.left_out))
+        return trial_count(study.but(blocks=self.blocks), len(self.left_out))
 
 
 def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
@@ -103,7 +103,7 @@ def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
     if replan is None:
         return next_trials(study, Order.of(run), records)
     left_out = replan.left_out
-    refitted = study.model_copy(update={"blocks": replan.blocks})
+    refitted = study.but(blocks=replan.blocks)
     return next_trials(refitted, Order.of(run), records, lambda earlier: left_out)
 
 

@@ -90,6 +90,6 @@ def _cuts(phases: Sequence[Phase]) -> tuple[Phase, ...]:
     """The control's rounds: power cuts alone, at the moments of the others' acts of power."""
     moments = [phase for phase in phases if phase.then in OF_POWER] or list(phases)
     return tuple(
-        phase.model_copy(update={"name": f"{Act.CUT}-{number}", "then": Act.CUT})
+        phase.but(name=f"{Act.CUT}-{number}", then=Act.CUT)
         for number, phase in enumerate(moments[:CONTROL_CUTS], 1)
     )

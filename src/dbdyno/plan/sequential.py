@@ -25,7 +25,7 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
     from dbdyno.analyse import analysis
 
     guards = tuple(guard for guard in study.goal.guards if guard.metric != DURABLE)
-    timed = study.model_copy(update={"goal": study.goal.model_copy(update={"guards": guards})})
+    timed = study.but(goal=study.goal.but(guards=guards))
     return analysis.decided(timed, run, records)
 
 

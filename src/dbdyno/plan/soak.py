@@ -26,7 +26,7 @@ def ask(soak: Soak, study: Study, run: Run, records: Sequence[Record]) -> Sequen
         trials = [trial for trial in block_of(study, variants, rung, order) if trial.index not in done]
         if standing := [trial for trial in trials if trial.variant.name not in fallen]:
             phases = rung_of(soak, study, rung)
-            return [trial.model_copy(update={"phases": phases}) for trial in standing]
+            return [trial.but(phases=phases) for trial in standing]
     return ()
 
 

@@ -128,7 +128,7 @@ def within(factors: int, index: int) -> Together | None:
     if not found:
         return None
     group, sign = found[0]
-    return group.model_copy(update={"signs": tuple(sign * each for each in group.signs)})
+    return group.but(signs=tuple(sign * each for each in group.signs))
 
 
 NUMERALS = {3: "III", 4: "IV", 5: "V", 6: "VI"}

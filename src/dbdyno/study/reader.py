@@ -384,4 +384,4 @@ def _with_baseline(workload: Workload, factors: tuple[Factor, ...]) -> Workload:
     varied = {factor.knob: factor.baseline for factor in factors if factor.layer == "workload"}
     options = {key: level for key, level in varied.items() if key not in KNOBS}
     knobs = {key: level for key, level in varied.items() if key in KNOBS}
-    return workload.model_copy(update={**knobs, "options": {**workload.options, **options}})
+    return workload.but(**knobs, options={**workload.options, **options})

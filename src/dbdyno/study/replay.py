@@ -56,10 +56,4 @@ def _lasting(reader: SectionReader, path: Path, workload: Workload) -> Workload:
         return workload
     given = reader.at(("workload", "duration")) is not None
     duration_s = min(workload.duration_s, rest_s) if given else rest_s
-    return workload.model_copy(
-        update={
-            "clients": recorded.open_most,
-            "warmup_s": warmup_s,
-            "duration_s": max(SHORTEST_S, duration_s),
-        }
-    )
+    return workload.but(clients=recorded.open_most, warmup_s=warmup_s, duration_s=max(SHORTEST_S, duration_s))

@@ -23,7 +23,7 @@ WRITING = Workload(
 
 def restarted(study: Study) -> Study:
     """The study under the load of its restarts: its own where that keeps a ledger and writes, else TPC-B."""
-    return study if study.workload.keeps_ledger else study.model_copy(update={"workload": WRITING})
+    return study if study.workload.keeps_ledger else study.but(workload=WRITING)
 
 
 def restarted_variant(study: Study, variant: Variant) -> Variant:
@@ -31,7 +31,7 @@ def restarted_variant(study: Study, variant: Variant) -> Variant:
     if study.workload.keeps_ledger:
         return variant
     levels = {name: level for name, level in variant.levels.items() if not name.startswith("workload.")}
-    return variant.model_copy(update={"levels": levels})
+    return variant.but(levels=levels)
 
 
 def acts_of(restarts: Restarts) -> tuple[Act, ...]:

@@ -38,7 +38,7 @@ def soak_of(study: Study, smoke: bool) -> Soak:
     soak, named = SMOKE if smoke else study.soak or Soak(), parse_document(study.text.encode()).values
     ladder = _named_clients(named, SOAK.name, lambda: study.soak.clients if study.soak else ())
     clients = ladder or _named_clients(named, "workload", lambda: (study.workload.clients,)) or soak.clients
-    return soak.model_copy(update={"clients": clients[:1] if smoke else clients})
+    return soak.but(clients=clients[:1] if smoke else clients)
 
 
 def _named_clients(

@@ -25,7 +25,7 @@ def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: P
         for key in sorted(table.keys() & (RANGE.names - {"levels", "only_if"})):
             reader.note((*path, key), f"`{name}` has `levels` and `{key}`", "leave one of the two out")
         listed = reader.factor(name, table["levels"], (*path, "levels"))
-        found = [factor.model_copy(update={"only_if": only_if}) for factor in listed]
+        found = [factor.but(only_if=only_if) for factor in listed]
     else:
         found = _range(reader, name, path, only_if)
     return found if len(reader.mistakes) == before else []

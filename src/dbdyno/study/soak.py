@@ -60,7 +60,7 @@ class Soak(Frozen):
 
     def within_process(self) -> Soak:
         """The same for an engine that lives in the load process."""
-        return self.model_copy(update={"disturb": (), "beside": (), "sessions": False})
+        return self.but(disturb=(), beside=(), sessions=False)
 
 
 SMOKE = Soak(

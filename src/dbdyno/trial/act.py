@@ -62,7 +62,7 @@ def kill_under_load(running: Running, clients: int | None = None) -> Acknowledge
         told = Acknowledged.by([ended])
     else:
         waited = running.load.told or Acknowledged()
-        told = waited.model_copy(update={"unknown": waited.unknown + UNTOLD})
+        told = waited.but(unknown=waited.unknown + UNTOLD)
     if not told.acknowledged:
         raise DynoError("no transaction succeeded before the engine was killed", "look at the server's log")
     return told

@@ -101,13 +101,11 @@ class Correctness(Frozen):
 
     def plus(self, other: Correctness) -> Correctness:
         """With what a further part of the gate found."""
-        return self.model_copy(
-            update={
-                "checks": (*self.checks, *other.checks),
-                "recall": self.recall if other.recall is None else other.recall,
-                "unable": self.unable or other.unable,
-                "remedy": self.remedy or other.remedy,
-            }
+        return self.but(
+            checks=(*self.checks, *other.checks),
+            recall=self.recall if other.recall is None else other.recall,
+            unable=self.unable or other.unable,
+            remedy=self.remedy or other.remedy,
         )
 
     def require_passed(self) -> None:

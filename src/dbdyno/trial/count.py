@@ -55,7 +55,7 @@ def count(running: Running, callgrind: Callgrind) -> Running:
         running,
         tally=tallies[-1],
         told=running.told_so_far.plus(Acknowledged.by(tallies[:-1])),
-        counted=kept.model_copy(update={"repeats": tuple(counts)}),
+        counted=kept.but(repeats=tuple(counts)),
         status_before=before,
         status_after=running.status(),
     )
@@ -66,7 +66,7 @@ def _run(running: Running, operations: int, repeat: int) -> Tally:
     if tally.operations == 0:
         raise DynoError(f"no transaction succeeded under Valgrind: {tally.errors or 'none was answered'}")
     # A driver that has no time left says nothing here: no time is measured.
-    return tally.model_copy(update={"saturated": None})
+    return tally.but(saturated=None)
 
 
 def counted_job(job: Job, operations: int, repeat: int) -> Job:

@@ -221,7 +221,7 @@ class Draft:
 
     def _note(self, **found: object) -> None:
         """What the phase that runs has shown."""
-        self._phases[-1] = self._phases[-1].model_copy(update=found)
+        self._phases[-1] = self._phases[-1].but(**found)
 
     def _outcome_of(self, failure: DynoError | OSError) -> Outcome:
         if isinstance(failure, Blocked):

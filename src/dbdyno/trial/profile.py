@@ -35,7 +35,7 @@ class Sampled:
 def with_time_to_probe(study: Study) -> Study:
     """The study with a warm-up in which the ways to find callers can be tried."""
     warmup_s = max(study.workload.warmup_s, PROBES_MOST_S + 1.0)
-    return study.model_copy(update={"workload": study.workload.model_copy(update={"warmup_s": warmup_s})})
+    return study.but(workload=study.workload.but(warmup_s=warmup_s))
 
 
 def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:

@@ -133,16 +133,16 @@ def round_of(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> A
         rows, ready_s = _first_answer(again, ending.ledger)
         lost = losses(entries, rows, ending.at_ns)
         update = {"ready_s": ready_s, "lost": lost.lost, "lost_ms": lost.first_ms, "present": len(rows)}
-        found = found.model_copy(update=update)
+        found = found.but(**update)
         checks = _judged(again.load.check(again.setup.job, None), rows)
         again, log = log_after(phase.then, again)
     except (ServerFailed, DriverFailed) as failure:
         if not of_the_engine(failure, running.setup.engine):
             raise
         last_words = failure.log if isinstance(failure, ServerFailed) else running.log()
-        return Acted(running, found.model_copy(update={"damage": failure.message}), log=last_words)
+        return Acted(running, found.but(damage=failure.message), log=last_words)
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
-    return Acted(again, found.model_copy(update={"damage": broken}), (*checks, *log))
+    return Acted(again, found.but(damage=broken), (*checks, *log))
 
 
 def permitted(setup: Setup, act: Act) -> Loss:

@@ -30,9 +30,7 @@ TRAINING = Trial(
 
 def bench_of(bench: Bench, instrumented: Instrumented) -> Bench:
     """The bench on which an instrumented engine is trained. Its data are those of any study of that load."""
-    run = bench.run.model_copy(
-        update={"run": f"{bench.run.run}-training", "seed": SEED, "arrangement": None, "budget_s": None}
-    )
+    run = bench.run.but(run=f"{bench.run.run}-training", seed=SEED, arrangement=None, budget_s=None)
     # An application takes requests; another load than the study's own is SQL.
     own = instrumented.trainer.workload == bench.study.workload.name
     return replace(
@@ -56,17 +54,15 @@ def _study(study: Study, trainer: Trainer) -> Study:
         options=dict(trainer.options),
         run_options=run_options(trainer),
     )
-    return study.model_copy(
-        update={
-            "title": f"Training by {trainer.workload}",
-            "design": Design.ONE_AT_A_TIME,
-            "arrangement": None,
-            "images": 1,
-            "workload": workload,
-            "settings": dict(trainer.settings),
-            "factors": (),
-            "variants": (),
-        }
+    return study.but(
+        title=f"Training by {trainer.workload}",
+        design=Design.ONE_AT_A_TIME,
+        arrangement=None,
+        images=1,
+        workload=workload,
+        settings=dict(trainer.settings),
+        factors=(),
+        variants=(),
     )
 
 

@@ -38,11 +38,9 @@ def code_beside(build: Path, recipe: Recipe, against: Path, recipe_against: Reci
         ours, theirs = build / PREFIX, against / PREFIX
         programs = (theirs / recipe_against.program).resolve(), (ours / recipe.program).resolve()
         found = compare_code(*read_pair(*programs)).beside
-        kept = found.model_copy(
-            update={
-                "other_files": _differing(_loadable(ours, programs[1]), _loadable(theirs, programs[0])),
-                "other_environment": recipe.run_environment != recipe_against.run_environment,
-            }
+        kept = found.but(
+            other_files=_differing(_loadable(ours, programs[1]), _loadable(theirs, programs[0])),
+            other_environment=recipe.run_environment != recipe_against.run_environment,
         )
         keep_beside(place, _Kept(method=METHOD, code=kept).model_dump_json(indent=1) + "\n")
     return kept

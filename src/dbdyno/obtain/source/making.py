@@ -211,12 +211,12 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     if training is not None:
         remove_profile(prefix)
         unfit = _unfit(folder / LOG, training.functions)
-        training = training.model_copy(update={"unfit": unfit})
+        training = training.but(unfit=unfit)
     bolted = _trained_by_bolt(folder, materials, tell, train)
     trainings = {"profile": training, "bolt_profile": bolted}
     profiles = {name: one.profile for name, one in trainings.items() if one is not None}
     account = Made(
-        key=materials.build.model_copy(update=profiles).key,
+        key=materials.build.but(**profiles).key,
         engine=recipe.engine,
         words=materials.words,
         source=materials.source.title,
@@ -278,7 +278,7 @@ def _objects(materials: Materials, tell: Tell) -> Path | None:
     if materials.trainer is not None or not any(step.shared for step in materials.recipe.steps):
         return None
     flags = Flags(compile=materials.flags.compile)
-    alike = materials.build.model_copy(update={"flags": flags, "script": "", "bolting": None})
+    alike = materials.build.but(flags=flags, script="", bolting=None)
     name = f"{materials.recipe.engine}-objects-{alike.key}"
     return once.shelf("sources").once(
         name, partial(_compile, materials=materials, flags=flags, tell=tell), tell

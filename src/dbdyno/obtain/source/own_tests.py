@@ -52,7 +52,7 @@ def _run(test: SourceTest, workplace: Workplace, tell: Tell) -> OwnTest:
         return OwnTest(name=test.name, verdict="unable", detail=why)
     limited = ("timeout", "--kill-after=10", str(LONGEST_S), *test.command)
     try:
-        run_step(test.model_copy(update={"command": (*_loopback(), *before, *limited)}), workplace, tell)
+        run_step(test.but(command=(*_loopback(), *before, *limited)), workplace, tell)
     except (Blocked, DiskFull) as failure:
         return OwnTest(name=test.name, verdict="unable", detail=f"{failure.message}: {failure.hint}")
     except BuildFailed as failure:
