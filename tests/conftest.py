@@ -23,7 +23,7 @@ from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
 from dbdyno.study.reference import Reference
-from dbdyno.trial import act
+from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
 
 ROOT = Path(__file__).parents[1]
@@ -89,8 +89,8 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
     # A kill lies in the midst of a load after a moment too. `tests/trial/test_act.py` waits as users do.
-    patch.setattr(act, "TOLD_AFTER_S", 0.3)
-    patch.setattr(act, "KILLED_AFTER_S", 0.1)
+    patch.setattr(acts_engine, "TOLD_AFTER_S", 0.3)
+    patch.setattr(acts_engine, "KILLED_AFTER_S", 0.1)
     # A socket's path has little room, and pytest's own folders are deep.
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         patch.setenv("XDG_RUNTIME_DIR", runtime)

@@ -28,7 +28,7 @@ from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
 from dbdyno.study.restarts import WRITING
 from dbdyno.study.trials import Trial, Variant
-from dbdyno.trial.act import kill_under_load, start_again
+from dbdyno.trial.acts.engine import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import died, of_the_engine

@@ -34,7 +34,6 @@ from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.prepare import prepare
-from dbdyno.trial.rounds import round_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
@@ -302,9 +301,8 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
 def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: ExitStack) -> Running:
     """A phase that ends in an act on the server, which comes up again."""
     with draft.stage("restart"):
-        if phase.ledger:
-            return draft.survived(round_of(running, phase, bench, undo))
-        return draft.acted(act_on(running, phase, bench, undo))
+        acted = act_on(running, phase, bench, undo)
+        return draft.survived(acted) if phase.ledger else draft.acted(acted)
 
 
 @contextmanager

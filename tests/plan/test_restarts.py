@@ -143,7 +143,7 @@ def acting(monkeypatch: pytest.MonkeyPatch, damage: str = "") -> list[Phase]:
         recovery = Recovery(act=phase.then, ready_s=0.1, damage=damage)
         return Acted(running, recovery, (Check(name="balances_equal", holds=not damage),))
 
-    monkeypatch.setattr(run, "round_of", act)
+    monkeypatch.setattr(run, "act_on", act)
     return ended
 
 

@@ -29,7 +29,8 @@ from dbdyno.records.store import Store
 from dbdyno.run import Side, run_study
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
-from dbdyno.trial import act, pristine
+from dbdyno.trial import pristine
+from dbdyno.trial.acts import engine as acts_engine
 from dbdyno.trial.bench import Bench
 from tests.fakes import INSTALLATION
 from tests.simulated.bench import HostLayer, SimulatedEngine, SimulatedObserver
@@ -136,7 +137,7 @@ def hooked(world: World) -> Iterator[None]:
         (journal, "_undo", undone),
         (pristine, "clone_tree", cloned),
         (dbdyno.run, "Observer", SimulatedObserver),
-        (act, "KILLED_AFTER_S", 0.0),
+        (acts_engine, "KILLED_AFTER_S", 0.0),
     ]
     before = [getattr(place, name) for place, name, _ in replaced]
     for place, name, value in replaced:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import DriverFailed
-from dbdyno.trial.ledger import (
+from dbdyno.trial.acts.ledger import (
     NS,
     Entry,
     Ledger,

@@ -19,7 +19,7 @@ from pathlib import Path
 from dbdyno.engines.engine import Ask
 from dbdyno.errors import Blocked, DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
-from dbdyno.trial.act import lives, start_again
+from dbdyno.trial.acts.engine import lives, start_again
 from dbdyno.trial.bench import OpenLoad
 
 LETTERS = 40

@@ -14,8 +14,8 @@ from dbdyno.host.journal import open_journal
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial import acts
-from dbdyno.trial.acts import Acted, act_on
-from tests.trial.act_cases import DURABLE
+from dbdyno.trial.acts import act_on
+from tests.trial.acts.act_cases import DURABLE
 from tests.trials import bench_of, study_of, tried
 
 
@@ -50,13 +50,13 @@ def test_all_is_found_after_the_next_start(homes_with_data: Path, engine: str, a
 def test_what_cannot_be_done_here_is_told_and_nothing_is_done(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> Acted:
+    def refuse(_: object) -> None:
         raise Blocked("fault", "no right to kill", "run as root")
 
-    monkeypatch.setattr(acts, "DEEDS", {Act.KILL: refuse})
+    monkeypatch.setattr(acts, "ENDINGS", {Act.KILL: refuse})
     with tried("sqlite") as found, open_journal() as journal, ExitStack() as undo:
         bench = bench_of(study_of("sqlite", {}), journal)
-        phase = Phase(name="kill", duration_s=1.0, then=Act.KILL)
+        phase = Phase(name="kill", duration_s=1.0, then=Act.KILL, optional=True)
         acted = act_on(found.running, phase, bench, undo)
         assert acted.running is found.running
         assert (acted.recovery.blocked, acted.recovery.remedy) == ("no right to kill", "run as root")
@@ -68,7 +68,7 @@ def test_what_cannot_be_done_here_is_told_and_nothing_is_done(
 def test_a_cut_whose_losses_nobody_could_tell_is_left_out(homes: Path, act: Act) -> None:
     with tried("sqlite") as found, open_journal() as journal, ExitStack() as undo:
         bench = bench_of(study_of("sqlite", {}), journal)
-        acted = act_on(found.running, Phase(name=act, duration_s=1.0, then=act), bench, undo)
+        acted = act_on(found.running, Phase(name=act, duration_s=1.0, then=act, optional=True), bench, undo)
         assert acted.running is found.running and acted.checks == ()
         assert "is not known under tpcb" in acted.recovery.blocked
         assert "tpcb, tpcc" in acted.recovery.remedy

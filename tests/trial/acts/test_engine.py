@@ -18,11 +18,18 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial, Variant
-from dbdyno.trial import act
-from dbdyno.trial.act import KILLED_AFTER_S, TOLD_AFTER_S, UNTOLD, kill_under_load, start_again, strike
+from dbdyno.trial.acts import engine as acts_engine
+from dbdyno.trial.acts.engine import (
+    KILLED_AFTER_S,
+    TOLD_AFTER_S,
+    UNTOLD,
+    kill_under_load,
+    start_again,
+    strike,
+)
 from dbdyno.trial.prepare import prepare
 from tests.fakes import FakeEngine, FakeLoad, make_bench, make_run, make_study, make_tally
-from tests.trial.act_cases import DURABLE
+from tests.trial.acts.act_cases import DURABLE
 from tests.trials import tried
 
 pytestmark = pytest.mark.engine
@@ -32,8 +39,8 @@ pytestmark = pytest.mark.engine
 def test_all_that_was_acknowledged_is_there_after_a_kill(
     homes_with_data: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    monkeypatch.setattr(act, "TOLD_AFTER_S", TOLD_AFTER_S)
-    monkeypatch.setattr(act, "KILLED_AFTER_S", KILLED_AFTER_S)
+    monkeypatch.setattr(acts_engine, "TOLD_AFTER_S", TOLD_AFTER_S)
+    monkeypatch.setattr(acts_engine, "KILLED_AFTER_S", KILLED_AFTER_S)
     with tried(engine, **DURABLE[engine]) as found, ExitStack() as undo:
         before = found.running.process_ids
         told = kill_under_load(found.running)
@@ -53,12 +60,12 @@ def test_all_that_was_acknowledged_is_there_after_a_kill(
 
 @pytest.fixture
 def never_killed(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(act, "KILLED_AFTER_S", 3600.0)
+    monkeypatch.setattr(acts_engine, "KILLED_AFTER_S", 3600.0)
 
 
 @pytest.mark.usefixtures("never_killed")
 def test_a_load_that_ends_before_the_kill_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(act, "LONGEST_S", 0.1)
+    monkeypatch.setattr(acts_engine, "LONGEST_S", 0.1)
     with tried("sqlite") as found, pytest.raises(DynoError, match="the load ended before the act") as no:
         kill_under_load(found.running)
     assert not isinstance(no.value, ServerFailed), "the engine has done nothing wrong"

@@ -11,10 +11,9 @@ from dbdyno.layers.setup import Running
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
-from dbdyno.trial.acts import Acted
+from dbdyno.trial.acts import Acted, act_on
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
-from dbdyno.trial.rounds import round_of
 from tests.needs import skipping_blocked
 from tests.trials import alone_on_host, bench_of, study_of
 
@@ -59,6 +58,6 @@ def acted(engine: str, levels: dict[str, Level], *then: Act) -> list[Acted]:
     found: list[Acted] = []
     with alone_on_host(), skipping_blocked(), running(engine, levels, then[0]) as (up, bench, undo):
         for act in then:
-            found.append(round_of(up, round_with(act), bench, undo))
+            found.append(act_on(up, round_with(act), bench, undo))
             up = found[-1].running
     return found

@@ -1,6 +1,6 @@
 """A power cut in which Dyno itself is killed, as soon as the power is off.
 
-`python -m tests.trial.killed_cut`
+`python -m tests.trial.acts.killed_cut`
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import signal
 from dbdyno.host.volumes.power import Switch
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.rounds import round_of
-from tests.trial.rounds_cases import LOSING, running
+from dbdyno.trial.acts import act_on
+from tests.trial.acts.rounds_cases import LOSING, running
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
 
     setattr(Switch, "off", off_for_good)  # noqa: B010  a method of the real switch
     with running("sqlite", LOSING["sqlite"], Act.CUT) as (up, bench, undo):
-        round_of(up, Phase(name="cut-1", duration_s=0.3, then=Act.CUT, ledger=True), bench, undo)
+        act_on(up, Phase(name="cut-1", duration_s=0.3, then=Act.CUT, ledger=True), bench, undo)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.frozen import Level
 from dbdyno.study.act import Act
-from dbdyno.trial import flips
-from dbdyno.trial.flips import Mark, Place
-from dbdyno.trial.rounds import round_of
-from tests.trial.rounds_cases import acted, round_with, running
+from dbdyno.trial.acts import act_on, flips
+from dbdyno.trial.acts.flips import Mark, Place
+from tests.trial.acts.rounds_cases import acted, round_with, running
 
 ENGINES: dict[str, tuple[dict[str, Level], bool]] = {
     "sqlite": ({"config.journal_mode": "wal"}, False),
@@ -43,7 +42,7 @@ def test_a_row_that_no_file_holds_as_it_was_written_is_blocked(
     monkeypatch.setattr(flips, "_found", lambda _path, _text: iter(()))
     refusal = pytest.raises(Blocked, match="no file holds the row")
     with running("sqlite", {}, Act.FLIP) as (up, bench, undo), refusal as refused:
-        round_of(up, round_with(Act.FLIP), bench, undo)
+        act_on(up, round_with(Act.FLIP), bench, undo)
     assert "compression" in refused.value.hint
 
 
@@ -61,7 +60,7 @@ def test_a_failure_of_dyno_s_own_is_nothing_that_the_engine_told(
     monkeypatch.setattr(LoadProcess, "query", failing)
     failure = pytest.raises(DriverFailed, match="the load process did not answer")
     with running("sqlite", {}, Act.FLIP) as (up, bench, undo), failure:
-        round_of(up, round_with(Act.FLIP), bench, undo)
+        act_on(up, round_with(Act.FLIP), bench, undo)
 
 
 def test_a_bit_that_is_turned_back_is_as_it_was(tmp_path: Path) -> None:

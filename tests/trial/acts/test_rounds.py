@@ -19,12 +19,12 @@ from dbdyno.host.volumes import power, volume
 from dbdyno.records.record import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial import ledger, placement, rounds
+from dbdyno.trial import acts, placement
+from dbdyno.trial.acts import act_on, endings, ledger, permitted
 from dbdyno.trial.prepare import prepare
-from dbdyno.trial.rounds import permitted, round_of
 from tests.host.killed_host import what_is_left
 from tests.needs import needs_root, require_file_system
-from tests.trial.rounds_cases import LOSING, acted, round_with, running, trial_of
+from tests.trial.acts.rounds_cases import LOSING, acted, round_with, running, trial_of
 from tests.trials import alone_on_host, bench_of, host_state, study_of
 
 pytestmark = pytest.mark.engine
@@ -77,7 +77,7 @@ def test_pages_that_are_on_their_way_are_torn(homes: Path) -> None:
     require_file_system("ext4")
     [found] = acted("sqlite", {**LOSING["sqlite"], "config.journal_mode": "delete"}, Act.TEAR)
     assert found.recovery.torn_pages is not None
-    assert 0 < found.recovery.torn_pages <= rounds.TORN_MOST
+    assert 0 < found.recovery.torn_pages <= acts.TORN_MOST
     [found] = acted("sqlite", DURABLE["sqlite"], Act.TEAR)
     assert found.recovery.fault == "", "its write-ahead log tells torn frames by their checksums"
 
@@ -118,7 +118,7 @@ def test_the_host_s_own_file_system_is_never_cut(homes: Path) -> None:
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         for act in (Act.CUT, Act.TEAR):
             with pytest.raises(Blocked, match="the host's file system") as refused:
-                round_of(up, round_with(act), bench, undo)
+                act_on(up, round_with(act), bench, undo)
             assert refused.value.hint
         assert up.server.alive(), "nothing was done"
 
@@ -157,11 +157,11 @@ def test_where_there_is_no_volume_optional_cuts_are_left_out_and_the_rest_goes_o
     with running("sqlite", DURABLE["sqlite"], Act.CUT, optional=True) as (up, bench, undo):
         assert up.setup.volume is None and up.setup.data.is_dir()
         for act in (Act.CUT, Act.TEAR):
-            found = round_of(up, round_with(act, optional=True), bench, undo)
+            found = act_on(up, round_with(act, optional=True), bench, undo)
             assert found.running is up and found.checks == ()
             assert (found.recovery.blocked, found.recovery.remedy) == (refusal.message, refusal.hint)
             assert found.recovery.fault == ""
-        stopped = round_of(up, round_with(Act.STOP, optional=True), bench, undo).recovery
+        stopped = act_on(up, round_with(Act.STOP, optional=True), bench, undo).recovery
     assert stopped.acknowledged > 0
     assert (stopped.lost, stopped.damage, stopped.blocked) == (0, "", "")
 
@@ -198,9 +198,9 @@ def test_a_kernel_that_refuses_in_the_midst_of_the_load_leaves_a_server_that_is_
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(power, "Switch", WithoutCall)
-    monkeypatch.setattr(rounds, "require_volume", lambda _setup: None)
+    monkeypatch.setattr(endings, "require_volume", lambda _setup: None)
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
-        found = round_of(up, round_with(Act.CUT, optional=True), bench, undo)
+        found = act_on(up, round_with(Act.CUT, optional=True), bench, undo)
         assert found.recovery.blocked == "this kernel does not shut ext4 down"
         assert found.running.process_ids != up.process_ids
         assert found.running.load.run(found.running.setup.job).operations > 0
@@ -209,14 +209,14 @@ def test_a_kernel_that_refuses_in_the_midst_of_the_load_leaves_a_server_that_is_
 def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "strike", lambda *_: False)
-    monkeypatch.setattr(rounds, "BEYOND_S", -0.4)
+    monkeypatch.setattr(endings, "strike", lambda *_: False)
+    monkeypatch.setattr(endings, "BEYOND_S", -0.4)
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         with pytest.raises(DynoError, match="the load ended before the act"):
-            round_of(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
+            act_on(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
         monkeypatch.setattr(up.load, "run", Mock(side_effect=LoadDied("the load process died")))
         with pytest.raises(LoadDied):
-            round_of(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
+            act_on(up, Phase(name="kill", duration_s=0.5, then=Act.KILL, ledger=True), bench, undo)
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,15 @@ def test_an_engine_that_dies_before_the_act_is_not_taken_for_ended(
 def test_only_what_the_engine_did_wrong_is_damage(
     homes: Path, monkeypatch: pytest.MonkeyPatch, failure: DynoError, of_the_engine: bool
 ) -> None:
-    monkeypatch.setattr(rounds, "_first_answer", Mock(side_effect=failure))
+    monkeypatch.setattr(acts, "_first_answer", Mock(side_effect=failure))
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         if of_the_engine:
-            found = round_of(up, round_with(Act.KILL), bench, undo)
+            found = act_on(up, round_with(Act.KILL), bench, undo)
             assert found.recovery.damage == failure.message
             assert found.log == getattr(failure, "log", "")
         else:
             with pytest.raises(DriverFailed, match="a bug of the driver"):
-                round_of(up, round_with(Act.KILL), bench, undo)
+                act_on(up, round_with(Act.KILL), bench, undo)
 
 
 @needs_root
@@ -247,7 +247,7 @@ def test_a_dyno_that_is_killed_in_a_power_cut_leaves_the_host_as_it_was(homes: P
     require_file_system("ext4")
     with alone_on_host():
         before = host_state()
-        command = [sys.executable, "-m", "tests.trial.killed_cut"]
+        command = [sys.executable, "-m", "tests.trial.acts.killed_cut"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert what_is_left(before) == {}
