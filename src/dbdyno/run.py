@@ -17,6 +17,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Doubt, Record, Run
+from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
 from dbdyno.study.designs import variants_of
@@ -42,7 +43,7 @@ class Progress(Protocol):
 
     def trial_began(self, trial: Trial) -> None: ...
 
-    def stage_began(self, trial: Trial, stage: str) -> None: ...
+    def stage_began(self, trial: Trial, stage: Stage) -> None: ...
 
     def trial_ended(self, record: Record) -> None: ...
 
@@ -233,23 +234,23 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     """
     trial = draft.trial
     with draft.catching():
-        with draft.stage("prepare"):
+        with draft.stage(Stage.PREPARE):
             draft.code = code_beside_baseline(trial, bench)
             require_own_code(trial, bench.study, draft.code)
             running = draft.started(*prepare(trial, bench, undo))
-        with draft.stage("verify"):
+        with draft.stage(Stage.VERIFY):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
             require_in_effect(draft.evidence)
         if running.setup.built is not None:
-            with draft.stage("gate"):
+            with draft.stage(Stage.GATE):
                 draft.gated(gated(running.setup.built, bench))
         if has_passes(running.setup) and not bench.callgrind:
-            with draft.stage("fill"):
+            with draft.stage(Stage.FILL):
                 draft.filled(fill(running))
         for phase in trial.phases:
             if phase is not trial.phases[0]:
                 # What the phases so far showed stays, whatever happens to the next.
-                with draft.stage("record"):
+                with draft.stage(Stage.RECORD):
                     keep(draft.record(whole=False))
             draft.phase_began(phase)
             if phase.then is None:
@@ -259,7 +260,7 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
                 running = ended(draft, bench, running, phase, undo)
             if draft.over:
                 break
-    with draft.stage("record"):
+    with draft.stage(Stage.RECORD):
         keep(draft.record())
     if draft.failed:
         # Its server must not disturb those that go on.
@@ -286,21 +287,21 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         else:
             running = yield from drive(running, phase, at_work, bench.clock)
     yield None
-    with draft.stage("check"):
+    with draft.stage(Stage.CHECK):
         observation = draft.driven(running, observer.observation(running))
         draft.evidence = exercised(draft.evidence, running, bench.layers)
         require_in_effect(draft.evidence)
         running, found = check(running, phase, observation, bench.cores)
         draft.judged(*found, compared=not phase.watched)
     if bench.study.workload.plans and not draft.failed and has_plans(draft.trial, phase, running):
-        with draft.stage("plans"):
+        with draft.stage(Stage.PLANS):
             draft.plans = plans_of(running, bench.run.seed)
     return running
 
 
 def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: ExitStack) -> Running:
     """A phase that ends in an act on the server, which comes up again."""
-    with draft.stage("restart"):
+    with draft.stage(Stage.RESTART):
         acted = act_on(running, phase, bench, undo)
         return draft.survived(acted) if phase.ledger else draft.acted(acted)
 
@@ -324,7 +325,7 @@ def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> I
 @contextmanager
 def under_load(draft: Draft, observer: Observer, phase: Phase) -> Iterator[None]:
     """A stretch in which the trial's own load is on its server."""
-    with draft.stage("drive"), observer.looking(phase.settle_s / 2 or PERIOD_S):
+    with draft.stage(Stage.DRIVE), observer.looking(phase.settle_s / 2 or PERIOD_S):
         yield
 
 
@@ -337,7 +338,7 @@ def restoring(draft: Draft, bench: Bench) -> Iterator[ExitStack]:
         yield undo
     finally:
         interruption = sys.exc_info()
-        with shielded(), draft.stage("restore"):
+        with shielded(), draft.stage(Stage.RESTORE):
             try:
                 end(draft, undo, *interruption)
             finally:

@@ -11,6 +11,7 @@ from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
 from dbdyno.host.journal import open_journal
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Recovery
+from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
@@ -97,7 +98,7 @@ def test_the_bar_of_a_terminal_moves_with_every_slice(homes: Path) -> None:
     shown: list[tuple[str, float]] = []
 
     class Seen(Live):
-        def stage_began(self, trial: Trial, stage: str) -> None:
+        def stage_began(self, trial: Trial, stage: Stage) -> None:
             super().stage_began(trial, stage)
             [task] = self._bar.tasks
             shown.append((task.description, task.completed))

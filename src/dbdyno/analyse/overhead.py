@@ -8,8 +8,9 @@ from statistics import median
 from dbdyno.analyse.times import Condition, Overhead, StageTime
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
+from dbdyno.records.stage import Stage
 
-LOAD, DRIVE = "load", "drive"
+LOAD = "load"
 """The load is part of the stage that drives it; what else that stage took is Dyno's."""
 
 CONDITIONS = ("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share")
@@ -50,7 +51,7 @@ def _seconds(record: Record) -> dict[str, float]:
     load_s = record.load_s
     parts: dict[str, float] = {}
     for stage, seconds in record.stages_s.items():
-        if stage == DRIVE:
+        if stage == Stage.DRIVE:
             parts[LOAD] = min(load_s, seconds)
             seconds -= parts[LOAD]
         parts[stage] = seconds

@@ -17,6 +17,7 @@ from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run, inert_in, over_for_good
+from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural
@@ -26,8 +27,6 @@ from dbdyno.study.trials import Trial
 
 LINE_EVERY_S = 30.0
 """So long nothing is said at most while the load goes round in slices."""
-DRIVE = "drive"
-"""The stage that puts the load on a server: once, or for the warm-up and then for each slice."""
 
 
 class Quiet:
@@ -35,7 +34,7 @@ class Quiet:
 
     def trial_began(self, trial: Trial) -> None: ...
 
-    def stage_began(self, trial: Trial, stage: str) -> None: ...
+    def stage_began(self, trial: Trial, stage: Stage) -> None: ...
 
     def trial_ended(self, record: Record) -> None: ...
 
@@ -81,8 +80,8 @@ class Lines(Quiet):
     def left_out(self, trials: int, why: str) -> None:
         self.replanned(self._trials - trials, why)
 
-    def stage_began(self, trial: Trial, stage: str) -> None:
-        piece = self._stretch_began(trial) if stage == DRIVE else ""
+    def stage_began(self, trial: Trial, stage: Stage) -> None:
+        piece = self._stretch_began(trial) if stage is Stage.DRIVE else ""
         if piece and self._clock() - self._said_s >= LINE_EVERY_S:
             self.tell(f"block {trial.block + 1}, {piece}")
 
@@ -136,7 +135,7 @@ class OfReference(Quiet):
     def __init__(self, progress: Quiet) -> None:
         self._progress = progress
 
-    def stage_began(self, trial: Trial, stage: str) -> None:
+    def stage_began(self, trial: Trial, stage: Stage) -> None:
         variant = trial.variant.but(name=_reference(trial.variant.name))
         self._progress.stage_began(trial.but(variant=variant), stage)
 
@@ -178,8 +177,8 @@ class Live(Lines):
         super().replanned(trials, why)
         self._bar.update(self._task, total=trials)
 
-    def stage_began(self, trial: Trial, stage: str) -> None:
-        piece = self._stretch_began(trial) if stage == DRIVE else ""
+    def stage_began(self, trial: Trial, stage: Stage) -> None:
+        piece = self._stretch_began(trial) if stage is Stage.DRIVE else ""
         self._bar.update(
             self._task,
             description=f"{piece}: {trial.variant.name}" if piece else f"{stage} {trial.variant.name}",

@@ -24,6 +24,7 @@ from dbdyno.records.record import (
     Record,
     Watched,
 )
+from dbdyno.records.stage import Stage
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 from dbdyno.trial.acts import Acted
@@ -31,7 +32,7 @@ from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import died, is_mistake
 from dbdyno.trial.correctness import Correctness
 
-UNDER_LOAD = ("fill", "drive", "restart", "check")
+UNDER_LOAD = (Stage.FILL, Stage.DRIVE, Stage.RESTART, Stage.CHECK)
 """A server that dies in one of these stages was broken by the load, or by what was done to it on purpose; one
 that dies earlier failed to start."""
 
@@ -42,7 +43,7 @@ class Draft:
 
     trial: Trial
     bench: Bench
-    on_stage: Callable[[Trial, str], None]
+    on_stage: Callable[[Trial, Stage], None]
     evidence: tuple[Evidence, ...] = ()
     code: CodeBeside | None = None
     plans: Plans | None = None
@@ -58,24 +59,24 @@ class Draft:
     _phases: list[PhaseRecord] = field(default_factory=list)
     _doubts: dict[Doubt, str] = field(default_factory=dict)
     _stages_s: dict[str, float] = field(default_factory=dict)
-    _stage: str = ""
+    _stage: Stage = Stage.PREPARE
     _damaged: bool = False
 
     def __post_init__(self) -> None:
         self._started_unix_s = self._finished_unix_s = self.bench.clock.unix_s()
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Names the stage that runs and times it."""
-        self._stage = name
-        self.on_stage(self.trial, name)
+    def stage(self, stage: Stage) -> Iterator[None]:
+        """Says which stage runs, and times it."""
+        self._stage = stage
+        self.on_stage(self.trial, stage)
         clock = self.bench.clock
         began = clock.monotonic_s()
         try:
             yield
         finally:
-            spent_s = self._stages_s.get(name, 0.0) + clock.monotonic_s() - began
-            self._stages_s[name] = round(spent_s, 3)
+            spent_s = self._stages_s.get(stage.value, 0.0) + clock.monotonic_s() - began
+            self._stages_s[stage.value] = round(spent_s, 3)
             self._finished_unix_s = clock.unix_s()
 
     @contextmanager
@@ -84,7 +85,7 @@ class Draft:
         try:
             yield
         except (DynoError, OSError) as failure:
-            if self._stage == "record":
+            if self._stage is Stage.RECORD:
                 # That nothing can be kept is no fault of the variant.
                 raise
             self._outcome = self._outcome_of(failure)
@@ -233,6 +234,6 @@ class Draft:
         crashed = died(failure, self.bench.engine)
         if isinstance(failure, DriverFailed) and self._running is not None:
             # A server that was ended on purpose says nothing of what failed after that.
-            says = self._stage != "restart" or failure.of_the_engine
+            says = self._stage is not Stage.RESTART or failure.of_the_engine
             crashed = crashed or (says and not self._running.server.alive())
         return Outcome.BROKEN if crashed and self._stage in UNDER_LOAD else Outcome.FAILED

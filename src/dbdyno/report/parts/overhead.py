@@ -8,20 +8,17 @@ from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.analyse.overhead import LOAD
 from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records import metrics
+from dbdyno.records.stage import Stage
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
-STAGES = {
-    "prepare": "prepare: data restored, server started",
-    "verify": "verify: levels proved",
-    "load": "load: warm-up and measured part",
-    "drive": "drive: connecting, counters",
-    "check": "check: invariants, log",
-    "record": "record: to disk",
-    "restore": "restore: server stopped, host restored",
+TITLES = {
+    LOAD: "load: warm-up and measured part",
+    **{stage.value: f"{stage}: {stage.contents}" for stage in Stage},
 }
 HEADS = ("stage", "median, s", "longest, s", "share")
 CONDITION_HEADS = ("condition of the measured parts", "median", "lowest", "highest")
@@ -44,7 +41,7 @@ def rows(found: Overhead) -> list[list[str]]:
     """A row per stage, in the order of a trial."""
     return [
         [
-            STAGES.get(stage.name, safe.clean(stage.name)),
+            TITLES.get(stage.name, safe.clean(stage.name)),
             stage_seconds_text(stage.median_s),
             stage_seconds_text(stage.longest_s),
             tenth_text(stage.share),
