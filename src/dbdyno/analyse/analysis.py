@@ -47,7 +47,8 @@ from dbdyno.analyse.times import Series, Steady
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.record import Doubt, Outcome, Record, Run, blocked_at_first, over_for_good
+from dbdyno.records.left_out import blocked_at_first, over_for_good
+from dbdyno.records.record import Doubt, Outcome, Record, Run
 from dbdyno.study import Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP

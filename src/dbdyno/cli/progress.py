@@ -16,7 +16,8 @@ from dbdyno.cli.time_left import TimeLeft
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
-from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run, inert_in, over_for_good
+from dbdyno.records.left_out import inert_in, over_for_good
+from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.amounts import duration
