@@ -82,6 +82,4 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
 def _measured_again(stored: Run, run: Run) -> Run:
     """The run that measures a stored one again, in turn with `run`."""
     shared = {name: getattr(run, name) for name in SHARED_BY_TURNS}
-    return stored.but(
-        run=f"reference-{run.run}", reference=None, sequential=False, budget_s=None, **shared
-    )
+    return stored.but(run=f"reference-{run.run}", reference=None, sequential=False, budget_s=None, **shared)
