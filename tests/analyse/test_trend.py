@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 from dbdyno.analyse.compare import excludes_one
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
-from dbdyno.analyse.trend import (
-    Circumstance,
-    Movement,
-    Omission,
-    Trend,
-    beyond_blocks,
-    run_of,
-    trend,
-)
+from dbdyno.analyse.trend import Movement, Omission, Trend, beyond_blocks, run_of, trend
 from dbdyno.frozen import Level
+from dbdyno.records.circumstances import Circumstance
 from dbdyno.records.record import Calibrated
 from dbdyno.study import Arrangement
 from tests.analyse.factory import broken

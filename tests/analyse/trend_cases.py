@@ -7,13 +7,8 @@ from typing import Any
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
-from dbdyno.analyse.trend import (
-    Circumstance,
-    RunRatio,
-    Trend,
-    TrendRun,
-    trend,
-)
+from dbdyno.analyse.trend import RunRatio, Trend, TrendRun, trend
+from dbdyno.records.circumstances import Circumstance
 from tests.analyse.factory import Change, a_run, a_study, records_of
 
 STUDY = a_study()

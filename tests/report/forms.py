@@ -17,8 +17,9 @@ from rich.console import Console
 import dbdyno
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
-from dbdyno.analyse.trend import Circumstance, Omission, Trend, trend
+from dbdyno.analyse.trend import Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
+from dbdyno.records.circumstances import Circumstance
 from dbdyno.report import as_json, html, markdown, terminal
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from hashlib import sha256
 from itertools import pairwise
 from statistics import stdev
 
@@ -29,10 +28,10 @@ from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
-from dbdyno.frozen import Frozen, absent, level_text
-from dbdyno.records.record import Outcome, Run
-from dbdyno.study import Arrangement, Study
-from dbdyno.study.differences import meaning_of
+from dbdyno.frozen import Frozen, absent
+from dbdyno.records.circumstances import Circumstance, circumstances_of
+from dbdyno.records.record import Outcome
+from dbdyno.study import Study
 from dbdyno.study.space import Promise
 
 FREEDOM_MOST = 3.0
@@ -41,18 +40,6 @@ Student's law of many runs has none. So chosen, pages of 4 to 50 equal runs whos
 freedom raise an alarm of their last run or a shift in 2.5 to 4.2 % of cases (200,000 simulated pages for each
 length, one variant)."""
 WITHOUT_SPEED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT)
-
-
-class Circumstance(StrEnum):
-    """What is known to set runs of one study apart. Where one of them changes a stretch begins."""
-
-    HOST = "host"
-    ENGINE = "engine"
-    CALIBRATION = "calibration"
-    ARRANGEMENT = "arrangement"
-    DURATION = "duration"
-    DYNO = "Dyno"
-    FILES = "files"
 
 
 class Omission(StrEnum):
@@ -165,7 +152,7 @@ Runs = Sequence[TrendRun]
 
 def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
     """What a trend needs of a run, so that no more of many runs is held at a time."""
-    engine, host = _engine(analysis), _host(analysis.run)
+    engine = _engine(analysis)
     return TrendRun(
         run=analysis.run.run,
         began_unix_s=analysis.run.created_unix_s,
@@ -174,15 +161,7 @@ def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
         blocks=analysis.run.blocks,
         host=str(analysis.run.host.get("name") or "not known"),
         engine=engine,
-        circumstances={
-            Circumstance.HOST: host,
-            Circumstance.ENGINE: _build(engine, analysis.run),
-            Circumstance.CALIBRATION: _calibration(analysis.run),
-            Circumstance.ARRANGEMENT: _arrangement(analysis.run),
-            Circumstance.DURATION: _duration(analysis),
-            Circumstance.DYNO: analysis.run.dyno_version,
-            Circumstance.FILES: _files(analysis),
-        },
+        circumstances=circumstances_of(analysis.study, analysis.run, engine),
         baseline=analysis.baseline.response,
         doubtful=sum(bool(trial.warnings) for trial in analysis.trials if trial.response is not None),
         ratios=tuple(
@@ -232,56 +211,11 @@ def _holds(variant: VariantResult, analysis: Analysis) -> bool:
     return variant.verdict not in WITHOUT_SPEED and not analysis.answer.baseline_broken
 
 
-def _host(run: Run) -> str:
-    """What tells the host from others. A container's name is left out, because it has another one each
-    day."""
-    cpu, virtual = run.host.get("cpu") or {}, str(run.host.get("virtualisation") or "")
-    name = "container" if virtual.startswith("container") else run.host.get("name")
-    cores = " x ".join(str(fact) for fact in (cpu.get("usable_cores"), cpu.get("model")) if fact)
-    kernel = run.host.get("kernel")
-    return ", ".join(filter(None, (name, cores, kernel and f"kernel {kernel}"))) or "not known"
-
-
 def _engine(analysis: Analysis) -> str:
     """The engine, in the version that answered."""
     records = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
     versions = sorted({record.engine_version for record in records if record.engine_version})
     return " ".join([analysis.study.engine.engine, *versions])
-
-
-def _build(engine: str, run: Run) -> str:
-    """The engine with the beginning of its build's hash: a version can be built twice."""
-    digest = run.installation.get("digest", "")
-    return f"{engine}, build {digest[:8]}" if digest else engine
-
-
-def _calibration(run: Run) -> str:
-    if run.calibrated is None:
-        return "none"
-    settings = [f"{name}={level_text(level)}" for name, level in sorted(run.calibrated.settings.items())]
-    interval = [f"interval {run.calibrated.interval}"] if run.calibrated.interval else []
-    return ", ".join([*settings, *interval]) or "none"
-
-
-def _arrangement(run: Run) -> str:
-    arrangement = run.arrangement or Arrangement.ONE_AFTER_THE_OTHER
-    sliced = arrangement is Arrangement.SIDE_BY_SIDE and run.slice_s
-    return f"{arrangement}, slices of {run.slice_s:g} s" if sliced else str(arrangement)
-
-
-def _duration(analysis: Analysis) -> str:
-    """The measured part of a trial, which a budget may shorten."""
-    return f"{analysis.run.duration_s or analysis.study.workload.duration_s:g} s"
-
-
-def _files(analysis: Analysis) -> str:
-    """The files and data that the study refers to, with a hash of what each says. Comments in TOML change
-    nothing."""
-    if analysis.run.files is None and analysis.study.names_files:
-        return "not known"
-    data = [f"{one.path.rpartition('/')[2]} {one.sha256[:8]}" for one in analysis.run.data]
-    hashed = ((path, sha256(said.encode()).hexdigest()[:8]) for path, said in meaning_of(analysis.run.files))
-    return ", ".join([*(f"{path} {digest}" for path, digest in hashed), *data]) or "none"
 
 
 def _marked(runs: Runs) -> list[TrendRun]:

@@ -24,6 +24,7 @@ from dbdyno.cli.stored_run import analysed, run_to_read, tell_unknown
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in
+from dbdyno.records.circumstances import noise_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
@@ -141,10 +142,10 @@ def _document(gate: Gate) -> str:
 def _history(store: Store, run: Run) -> Iterator[Run]:
     """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
     study = study_of(run)
-    alike = _circumstances(run)
+    alike = noise_of(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or other.brought or other.soak or _circumstances(other) != alike:
+        if not summary.finished or other.brought or other.soak or noise_of(other) != alike:
             continue
         try:
             asked = study_of(other)
@@ -154,20 +155,6 @@ def _history(store: Store, run: Run) -> Iterator[Run]:
         same_load = meaning_of(asked.files, OF_THE_LOAD) == meaning_of(study.files, OF_THE_LOAD)
         if same_load and (asked.engine.engine, asked.workload) == (study.engine.engine, study.workload):
             yield other
-
-
-def _circumstances(run: Run) -> list[object]:
-    """What the noise of a run goes by. The host's name is left out, because a container has another one each
-    day."""
-    cpu, memory = run.host.get("cpu") or {}, run.host.get("memory") or {}
-    settings = run.calibrated.settings if run.calibrated else {}
-    return [
-        *(run.blocks, run.dyno_version, settings, run.arrangement, run.slice_s),
-        cpu.get("model"),
-        cpu.get("usable_cores"),
-        memory.get("total_bytes"),
-        run.host.get("virtualisation"),
-    ]
 
 
 def _past(store: Store, run: Run) -> Iterator[PastRun]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dbdyno.analyse.trend import Circumstance, Omission, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Omission, TrendRun, run_of, trend
+from dbdyno.records.circumstances import Circumstance
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import trend as words
 from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
