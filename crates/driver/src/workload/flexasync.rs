@@ -7,7 +7,7 @@
 //! trips: there it changes nothing.
 
 use super::{
-    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Phase, Place, Start, Workload,
+    other_shape, About, CheckAgainst, Invariant, Typed, Options, Outcome, Phase, Place, Start, Workload,
 };
 use crate::clock;
 use crate::error::{Error, Fate, Result};
@@ -61,6 +61,17 @@ pub struct Client {
     parameters: Vec<Value<'static>>,
 }
 
+const PARALLEL: Typed<i64> = Typed::int("parallel", 32, 1, 1024, "operations in flight per client");
+const ROUNDS: Typed<i64> = Typed::int(
+                "rounds",
+                100,
+                1,
+                1_000_000,
+                "rounds of each phase: a client has rounds x parallel keys",
+            );
+const LOOPS: Typed<i64> = Typed::int("loops", 1, 1, 1_000_000, "how often the five phases are gone through");
+const ATTRIBUTES: Typed<i64> = Typed::int("attributes", 25, 1, 500, "attributes beside the key, each a 32-bit word");
+
 impl Workload for FlexAsync {
     type Client = Client;
 
@@ -70,16 +81,10 @@ impl Workload for FlexAsync {
             "Key operations in phases (insert, read, update, read, delete), many in flight per client; no \
                       warm-up, and over when the phases are",
         options: &[
-            OptionSpec::int("parallel", 32, 1, 1024, "operations in flight per client"),
-            OptionSpec::int(
-                "rounds",
-                100,
-                1,
-                1_000_000,
-                "rounds of each phase: a client has rounds x parallel keys",
-            ),
-            OptionSpec::int("loops", 1, 1, 1_000_000, "how often the five phases are gone through"),
-            OptionSpec::int("attributes", 25, 1, 500, "attributes beside the key, each a 32-bit word"),
+            PARALLEL.spec(),
+            ROUNDS.spec(),
+            LOOPS.spec(),
+            ATTRIBUTES.spec(),
         ],
         transactions: &PHASES,
         read_only: false,
@@ -89,10 +94,10 @@ impl Workload for FlexAsync {
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         Ok(FlexAsync {
-            attributes: options.int("attributes") as usize,
-            parallel: options.int("parallel") as u64,
-            rounds: options.int("rounds") as u64,
-            loops: options.int("loops") as u64,
+            attributes: options.int(ATTRIBUTES) as usize,
+            parallel: options.int(PARALLEL) as u64,
+            rounds: options.int(ROUNDS) as u64,
+            loops: options.int(LOOPS) as u64,
             progress: Progress::default(),
         })
     }

@@ -8,7 +8,7 @@ mod options;
 pub use files::{located, FileRead};
 pub(crate) use ledger::Page;
 pub use lua::resolve_lua;
-pub use options::{About, Circumstances, OptionSpec, OptionType, Options};
+pub use options::{About, Circumstances, OptionSpec, OptionType, Options, Typed};
 pub(crate) use replay::{resolve_replay, Playback, Recorded, StatementPlace, Times, Visit, NAME as REPLAY};
 pub use script::resolve_script;
 

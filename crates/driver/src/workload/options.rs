@@ -5,6 +5,7 @@ use crate::session::Target;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use strsim::levenshtein;
 
@@ -18,7 +19,7 @@ pub struct About {
     pub read_only: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     pub name: &'static str,
     pub kind: OptionType,
@@ -59,32 +60,64 @@ pub enum OptionType {
     },
 }
 
-impl OptionSpec {
+/// An option whose values are of type `T`: declared once, and asked for by its declaration.
+#[derive(Clone, Copy, Debug)]
+pub struct Typed<T> {
+    spec: OptionSpec,
+    values: PhantomData<T>,
+}
+
+impl<T> Typed<T> {
+    const fn new(name: &'static str, kind: OptionType, help: &'static str) -> Self {
+        Typed { spec: OptionSpec { name, kind, help, shapes_data: true }, values: PhantomData }
+    }
+
+    /// The same option as one that only the run looks at, so that it does not shape the data.
+    pub const fn for_the_run(mut self) -> Self {
+        self.spec.shapes_data = false;
+        self
+    }
+
+    /// What there is to know of it.
+    pub const fn spec(&self) -> OptionSpec {
+        self.spec
+    }
+}
+
+impl Typed<i64> {
     pub const fn int(name: &'static str, default: i64, min: i64, max: i64, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Int { default, min, max }, help, shapes_data: true }
+        Typed::new(name, OptionType::Int { default, min, max }, help)
     }
+}
 
+impl Typed<f64> {
     pub const fn float(name: &'static str, default: f64, min: f64, max: f64, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Float { default, min, max }, help, shapes_data: true }
+        Typed::new(name, OptionType::Float { default, min, max }, help)
     }
+}
 
+impl Typed<bool> {
     pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Bool { default }, help, shapes_data: true }
+        Typed::new(name, OptionType::Bool { default }, help)
     }
+}
 
+impl Typed<&'static str> {
     pub const fn choice(
         name: &'static str,
         default: &'static str,
         allowed: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        OptionSpec { name, kind: OptionType::Choice { default, allowed }, help, shapes_data: true }
+        Typed::new(name, OptionType::Choice { default, allowed }, help)
     }
 
     pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionType::Text { default }, help, shapes_data: true }
+        Typed::new(name, OptionType::Text { default }, help)
     }
+}
 
+impl Typed<Value> {
     pub const fn number_or(
         name: &'static str,
         default: f64,
@@ -93,15 +126,11 @@ impl OptionSpec {
         word: &'static str,
         help: &'static str,
     ) -> Self {
-        OptionSpec { name, kind: OptionType::NumberOr { default, min, max, word }, help, shapes_data: true }
+        Typed::new(name, OptionType::NumberOr { default, min, max, word }, help)
     }
+}
 
-    /// The same option as one that only the run looks at, so that it does not shape the data.
-    pub const fn for_the_run(mut self) -> Self {
-        self.shapes_data = false;
-        self
-    }
-
+impl OptionSpec {
     fn default(&self) -> Value {
         match self.kind {
             OptionType::Int { default, .. } => json!(default),
@@ -226,27 +255,29 @@ impl Options {
         Ok(Options { values, circumstances: circumstances.clone() })
     }
 
-    /// An option of type `Int`. Asking for a name or type that the workload does not declare gives 0, which its own
-    /// tests notice.
-    pub fn int(&self, name: &str) -> i64 {
-        self.values.get(name).and_then(Value::as_i64).unwrap_or_default()
+    /// The value of an option; 0 where this member of a family of workloads has no such option.
+    pub fn int(&self, option: Typed<i64>) -> i64 {
+        self.value(option).and_then(Value::as_i64).unwrap_or_default()
     }
 
-    pub fn float(&self, name: &str) -> f64 {
-        self.values.get(name).and_then(Value::as_f64).unwrap_or_default()
+    /// Like `int`.
+    pub fn float(&self, option: Typed<f64>) -> f64 {
+        self.value(option).and_then(Value::as_f64).unwrap_or_default()
     }
 
-    pub fn flag(&self, name: &str) -> bool {
-        self.values.get(name).and_then(Value::as_bool).unwrap_or_default()
+    /// Like `int`: false where there is no such option.
+    pub fn flag(&self, option: Typed<bool>) -> bool {
+        self.value(option).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    pub fn text(&self, name: &str) -> &str {
-        self.values.get(name).and_then(Value::as_str).unwrap_or_default()
+    /// Like `int`: empty where there is no such option.
+    pub fn text(&self, option: Typed<&'static str>) -> &str {
+        self.value(option).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The value as the job gives it, of an option of any type.
-    pub fn value(&self, name: &str) -> Option<&Value> {
-        self.values.get(name)
+    pub fn value<T>(&self, option: Typed<T>) -> Option<&Value> {
+        self.values.get(option.spec.name)
     }
 
     pub fn circumstances(&self) -> &Circumstances {
@@ -296,13 +327,13 @@ pub(crate) fn unknown<'a>(what: &str, name: &str, allowed: impl Iterator<Item = 
 mod tests {
     use super::*;
 
+    const TABLES: Typed<i64> = Typed::int("tables", 1, 1, 100, "");
+    const DISTRIBUTION: Typed<&str> = Typed::choice("distribution", "uniform", &["uniform", "zipfian"], "");
+
     static ABOUT: About = About {
         name: "example",
         description: "",
-        options: &[
-            OptionSpec::int("tables", 1, 1, 100, ""),
-            OptionSpec::choice("distribution", "uniform", &["uniform", "zipfian"], ""),
-        ],
+        options: &[TABLES.spec(), DISTRIBUTION.spec()],
         transactions: &["example"],
         read_only: true,
     };
@@ -314,7 +345,7 @@ mod tests {
     #[test]
     fn defaults_are_filled_in() {
         let options = resolve(r#"{"tables": 7}"#).unwrap();
-        assert_eq!((options.int("tables"), options.text("distribution")), (7, "uniform"));
+        assert_eq!((options.int(TABLES), options.text(DISTRIBUTION)), (7, "uniform"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! database loaded by pgbench runs under this driver and the reverse.
 
 use super::{
-    other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, OptionSpec, Options, Outcome,
+    other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, Typed, Options, Outcome,
     Page, Place, Start, Workload,
 };
 use crate::error::{Error, Result};
@@ -38,6 +38,10 @@ pub struct Client {
     page: Page,
 }
 
+const SCALE: Typed<i64> = Typed::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts");
+const SIMPLE_UPDATE: Typed<bool> = Typed::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run();
+const SELECT_ONLY: Typed<bool> = Typed::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run();
+
 impl Workload for TpcB {
     type Client = Client;
 
@@ -48,18 +52,16 @@ impl Workload for TpcB {
         description:
             "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
         options: &[
-            OptionSpec::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts"),
-            OptionSpec::flag("simple_update", false, "no update of teller and branch (pgbench -N)")
-                .for_the_run(),
-            OptionSpec::flag("select_only", false, "only the SELECT of the account (pgbench -S)")
-                .for_the_run(),
+            SCALE.spec(),
+            SIMPLE_UPDATE.spec(),
+            SELECT_ONLY.spec(),
         ],
         transactions: &["tpcb"],
         read_only: false,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
-        let script = match (options.flag("simple_update"), options.flag("select_only")) {
+        let script = match (options.flag(SIMPLE_UPDATE), options.flag(SELECT_ONLY)) {
             (false, false) => Script::Full,
             (true, false) => Script::SimpleUpdate,
             (false, true) => Script::SelectOnly,
@@ -68,7 +70,7 @@ impl Workload for TpcB {
                     .hint("set one of the two options"))
             }
         };
-        Ok(TpcB { scale: options.int("scale"), script })
+        Ok(TpcB { scale: options.int(SCALE), script })
     }
 
     fn transactions(&self) -> Vec<String> {

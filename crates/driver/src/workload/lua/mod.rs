@@ -20,7 +20,7 @@ mod state;
 
 use super::files::located;
 use super::options::of_file;
-use super::{About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Witness, Workload};
+use super::{About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Start, Witness, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{Session, Target};
@@ -77,6 +77,24 @@ struct Commands {
     event: bool,
 }
 
+const FILE: Typed<&'static str> = Typed::text("file", "", "the script");
+const VARIABLES: Typed<&'static str> = Typed::text("variables", "", "the script's options, as name=value,name=value");
+const COMMAND: Typed<&'static str> = Typed::text("command", "prepare", "the script's command that prepare runs, such as prewarm");
+const PATIENCE_S: Typed<f64> = Typed::float(
+                "patience_s",
+                60.0,
+                0.001,
+                86_400.0,
+                "the longest that a script may compute between two statements",
+            ).for_the_run();
+const MEMORY_MB: Typed<i64> = Typed::int(
+                "memory_mb",
+                256,
+                1,
+                65_536,
+                "the most memory that the script of one client may use",
+            ).for_the_run();
+
 impl Workload for LuaScript {
     type Client = Client;
 
@@ -84,25 +102,11 @@ impl Workload for LuaScript {
         name: NAME,
         description: "a script of sysbench 1.0, in Lua, as it is",
         options: &[
-            OptionSpec::text("file", "", "the script"),
-            OptionSpec::text("variables", "", "the script's options, as name=value,name=value"),
-            OptionSpec::text("command", "prepare", "the script's command that prepare runs, such as prewarm"),
-            OptionSpec::float(
-                "patience_s",
-                60.0,
-                0.001,
-                86_400.0,
-                "the longest that a script may compute between two statements",
-            )
-            .for_the_run(),
-            OptionSpec::int(
-                "memory_mb",
-                256,
-                1,
-                65_536,
-                "the most memory that the script of one client may use",
-            )
-            .for_the_run(),
+            FILE.spec(),
+            VARIABLES.spec(),
+            COMMAND.spec(),
+            PATIENCE_S.spec(),
+            MEMORY_MB.spec(),
         ],
         transactions: &[],
         read_only: false,
@@ -112,7 +116,7 @@ impl Workload for LuaScript {
     const REPLAYS: bool = false;
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
-        let file = options.text("file");
+        let file = options.text(FILE);
         if file.is_empty() {
             return Err(Error::user("the workload lua has no file").hint("set the option file=PATH"));
         }
@@ -122,10 +126,10 @@ impl Workload for LuaScript {
             compiled: Compiled::default(),
             driver: driver(circumstances),
             unique: Unique::new(circumstances.seed),
-            watchdog: Watchdog::new((options.float("patience_s") * 1e9) as u64),
-            memory_bytes: options.int("memory_mb") as usize * (1 << 20),
+            watchdog: Watchdog::new((options.float(PATIENCE_S) * 1e9) as u64),
+            memory_bytes: options.int(MEMORY_MB) as usize * (1 << 20),
         });
-        let given = assignments(options.text("variables"))?;
+        let given = assignments(options.text(VARIABLES))?;
         let settings = Settings::of_job(circumstances);
         // The script says which options it has when its text runs, so it runs once before any is given.
         let script = State::new(&shared, &settings, "run", 0, Random::new(circumstances.seed, 0))?;
@@ -135,7 +139,7 @@ impl Workload for LuaScript {
         let reports = Schedule::new(&settings, circumstances.duration_s, circumstances.operations.is_some())?;
         let reporting = script.hook("report_cumulative")?.is_some()
             || (reports.has_intervals() && script.hook("report_intermediate")?.is_some());
-        let prepare = options.text("command").to_owned();
+        let prepare = options.text(COMMAND).to_owned();
         let commands = Commands {
             prepare: script.find(&prepare)?,
             cleanup: script.find("cleanup")?,

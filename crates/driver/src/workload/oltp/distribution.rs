@@ -1,7 +1,13 @@
 //! Which rows are asked for: the distributions of sysbench, with its parameters.
 
 use crate::random::{Random, Zipfian};
-use crate::workload::Options;
+use crate::workload::{Options, Typed};
+
+pub(super) const DISTRIBUTION: Typed<&str> =
+    Typed::choice("distribution", "uniform", &["uniform", "special", "gaussian", "pareto", "zipfian"], "how rows are drawn");
+pub(super) const PARETO_H: Typed<f64> = Typed::float("pareto_h", 0.2, 0.001, 0.499, "h of the pareto distribution");
+pub(super) const ZIPFIAN_EXPONENT: Typed<f64> =
+    Typed::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
 
 /// sysbench's constants of its "special" and "gaussian" distributions.
 const UNIFORMS_PER_GAUSSIAN: u64 = 12;
@@ -28,18 +34,16 @@ enum Shape {
 }
 
 impl Distribution {
-    pub const NAMES: &'static [&'static str] = &["uniform", "special", "gaussian", "pareto", "zipfian"];
-
     pub fn new(n: i64, options: &Options) -> Self {
         let n = n.max(1) as u64;
-        let shape = match options.text("distribution") {
+        let shape = match options.text(DISTRIBUTION) {
             "special" => Shape::Special,
             "gaussian" => Shape::Gaussian,
             "pareto" => {
-                let h = options.float("pareto_h");
+                let h = options.float(PARETO_H);
                 Shape::Pareto { power: h.ln() / (1.0 - h).ln() }
             }
-            "zipfian" => Shape::Zipfian(Zipfian::new(n, options.float("zipfian_exponent"))),
+            "zipfian" => Shape::Zipfian(Zipfian::new(n, options.float(ZIPFIAN_EXPONENT))),
             _ => Shape::Uniform,
         };
         Distribution { n, shape }

@@ -7,7 +7,7 @@ mod rows;
 mod statements;
 
 use super::{
-    row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Workload,
+    row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Workload,
 };
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -90,15 +90,15 @@ fn without_race(error: Error, deleted: Answer, passed_over: Option<&str>) -> Err
 }
 
 /// The kinds of statements of a transaction in the order in which sysbench sends them, with the option for how many.
-const IN_TRANSACTION: [(Kind, &str); 8] = [
-    (Kind::Point, "point_selects"),
-    (Kind::SimpleRange, "simple_ranges"),
-    (Kind::SumRange, "sum_ranges"),
-    (Kind::OrderRange, "order_ranges"),
-    (Kind::DistinctRange, "distinct_ranges"),
-    (Kind::UpdateIndex, "index_updates"),
-    (Kind::UpdateNonIndex, "non_index_updates"),
-    (Kind::Delete, "delete_inserts"),
+const IN_TRANSACTION: [(Kind, Typed<i64>); 8] = [
+    (Kind::Point, offers::POINT_SELECTS),
+    (Kind::SimpleRange, offers::SIMPLE_RANGES),
+    (Kind::SumRange, offers::SUM_RANGES),
+    (Kind::OrderRange, offers::ORDER_RANGES),
+    (Kind::DistinctRange, offers::DISTINCT_RANGES),
+    (Kind::UpdateIndex, offers::INDEX_UPDATES),
+    (Kind::UpdateNonIndex, offers::NON_INDEX_UPDATES),
+    (Kind::Delete, offers::DELETE_INSERTS),
 ];
 
 fn member(name: &str) -> Member {
@@ -124,26 +124,26 @@ impl Workload for Oltp {
     const REPLAYS: bool = false;
 
     fn new(about: &'static About, options: &Options) -> Result<Self> {
-        let (member, table_size) = (member(about.name), options.int("table_size"));
+        let (member, table_size) = (member(about.name), options.int(offers::TABLE_SIZE));
         let counts: Vec<_> =
-            IN_TRANSACTION.iter().map(|(kind, option)| (*kind, options.int(option))).collect();
+            IN_TRANSACTION.iter().map(|(kind, option)| (*kind, options.int(*option))).collect();
         if member == Member::Transaction && counts.iter().all(|(_, count)| *count == 0) {
             return Err(Error::user(format!("{} has no statement left", about.name))
                 .hint("set one of the counts, such as point_selects, above 0"));
         }
-        let tables = options.int("tables");
+        let tables = options.int(offers::TABLES);
         Ok(Oltp {
             member,
             about,
             tables,
             table_size,
             rows: Distribution::new(table_size, options),
-            range_size: options.int("range_size"),
+            range_size: options.int(offers::RANGE_SIZE),
             counts,
-            skip_trx: options.flag("skip_trx"),
-            list_length: options.int("random_points").max(2 * options.int("random_ranges")) as usize,
-            delta: options.int("delta"),
-            bulk_rows: options.int("bulk_rows"),
+            skip_trx: options.flag(offers::SKIP_TRX),
+            list_length: options.int(offers::RANDOM_POINTS).max(2 * options.int(offers::RANDOM_RANGES)) as usize,
+            delta: options.int(offers::DELTA),
+            bulk_rows: options.int(offers::BULK_ROWS),
             next_ids: (0..tables).map(|_| AtomicI64::new(1)).collect(),
         })
     }

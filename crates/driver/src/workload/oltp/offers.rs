@@ -1,45 +1,58 @@
 //! The names of the family and their options.
 
-use super::distribution::Distribution;
-use crate::workload::{About, OptionSpec};
+use super::distribution::{DISTRIBUTION, PARETO_H, ZIPFIAN_EXPONENT};
+use crate::workload::{About, Typed};
 
 const ROWS_MAX: i64 = 2_000_000_000;
 const STATEMENTS_MAX: i64 = 1_000_000;
 
-const TABLES: OptionSpec = OptionSpec::int("tables", 1, 1, 10_000, "tables sbtest1, sbtest2, ...");
-const TABLE_SIZE: OptionSpec = OptionSpec::int("table_size", 10_000, 1, ROWS_MAX, "rows per table");
-const DISTRIBUTION: OptionSpec =
-    OptionSpec::choice("distribution", "uniform", Distribution::NAMES, "how rows are drawn");
-const PARETO_H: OptionSpec = OptionSpec::float("pareto_h", 0.2, 0.001, 0.499, "h of the pareto distribution");
-const ZIPFIAN_EXPONENT: OptionSpec =
-    OptionSpec::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
-const SKIP_TRX: OptionSpec =
-    OptionSpec::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself")
+pub(super) const TABLES: Typed<i64> = Typed::int("tables", 1, 1, 10_000, "tables sbtest1, sbtest2, ...");
+pub(super) const TABLE_SIZE: Typed<i64> = Typed::int("table_size", 10_000, 1, ROWS_MAX, "rows per table");
+pub(super) const SKIP_TRX: Typed<bool> =
+    Typed::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself")
         .for_the_run();
 
-const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> OptionSpec {
-    OptionSpec::int(name, default, 0, STATEMENTS_MAX, help).for_the_run()
+const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> Typed<i64> {
+    Typed::int(name, default, 0, STATEMENTS_MAX, help).for_the_run()
 }
 
-const RANGE_SIZE: OptionSpec =
-    OptionSpec::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
-const POINT_SELECTS: OptionSpec = per_transaction("point_selects", 10, "point selects of a transaction");
-const SIMPLE_RANGES: OptionSpec = per_transaction("simple_ranges", 1, "range selects of a transaction");
-const SUM_RANGES: OptionSpec = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
-const ORDER_RANGES: OptionSpec = per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
-const DISTINCT_RANGES: OptionSpec = per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
-const INDEX_UPDATES: OptionSpec = per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
-const NON_INDEX_UPDATES: OptionSpec =
+pub(super) const RANGE_SIZE: Typed<i64> =
+    Typed::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
+pub(super) const POINT_SELECTS: Typed<i64> = per_transaction("point_selects", 10, "point selects of a transaction");
+pub(super) const SIMPLE_RANGES: Typed<i64> = per_transaction("simple_ranges", 1, "range selects of a transaction");
+pub(super) const SUM_RANGES: Typed<i64> = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
+pub(super) const ORDER_RANGES: Typed<i64> = per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
+pub(super) const DISTINCT_RANGES: Typed<i64> = per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
+pub(super) const INDEX_UPDATES: Typed<i64> = per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
+pub(super) const NON_INDEX_UPDATES: Typed<i64> =
     per_transaction("non_index_updates", 1, "UPDATEs of c of a transaction");
-const DELETE_INSERTS: OptionSpec =
+pub(super) const DELETE_INSERTS: Typed<i64> =
     per_transaction("delete_inserts", 1, "DELETEs of a transaction, each with the INSERT of the same id");
+
+/// The same option as `TABLES` by its name, with other words.
+const BULK_TABLES: Typed<i64> =
+    Typed::int("tables", 1, 1, 10_000, "tables; client i writes to table i modulo tables");
+pub(super) const BULK_ROWS: Typed<i64> =
+    Typed::int("bulk_rows", 1, 1, 1_000_000, "rows of a transaction").for_the_run();
+pub(super) const RANDOM_POINTS: Typed<i64> =
+    Typed::int("random_points", 10, 1, 1000, "values of the list").for_the_run();
+pub(super) const RANDOM_RANGES: Typed<i64> = Typed::int("random_ranges", 10, 1, 1000, "ranges").for_the_run();
+pub(super) const DELTA: Typed<i64> =
+    Typed::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta").for_the_run();
 
 macro_rules! offer {
     ($name:literal, $read_only:literal, $description:literal, $($option:expr),* $(,)?) => {
         About {
             name: $name,
             description: $description,
-            options: &[TABLES, TABLE_SIZE, DISTRIBUTION, PARETO_H, ZIPFIAN_EXPONENT, $($option),*],
+            options: &[
+                TABLES.spec(),
+                TABLE_SIZE.spec(),
+                DISTRIBUTION.spec(),
+                PARETO_H.spec(),
+                ZIPFIAN_EXPONENT.spec(),
+                $($option.spec()),*
+            ],
             transactions: &[$name],
             read_only: $read_only,
         }
@@ -96,8 +109,8 @@ pub(super) const OFFERS: &[About] = &[
         name: "bulk_insert",
         description: "rows of two integers, one table per client (sysbench bulk_insert)",
         options: &[
-            OptionSpec::int("tables", 1, 1, 10_000, "tables; client i writes to table i modulo tables"),
-            OptionSpec::int("bulk_rows", 1, 1, 1_000_000, "rows of a transaction").for_the_run(),
+            BULK_TABLES.spec(),
+            BULK_ROWS.spec(),
         ],
         transactions: &["bulk_insert"],
         read_only: false,
@@ -106,14 +119,13 @@ pub(super) const OFFERS: &[About] = &[
         "select_random_points",
         true,
         "rows by a list of values of an indexed column (sysbench select_random_points)",
-        OptionSpec::int("random_points", 10, 1, 1000, "values of the list").for_the_run(),
+        RANDOM_POINTS,
     ),
     offer!(
         "select_random_ranges",
         true,
         "a count over ranges of an indexed column (sysbench select_random_ranges)",
-        OptionSpec::int("random_ranges", 10, 1, 1000, "ranges").for_the_run(),
-        OptionSpec::int("delta", 5, 0, ROWS_MAX, "a range goes from a value to that value plus delta")
-            .for_the_run(),
+        RANDOM_RANGES,
+        DELTA,
     ),
 ];

@@ -10,7 +10,7 @@ mod tests;
 pub use playback::{Playback, Speed};
 pub use recording::{Place as StatementPlace, Recorded, Recording, Visit};
 
-use super::{located, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Workload};
+use super::{located, About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::Session;
@@ -99,6 +99,16 @@ pub struct Replay {
     playback: Playback,
 }
 
+const FILE: Typed<&'static str> = Typed::text("file", "", "the recording, as dyno init replay makes it from a log").for_the_run();
+const SPEED: Typed<serde_json::Value> = Typed::number_or(
+                "speed",
+                1.0,
+                0.001,
+                1_000.0,
+                MAX,
+                "how many times as fast as recorded; max sends each statement when the one before was answered",
+            ).for_the_run();
+
 impl Workload for Replay {
     type Client = ();
 
@@ -107,16 +117,8 @@ impl Workload for Replay {
         description: "what a server was asked, from a recording of its log: sessions, transactions and times as they \
                       were",
         options: &[
-            OptionSpec::text("file", "", "the recording, as dyno init replay makes it from a log").for_the_run(),
-            OptionSpec::number_or(
-                "speed",
-                1.0,
-                0.001,
-                1_000.0,
-                MAX,
-                "how many times as fast as recorded; max sends each statement when the one before was answered",
-            )
-            .for_the_run(),
+            FILE.spec(),
+            SPEED.spec(),
         ],
         transactions: &[],
         read_only: false,
@@ -125,14 +127,14 @@ impl Workload for Replay {
     const PLAYS: bool = true;
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
-        let file = located(&options.circumstances().folder, options.text("file"));
+        let file = located(&options.circumstances().folder, options.text(FILE));
         let recording = Recording::open(named(&file)?)?;
         if let Some(target) = &options.circumstances().target {
             let (recorded, asked) = (&recording.about().protocol, target.protocol.as_str());
             if recorded != asked {
                 return Err(Error::user(format!(
                     "{} was recorded on {recorded}, and the URL leads to {asked}",
-                    options.text("file")
+                    options.text(FILE)
                 ))
                 .hint(
                     "play it on a server of its own kind, because statements are sent as they were logged",
@@ -140,7 +142,7 @@ impl Workload for Replay {
             }
         }
         let until_ns = until_ns(options.circumstances().until_s, recording.about().length_ns);
-        Ok(Replay { playback: Playback::new(recording, speed(options.value("speed"))?, until_ns) })
+        Ok(Replay { playback: Playback::new(recording, speed(options.value(SPEED))?, until_ns) })
     }
 
     fn playback(&self) -> Option<&Playback> {

@@ -30,7 +30,7 @@ mod tests;
 use super::files::{located, Finder};
 use super::options::of_file;
 use super::{
-    About, CheckAgainst, Examined, Invariant, OptionSpec, Options, Outcome, Pause, Place, Reviewed, Workload,
+    About, CheckAgainst, Examined, Invariant, Typed, Options, Outcome, Pause, Place, Reviewed, Workload,
     PREPARED,
 };
 use crate::error::{Error, Result};
@@ -120,6 +120,32 @@ pub struct Script {
     counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
 }
 
+const FILE: Typed<&'static str> = Typed::text(
+                "file",
+                "",
+                "the file; of pgbench scripts several, as a.sql@2,b.sql@1 with their weights",
+            );
+const MODE: Typed<&'static str> = Typed::choice(
+                "mode",
+                "auto",
+                &["auto", "prepared", "simple"],
+                "auto prepares what the server can, simple sends text as pgbench does by default",
+            );
+const VARIABLES: Typed<&'static str> = Typed::text(
+                "variables",
+                "",
+                "values for the file's variables, as name=value,name=value (pgbench -D)",
+            );
+const SCALE_OPTION: Typed<i64> = Typed::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)");
+const RANDOM_SEED_OPTION: Typed<i64> = Typed::int(
+                "random_seed",
+                0,
+                0,
+                i64::MAX,
+                "the variables :random_seed and :default_seed; the job's seed unless told",
+            );
+const SETUP: Typed<&'static str> = Typed::text("setup", "", "for pgbench scripts: an SQL file that makes the tables");
+
 impl Workload for Script {
     type Client = Client;
 
@@ -127,47 +153,28 @@ impl Workload for Script {
         name: NAME,
         description: "your own transactions, from a TOML file, a pgbench script or plain SQL",
         options: &[
-            OptionSpec::text(
-                "file",
-                "",
-                "the file; of pgbench scripts several, as a.sql@2,b.sql@1 with their weights",
-            ),
-            OptionSpec::choice(
-                "mode",
-                "auto",
-                &["auto", "prepared", "simple"],
-                "auto prepares what the server can, simple sends text as pgbench does by default",
-            ),
-            OptionSpec::text(
-                "variables",
-                "",
-                "values for the file's variables, as name=value,name=value (pgbench -D)",
-            ),
-            OptionSpec::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)"),
-            OptionSpec::int(
-                "random_seed",
-                0,
-                0,
-                i64::MAX,
-                "the variables :random_seed and :default_seed; the job's seed unless told",
-            ),
-            OptionSpec::text("setup", "", "for pgbench scripts: an SQL file that makes the tables"),
+            FILE.spec(),
+            MODE.spec(),
+            VARIABLES.spec(),
+            SCALE_OPTION.spec(),
+            RANDOM_SEED_OPTION.spec(),
+            SETUP.spec(),
         ],
         transactions: &[],
         read_only: false,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
-        let file = options.text("file");
+        let file = options.text(FILE);
         if file.is_empty() {
             return Err(Error::user("the workload script has no file").hint("set the option file=PATH"));
         }
-        let mode = match options.text("mode") {
+        let mode = match options.text(MODE) {
             "prepared" => Mode::Prepared,
             "simple" => Mode::Simple,
             _ => Mode::Auto,
         };
-        let given = assignments(options.text("variables"))?;
+        let given = assignments(options.text(VARIABLES))?;
         let folder = &options.circumstances().folder;
         let mut content = if is_toml(file) {
             let file = located(folder, file);
@@ -179,16 +186,16 @@ impl Workload for Script {
                 let name = located(folder, &name);
                 files.push((name.clone(), read(&name)?, weight));
             }
-            let setup = match options.text("setup") {
+            let setup = match options.text(SETUP) {
                 "" => None,
                 name => Some((located(folder, name), read(&located(folder, name))?)),
             };
             pgbench::content(&files, setup, &given, mode)?
         };
         for (slot, value) in [
-            (SCALE, options.int("scale")),
-            (RANDOM_SEED, options.int("random_seed")),
-            (DEFAULT_SEED, options.int("random_seed")),
+            (SCALE, options.int(SCALE_OPTION)),
+            (RANDOM_SEED, options.int(RANDOM_SEED_OPTION)),
+            (DEFAULT_SEED, options.int(RANDOM_SEED_OPTION)),
         ] {
             if !content.constants.iter().any(|(constant, _)| *constant == slot) {
                 content.constants.push((slot, Variable::int(value)));

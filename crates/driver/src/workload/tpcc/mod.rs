@@ -18,7 +18,7 @@ mod schema;
 mod stock_level;
 
 use super::{
-    other_shape, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Page, Pause, Place, Start,
+    other_shape, About, CheckAgainst, Invariant, Typed, Options, Outcome, Page, Pause, Place, Start,
     Workload,
 };
 use crate::error::Result;
@@ -83,6 +83,22 @@ pub struct Client {
     page: Page,
 }
 
+const WAREHOUSES: Typed<i64> = Typed::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows");
+const THINK_TIMES: Typed<bool> = Typed::flag("think_times", false, "terminals wait as the specification says: keying, then thinking");
+const HOME: Typed<&'static str> = Typed::choice(
+                "home",
+                "auto",
+                &["auto", "kept", "drawn"],
+                "a client's warehouse: kept, as the specification says, or drawn for each transaction; auto draws it \
+                 where there are fewer clients than warehouses",
+            ).for_the_run();
+const CHECK: Typed<&'static str> = Typed::choice(
+                "check",
+                "full",
+                &["full", "quick"],
+                "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
+            );
+
 impl Workload for TpcC {
     type Client = Client;
 
@@ -92,22 +108,10 @@ impl Workload for TpcC {
         name: "tpcc",
         description: "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals, in plain SQL",
         options: &[
-            OptionSpec::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows"),
-            OptionSpec::flag("think_times", false, "terminals wait as the specification says: keying, then thinking"),
-            OptionSpec::choice(
-                "home",
-                "auto",
-                &["auto", "kept", "drawn"],
-                "a client's warehouse: kept, as the specification says, or drawn for each transaction; auto draws it \
-                 where there are fewer clients than warehouses",
-            )
-            .for_the_run(),
-            OptionSpec::choice(
-                "check",
-                "full",
-                &["full", "quick"],
-                "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
-            ),
+            WAREHOUSES.spec(),
+            THINK_TIMES.spec(),
+            HOME.spec(),
+            CHECK.spec(),
         ],
         transactions: &[
             "new_order",
@@ -122,14 +126,14 @@ impl Workload for TpcC {
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         Ok(TpcC {
-            warehouses: options.int("warehouses"),
-            waits: options.flag("think_times"),
-            home: match options.text("home") {
+            warehouses: options.int(WAREHOUSES),
+            waits: options.flag(THINK_TIMES),
+            home: match options.text(HOME) {
                 "kept" => Home::Kept,
                 "drawn" => Home::Drawn,
                 _ => Home::Auto,
             },
-            depth: match options.text("check") {
+            depth: match options.text(CHECK) {
                 "quick" => consistency::Depth::Quick,
                 _ => consistency::Depth::Full,
             },

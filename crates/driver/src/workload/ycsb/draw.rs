@@ -1,11 +1,29 @@
 //! Which keys YCSB's operations are on, and what is in the fields.
 
 use crate::random::{Random, Zipfian};
-use crate::workload::Options;
+use crate::workload::{Options, Typed};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+pub(super) const HOTSPOT_KEYS: Typed<f64> =
+    Typed::float("hotspot_data_fraction", 0.2, 0.000_001, 1.0, "hotspot: share of the keys that is hot")
+        .for_the_run();
+pub(super) const HOTSPOT_OPERATIONS: Typed<f64> = Typed::float(
+    "hotspot_operation_fraction",
+    0.8,
+    0.0,
+    1.0,
+    "hotspot: share of the operations on them",
+)
+.for_the_run();
+const DISTRIBUTIONS: &[&str] = &["uniform", "zipfian", "latest", "hotspot"];
+
+/// How keys are drawn; each member of the family has its own default.
+pub(super) const fn distribution(default: &'static str) -> Typed<&'static str> {
+    Typed::choice("distribution", default, DISTRIBUTIONS, "how keys are drawn").for_the_run()
+}
 
 const ZIPFIAN_EXPONENT: f64 = 0.99;
 /// The scrambled zipfian draws from so many items and folds them onto the keys, so that the most popular key has the
@@ -29,12 +47,12 @@ pub(super) enum Popularity {
 
 impl Popularity {
     pub fn new(options: &Options) -> Self {
-        match options.text("distribution") {
+        match options.text(distribution("")) {
             "uniform" => Popularity::Uniform,
             "latest" => Popularity::Latest(Zipfian::new(1, ZIPFIAN_EXPONENT)),
             "hotspot" => Popularity::Hotspot {
-                keys: options.float("hotspot_data_fraction"),
-                operations: options.float("hotspot_operation_fraction"),
+                keys: options.float(HOTSPOT_KEYS),
+                operations: options.float(HOTSPOT_OPERATIONS),
             },
             _ => Popularity::Zipfian(Zipfian::new(SCRAMBLED_ITEMS, ZIPFIAN_EXPONENT)),
         }

@@ -4,12 +4,14 @@
 mod draw;
 
 use super::{
-    row_missing, About, CheckAgainst, Invariant, OptionSpec, Options, Outcome, Place, Start, Workload,
+    row_missing, About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Start, Workload,
 };
 use crate::error::{Error, Fate, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Session, Statement, Value};
-use draw::{draw_letters, put_key, text_of, Keys, Popularity};
+use draw::{
+    distribution, draw_letters, put_key, text_of, Keys, Popularity, HOTSPOT_KEYS, HOTSPOT_OPERATIONS,
+};
 
 const TABLE: &str = "usertable";
 const ROWS_PER_PART: u64 = 10_000;
@@ -77,25 +79,13 @@ pub struct Client {
     inserting: Option<u64>,
 }
 
-const RECORDS: OptionSpec = OptionSpec::int("record_count", 1000, 1, 10_000_000_000, "rows of usertable");
-const FIELDS: OptionSpec = OptionSpec::int("field_count", 10, 1, 200, "fields of a row, beside its key");
-const FIELD_LENGTH: OptionSpec = OptionSpec::int("field_length", 100, 1, 100_000, "letters of a field");
-const WRITE_ALL: OptionSpec =
-    OptionSpec::flag("write_all_fields", false, "an update changes all fields, not one").for_the_run();
-const SCAN_LONGEST: OptionSpec =
-    OptionSpec::int("max_scan_length", 100, 1, 1_000_000, "a scan reads 1 to so many rows").for_the_run();
-const HOTSPOT_KEYS: OptionSpec =
-    OptionSpec::float("hotspot_data_fraction", 0.2, 0.000_001, 1.0, "hotspot: share of the keys that is hot")
-        .for_the_run();
-const HOTSPOT_OPERATIONS: OptionSpec = OptionSpec::float(
-    "hotspot_operation_fraction",
-    0.8,
-    0.0,
-    1.0,
-    "hotspot: share of the operations on them",
-)
-.for_the_run();
-const DISTRIBUTIONS: &[&str] = &["uniform", "zipfian", "latest", "hotspot"];
+const RECORDS: Typed<i64> = Typed::int("record_count", 1000, 1, 10_000_000_000, "rows of usertable");
+const FIELDS: Typed<i64> = Typed::int("field_count", 10, 1, 200, "fields of a row, beside its key");
+const FIELD_LENGTH: Typed<i64> = Typed::int("field_length", 100, 1, 100_000, "letters of a field");
+const WRITE_ALL: Typed<bool> =
+    Typed::flag("write_all_fields", false, "an update changes all fields, not one").for_the_run();
+const SCAN_LONGEST: Typed<i64> =
+    Typed::int("max_scan_length", 100, 1, 1_000_000, "a scan reads 1 to so many rows").for_the_run();
 
 macro_rules! offer {
     ($name:literal, $distribution:literal, [$($kind:literal),*], $read_only:expr, $description:literal) => {
@@ -103,15 +93,14 @@ macro_rules! offer {
             name: $name,
             description: $description,
             options: &[
-                RECORDS,
-                FIELDS,
-                FIELD_LENGTH,
-                OptionSpec::choice("distribution", $distribution, DISTRIBUTIONS, "how keys are drawn")
-                    .for_the_run(),
-                WRITE_ALL,
-                SCAN_LONGEST,
-                HOTSPOT_KEYS,
-                HOTSPOT_OPERATIONS,
+                RECORDS.spec(),
+                FIELDS.spec(),
+                FIELD_LENGTH.spec(),
+                distribution($distribution).spec(),
+                WRITE_ALL.spec(),
+                SCAN_LONGEST.spec(),
+                HOTSPOT_KEYS.spec(),
+                HOTSPOT_OPERATIONS.spec(),
             ],
             transactions: &[$($kind),*],
             read_only: $read_only,
@@ -144,17 +133,17 @@ impl Workload for Ycsb {
     ];
 
     fn new(about: &'static About, options: &Options) -> Result<Self> {
-        let records = options.int("record_count") as u64;
+        let records = options.int(RECORDS) as u64;
         let keys = Keys::default();
         keys.begin(records);
         Ok(Ycsb {
             about,
             mix: mix(about.name),
             records,
-            fields: options.int("field_count") as usize,
-            field_length: options.int("field_length") as usize,
-            writes_all: options.flag("write_all_fields"),
-            scan_longest: options.int("max_scan_length"),
+            fields: options.int(FIELDS) as usize,
+            field_length: options.int(FIELD_LENGTH) as usize,
+            writes_all: options.flag(WRITE_ALL),
+            scan_longest: options.int(SCAN_LONGEST),
             popularity: Popularity::new(options),
             keys,
         })
