@@ -74,12 +74,18 @@ def _variants(catalogue: Catalogue) -> Schema:
 STUDY = Section(
     "",
     (
-        Key("title", grammars.ONE_TEXT, "The question in one line. Default: the file's name.", field="title"),
         Key(
             "engine",
             structured(_engine),
             more="Which server, as a text or a table: see below.",
-            missing=lambda catalogue: f"name one: {', '.join(sorted(catalogue.engines))}",
+            missing=ENGINE.key("name").missing,
+        ),
+        Key(
+            "title",
+            grammars.ONE_TEXT,
+            "The question in one line.",
+            otherwise="the file's name",
+            field="title",
         ),
         Key("design", one_of(Design), "Which combinations of levels are compared.", "See below.", "design"),
         Key(
@@ -91,7 +97,8 @@ STUDY = Section(
         Key(
             "seed",
             integer(0, values.INT_MAX, "0 to 2^63 - 1"),
-            "Draws the order of the trials. Default: each run draws a seed.",
+            "Draws the order of the trials.",
+            otherwise="each run draws a seed",
             field="seed",
         ),
         Key(
@@ -112,9 +119,10 @@ STUDY = Section(
             "arrangement",
             one_of(Arrangement),
             "Whether all servers of a block run at once and the load goes round them in slices, "
-            "or each trial runs by itself. Default: side by side where that can be.",
+            "or each trial runs by itself.",
             "See [slices](../concepts/verdicts.md#slices).",
             "arrangement",
+            otherwise="side by side where that can be",
         ),
         Key(
             "slice",
@@ -127,11 +135,10 @@ STUDY = Section(
         Key(
             "images",
             integer(1, IMAGES_MAX),
-            "How many images of the pristine data pairs of blocks take in turn. "
-            "Default: two where a second one costs little beside the run.",
-            "A second one costs little where making it takes at most 5 % of the time that the run's loads"
-            " take.",
+            "How many images of the pristine data pairs of blocks take in turn.",
+            "Making one costs little where it takes at most 5 % of the time that the run's loads take.",
             "images",
+            otherwise="two where a second one costs little beside the run",
         ),
         Key("application", structured(APPLICATION.schema)),
         Key("data", structured(DATA.schema)),

@@ -12,15 +12,16 @@ from dbdyno.frozen import Frozen
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.grammars import Grammar
 from dbdyno.study.schema import Schema, or_list, or_sweep
+from dbdyno.study.toml import toml
 
 
 @dataclass(frozen=True)
 class Key:
     """A key of a section. What is read goes into the noun's `field`, whose default is the key's; a key
-    without one is read by a rule of its own. `about` tells editors and the documentation what it is, and
-    `more` the documentation alone. A required key has in `missing` the hint for a study without it. A key
-    that `varies` makes a factor of a list, and one that `sweeps` of a sweep too. A `tacit` default is one of
-    which the words tell."""
+    without one is read by a rule of its own. Where the default is no value, `otherwise` says what it is.
+    `about` tells editors and the documentation what the key is, and `more` the documentation alone. A
+    required key has in `missing` the hint for a study without it. A key that `varies` makes a factor of a
+    list, and one that `sweeps` of a sweep too. Editors are not told a `tacit` default."""
 
     name: str
     grammar: Grammar[Any]
@@ -28,6 +29,7 @@ class Key:
     more: str = ""
     field: str = ""
     default: Any = None
+    otherwise: str = ""
     missing: Callable[[Catalogue], str] | None = None
     varies: bool = False
     sweeps: bool = False
@@ -52,8 +54,8 @@ class Section:
         return next(key for key in self.keys if key.name == name)
 
     def default(self, key: Key) -> Any:
-        """What a study without the key has, None where that is nothing or the words tell of it."""
-        of_noun = self.noun.model_fields.get(key.field) if self.noun is not None and not key.tacit else None
+        """What a study without the key has, None where that is nothing."""
+        of_noun = self.noun.model_fields.get(key.field) if self.noun is not None else None
         default = key.default if of_noun is None else of_noun.default
         return None if default in (PydanticUndefined, "", ()) else default
 
@@ -75,5 +77,19 @@ class Section:
             schema = or_list(schema)
         if key.sweeps:
             schema = or_sweep(schema)
-        told = {} if default is None else {"default": key.grammar.written(default)}
-        return schema | told | ({"description": key.about} if key.about else {})
+        words = f"{key.about} Default: {key.otherwise}." if key.otherwise else key.about
+        if default is not None and not key.tacit:
+            schema = {**schema, "default": key.grammar.written(default)}
+        return {**schema, "description": words} if words else schema
+
+    def page(self) -> list[str]:
+        """The table of the keys in the documentation."""
+        rows = (self._row_of_page(key) for key in self.keys if key.about or key.more)
+        return ["| key | default | is |", "|---|---|---|", *rows]
+
+    def _row_of_page(self, key: Key) -> str:
+        default = self.default(key)
+        told = key.otherwise if default is None else f"`{toml(key.grammar.written(default))}`"
+        allowed = f"{key.grammar.allowed}." if key.grammar.allowed else ""
+        words = " ".join(filter(None, (key.about, allowed, key.more)))
+        return f"| `{key.name}` | {'required' if key.missing else told} | {words} |"

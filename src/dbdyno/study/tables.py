@@ -9,14 +9,7 @@ from dbdyno.study import grammars, pacing, values
 from dbdyno.study.act import OF_SOAKS, Act
 from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.nouns import (
-    Application,
-    GivenData,
-    Goal,
-    Interval,
-    Restarts,
-    Workload,
-)
+from dbdyno.study.nouns import Application, GivenData, Goal, Interval, Restarts, Workload
 from dbdyno.study.ranges import Scale
 from dbdyno.study.schema import LEVEL, LEVELS, ONE_OR_MORE, by_factor
 from dbdyno.study.soak import Disturbance, Soak
@@ -63,6 +56,7 @@ APPLICATION = Section(
             "name",
             grammars.reference(lambda catalogue: catalogue.applications, "application", APPLICATION_FORMS),
             "NAME, NAME@VERSION or NAME:/PATH/OF/ITS/ENVIRONMENT.",
+            'For example `"keystone@30"`.',
             missing=lambda catalogue: f"name one: {', '.join(sorted(catalogue.applications))}",
         ),
         Key("workers", integer(1, WORKERS_MAX), "Processes that serve requests.", field="workers"),
@@ -85,7 +79,7 @@ DATA = Section(
             "dump",
             grammars.PATHS,
             "A dump as the engine's own tool writes it, or several in their order.",
-            "Written by `mariadb-dump`, `mysqldump`, `pg_dump`, `pg_dumpall` or `.dump` of `sqlite3`.",
+            "The tools are `mariadb-dump`, `mysqldump`, `pg_dump`, `pg_dumpall` and `.dump` of `sqlite3`.",
             "dump",
         ),
         Key(
@@ -98,7 +92,8 @@ DATA = Section(
         Key(
             "database",
             grammars.DATABASE,
-            "The database that the load connects to. Default: the only one of the data.",
+            "The database that the load connects to.",
+            otherwise="the only one of the data",
             field="database",
         ),
         Key(
@@ -152,7 +147,7 @@ WORKLOAD = Section(
             "arrivals",
             grammars.word_of(get_args(Arrivals)),
             "Open loop: how starts are spread.",
-            f'Needs `rate_per_s`; without it, `"{Workload.model_fields["arrivals"].default}"`.',
+            "Needs `rate_per_s`.",
             "arrivals",
             varies=True,
             tacit=True,
@@ -161,7 +156,7 @@ WORKLOAD = Section(
             "schedule",
             grammars.SCHEDULE,
             f"Open loop: how the rate changes: {pacing.SCHEDULE_FORMS}.",
-            "Counted from the start of the warm-up: see below.",
+            "Counted from the start of the warm-up, see below. Without it the rate is constant.",
             "schedule",
             varies=True,
         ),
@@ -185,7 +180,7 @@ WORKLOAD = Section(
             "by_statement",
             grammars.TRUTH,
             "Times each kind of statement, for a table of the report.",
-            "As [`--by-statement`](../guides/load.md#what-comes-out) does.",
+            "The same as [`--by-statement`](../guides/load.md#what-comes-out).",
             "by_statement",
         ),
         Key(
@@ -198,7 +193,8 @@ WORKLOAD = Section(
         Key(
             "isolation",
             grammars.word_of(get_args(Isolation)),
-            "Of all transactions, on MariaDB, MySQL and PostgreSQL. Default: the server's.",
+            "Of all transactions, on MariaDB, MySQL and PostgreSQL.",
+            otherwise="the server's",
             field="isolation",
         ),
         Key(
@@ -213,7 +209,7 @@ WORKLOAD = Section(
             "connect_sql",
             grammars.SEVERAL_TEXTS,
             "What each connection begins with: a statement, or a list of them.",
-            "Also those connections that make the data.",
+            "So do those that make the data.",
             "sql",
         ),
         Key("warmup", duration(0.0), "Load before the measured part.", field="warmup_s"),
@@ -264,9 +260,10 @@ RANGE = Section(
         Key(
             "baseline",
             grammars.ONE_LEVEL,
-            "The baseline's level. Default: `from`.",
+            "The baseline's level.",
             "It lies within the range.",
             "baseline",
+            otherwise="`from`",
         ),
         Key(
             "levels",
@@ -277,7 +274,7 @@ RANGE = Section(
             "only_if",
             structured(lambda catalogue: by_factor(ONE_OR_MORE, catalogue)),
             "Levels of earlier factors with which this one varies.",
-            'Such as `{ "config.log_bin" = "ON" }`. If another level is chosen, this factor keeps the'
+            'For example `{ "config.log_bin" = "ON" }`. If another level is chosen, this factor keeps the'
             " baseline's.",
         ),
     ),
@@ -410,7 +407,7 @@ SOAK = Section(
             "disturb",
             listed(one_of(Disturbance)),
             "Clients beside the load, one after the other.",
-            "They misbehave. Without it, all of them.",
+            "These clients misbehave, each kind in its own way.",
             "disturb",
             tacit=True,
         ),
@@ -437,8 +434,8 @@ SOAK = Section(
             "ends",
             listed(one_of(Act, OF_SOAKS)),
             "What is done to the server at the end of each rung.",
-            "A clean stop, a kill under load, a power cut under load, and a power cut that leaves halves of"
-            " pages. The last two need `tpcb` or `tpcc`. Without it, a clean stop.",
+            "In this order. The kill and both power cuts come under load, and the last one leaves halves of"
+            " pages. The last two need `tpcb` or `tpcc`.",
             "ends",
             tacit=True,
         ),

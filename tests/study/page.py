@@ -1,0 +1,24 @@
+"""Writes the tables of the study's reference as they are declared: `python -m tests.study.page`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dbdyno.study.format import STUDY
+from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
+SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
+"""In the order of the page."""
+TABLE = re.compile(r"^\| key \| default \| is \|\n(?:\|.*\n)+", re.MULTILINE)
+
+
+def as_declared(page: str) -> str:
+    """The page with its tables as they are declared."""
+    tables = iter(SECTIONS)
+    return TABLE.sub(lambda _: "\n".join(next(tables).page()) + "\n", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(as_declared(PAGE.read_text()))
